@@ -1,0 +1,213 @@
+"""Train the SQL agent: flags -> preset -> training.run. Decides nothing itself.
+
+    python train_sql_agent.py --ci-fast                   one step on this machine, to see it work
+    python train_sql_agent.py                             the long run
+    AGL_MANAGED_STORE=0 python train_sql_agent.py --llm-proxy --model DIR --external-store-address http://HOST:4747
+
+Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from training.plan import Plan
+    from utils.settings import Settings
+
+ROOT = Path(__file__).resolve().parent
+STARTED = time.time()
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that names the flag an unknown one was probably meant to be."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = [word.split("=")[0] for word in message.split() if word.startswith("--")]
+        near = get_close_matches(unknown[0], list(self._option_string_actions)) if unknown else []
+        hint = f"; did you mean {near[0]}?" if near and "unrecognized" in message else ""
+        self.exit(2, f"error: {message}{hint}\nsee {self.prog} --help\n")
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line; ends the program with code 2 where it is wrong."""
+    parser = Parser(prog="train_sql_agent.py", description=__doc__, allow_abbrev=False,
+                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--train-file", default=str(ROOT / "data" / "train.parquet"), help="questions to train on (Parquet)")
+    add("--val-file", default=str(ROOT / "data" / "val.parquet"), help="questions to validate on (Parquet)")
+    add("--model", help="model folder or hub id (default: BASE_MODEL, else the bundled tiny model on CPU, "
+        "Qwen/Qwen3-0.6B on GPU)")
+    add("--ci-fast", action="store_true", help="one step, one validation, one checkpoint")
+    add("--ci", action="store_true", help="20 steps")
+    add("--llm-proxy", action=argparse.BooleanOptionalAction, default=True,
+        help="trace the agent's LLM calls in the proxy (OtelTracer and LlmProxyTraceToTriplet)")
+    add("--trajectory-level", action=argparse.BooleanOptionalAction, default=True,
+        help="merge an episode's calls into one sequence where their token ids allow it")
+    add("--max-turns", type=int, help="calls of the policy in one episode, the closing one included "
+        "(default: MAX_TURNS, else 3)")
+    add("--external-store-address", metavar="URL", help="use a store served elsewhere; needs AGL_MANAGED_STORE=0")
+    add("--mongo-uri", metavar="URI", help="keep the managed store in MongoDB, a replica set (needs pymongo)")
+    add("--n-runners", type=int, default=4, help="processes that run episodes (default: 4)")
+    add("--n-gpus", type=int, default=1, help="GPUs of this node (default: 1)")
+    add("--resume", "--resume_checkpoint", nargs="?", const="latest", metavar="latest|PATH",
+        help="continue from the latest checkpoint, or from a global_step_N folder")
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to train (default: auto)")
+    add("--run-dir", type=Path, help="folder of this run (default: runs/<name>, new)")
+    add("--debug", action="store_true", help="log everything, on the screen too")
+    add("overrides", nargs="*", metavar="key=value", help="overrides for verl")
+    options = parser.parse_intermixed_args(arguments)
+    if options.resume and "=" in options.resume:
+        options.overrides.append(options.resume)
+        options.resume = "latest"
+    for flag in ("n_runners", "n_gpus"):
+        if getattr(options, flag) < 1:
+            parser.error(f"--{flag.replace('_', '-')} {getattr(options, flag)}: expected 1 or more")
+    return options
+
+
+def train(options: argparse.Namespace) -> int:
+    """Check everything cheap, then train; returns the exit code."""
+    from data.load import load_rows
+    from training.config import build_config, check_rows, parse_overrides
+    from training.device import environment
+    from training.models import check_model
+    from training.run import run
+
+    if not options.llm_proxy:
+        refuse_client_tracing()
+    plan, preset = make_plan(options)
+    checkpoint_keys = {}
+    if options.resume:
+        plan, checkpoint_keys = resumed(plan, options)
+    elif plan.run_dir.exists() and any(plan.run_dir.iterdir()) and plan.role != "runner":
+        from training.plan import ConfigError
+
+        raise ConfigError(f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it")
+    files = {"train": options.train_file, "val": options.val_file}
+    rows = {name: load_rows(path) for name, path in files.items()}
+    report_rows(rows)
+    config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
+    check_rows(config, len(rows["train"]))
+    check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
+    os.environ.update(environment(plan.device))  # before the imports that read it
+    from sql_agent.rollout import SqlAgent
+
+    return run(SqlAgent(max_turns=plan.max_turns), config, plan, STARTED)
+
+
+def make_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
+    """Settings and flags -> the run's plan and the preset's verl keys."""
+    from sql_agent.config import choose, default_model
+    from training.device import choose_device
+    from training.plan import Plan
+    from training.run import new_run_dir
+    from utils.settings import load_settings
+
+    settings = load_settings()
+    device = choose_device(options.device)
+    purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
+    preset = choose(purpose, device, options.n_gpus)
+    turns, origin = (options.max_turns, "--max-turns") if options.max_turns else (settings.max_turns, "MAX_TURNS")
+    plan = Plan(
+        run_dir=(options.run_dir or new_run_dir(ROOT / "runs", f"sql-agent-{purpose}")).resolve(),
+        device=device,
+        model=options.model or settings.base_model or default_model(device),
+        max_turns=turns,
+        max_turns_origin=origin,
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens or preset.max_tokens,
+        episode_timeout=settings.episode_timeout,
+        n_runners=options.n_runners,
+        trajectory_level=options.trajectory_level,
+        managed_store=settings.managed_store,
+        external_store_address=options.external_store_address,
+        mongo_uri=options.mongo_uri,
+        role=settings.agl_current_role,
+        store_host=settings.agl_server_host,
+        store_port=settings.agl_server_port,
+        proxy_host=settings.llm_proxy_host,
+        proxy_port=settings.llm_proxy_port,
+        proxy_public_host=settings.llm_proxy_public_host,
+        debug=options.debug,
+    )
+    return plan, {**preset.overrides, "trainer.logger": loggers(settings)}
+
+
+def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
+    """The plan and verl keys of a run that continues a checkpoint, in the folder of its run or in --run-dir."""
+    from training.checkpoints import find_checkpoint, run_of, step_of
+
+    checkpoint = find_checkpoint(options.resume, options.run_dir, ROOT / "runs")
+    keys: dict[str, Any] = {"trainer.resume_mode": "resume_path", "trainer.resume_from_path": str(checkpoint)}
+    run_dir = plan.run_dir if options.run_dir else run_of(checkpoint)
+    keys["trainer.default_local_dir"] = str(run_dir / "checkpoints")
+    keys["trainer.experiment_name"] = run_dir.name
+    if options.ci_fast:
+        keys["trainer.total_training_steps"] = step_of(checkpoint) + 1
+    print(f"resuming from {checkpoint}", flush=True)
+    return replace(plan, run_dir=run_dir), keys
+
+
+def loggers(settings: Settings) -> list[str]:
+    """Console and file always; SwanLab and W&B when their variables are set."""
+    chosen = ["console", "file"]
+    if settings.swanlab_api_key or settings.swanlab_mode:
+        chosen.append("swanlab")
+    if settings.wandb_api_key or settings.wandb_mode:
+        chosen.append("wandb")
+    return chosen
+
+
+def report_rows(rows: dict[str, list[dict[str, Any]]]) -> None:
+    """Say what was read, and how many rows will be judged without a reference."""
+    from data.load import count_without_reference
+
+    for name, found in rows.items():
+        bare = count_without_reference(found)
+        note = f", {bare} without an answer (judged without a reference)" if bare else ""
+        print(f"{name}: {len(found)} questions{note}", flush=True)
+
+
+def refuse_client_tracing() -> NoReturn:
+    """--no-llm-proxy is not supported; see docs/decisions.md."""
+    from training.plan import ConfigError
+
+    raise ConfigError(
+        "--no-llm-proxy: client-side tracing is not supported, because it sees the text of a call but not the token "
+        "ids vLLM generated, and this project trains on token ids only. Leave the flag out."
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; every user's mistake ends in one message and code 2."""
+    options = parse(arguments)
+    try:
+        from data.load import DataError
+        from training.plan import ConfigError
+        from utils.settings import SettingsError
+    except ImportError as error:
+        print(f"error: package {error.name} is missing; install the lock: ./install.sh", file=sys.stderr)
+        return 2
+    try:
+        return train(options)
+    except (ConfigError, DataError, SettingsError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        print(f"error: package {error.name} is missing or broken ({error}); install the lock: ./install.sh",
+              file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""agent-lightning's algorithm side: starts Ray, runs the training actor in it and watches both until the end.
+
+agent-lightning calls `run` with a store that is already served; the runner processes beside it are agent-lightning's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from agentlightning.algorithm import Algorithm
+from omegaconf import DictConfig, OmegaConf
+
+from training.device import environment
+from training.plan import Plan
+from training.progress import Progress
+from training.watch import RunStopped
+
+POLL_SECONDS = 0.5
+
+
+@dataclass
+class Outcome:
+    """How a run ended: `exit_reason` done, failed or interrupted; `details` is for the log, not for the screen."""
+
+    exit_reason: str
+    message: str = ""
+    details: str = ""
+
+
+class VerlAlgorithm(Algorithm):
+    """Runs verl's trainer on the rollouts of the store; the end is in `outcome`, never an exception."""
+
+    def __init__(self, plan: Plan, config: DictConfig) -> None:
+        super().__init__()
+        self.plan = plan
+        self.config = config
+        self.outcome = Outcome("interrupted", "the run was interrupted before the engine started")
+
+    def is_async(self) -> bool:
+        return True
+
+    async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
+        """Train; returns when training ended, failed or was interrupted."""
+        try:
+            await self._train()
+            self.outcome = Outcome("done")
+        except asyncio.CancelledError:
+            self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
+        except Exception as error:
+            self.outcome = Outcome("failed", _first_cause(error), traceback.format_exc())
+        finally:
+            _stop_ray()
+
+    async def _train(self) -> None:
+        ray = _start_ray(self.plan, self.config)
+        from training.trainer import TrainingActor
+
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        runners, progress = multiprocessing.active_children(), Progress(self.plan.run_dir)
+        actor = TrainingActor.options(scheduling_strategy=here).remote()
+        finished = actor.run.remote(self.config, self.plan)
+        while not ray.wait([finished], timeout=0)[0]:
+            _require_alive(runners)
+            progress.look()
+            await asyncio.sleep(POLL_SECONDS)
+        ray.get(finished)
+        progress.look()
+
+
+def _start_ray(plan: Plan, config: DictConfig) -> Any:
+    """Join the cluster RAY_ADDRESS names, else start one of our own on this machine."""
+    import os
+
+    import ray
+    import ray.util.scheduling_strategies
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+    runtime_env = get_ppo_ray_runtime_env(config)
+    runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **environment(plan.device)}
+    runtime_env["env_vars"]["TRANSFER_QUEUE_ENABLE"] = "1"
+    runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
+    options = OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True)
+    options.pop("runtime_env", None)  # verl's merge of it is in get_ppo_ray_runtime_env
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(runtime_env=runtime_env, log_to_driver=plan.debug)
+    else:
+        ray.init(
+            address="local", include_dashboard=False, log_to_driver=plan.debug, runtime_env=runtime_env, **options
+        )
+    return ray
+
+
+def _stop_ray() -> None:
+    """End what this run started in Ray; a second Ctrl-C waits until that is done."""
+    import ray
+
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        ray.shutdown()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _require_alive(runners: list[multiprocessing.process.BaseProcess]) -> None:
+    """Raises RunStopped when a runner process of this run has ended; runners elsewhere show by their silence."""
+    for process in runners:
+        if process.exitcode is not None:
+            raise RunStopped(
+                f"{process.name} ended with exit code {process.exitcode} (killed? out of memory?). "
+                "See run.log in the run folder, then resume with --resume."
+            )
+
+
+def _first_cause(error: BaseException) -> str:
+    """The message of what went wrong first, without Ray's wrapping."""
+    cause = getattr(error, "cause", None) or error
+    return str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"

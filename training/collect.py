@@ -1,0 +1,102 @@
+"""A finished rollout's spans -> its record and trajectory.
+
+Spans of an episode come from two processes (the proxy's LLM spans, the runner's annotation and reward) and may arrive
+after the rollout is marked finished; the annotation says how many calls there were, so the collector waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from agentlightning import LightningStore, Triplet, find_final_reward
+from agentlightning.adapter.triplet import TraceToTripletBase
+from agentlightning.types import Rollout, Span
+
+from training.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
+from training.trajectories import Call, Limits, Trajectory, generated_tokens, merge_calls
+from training.watch import REWARD_MISSING, SPANS_MISSING
+
+LATE_SPANS_SECONDS = 10.0
+LATE_SPANS_POLL = 0.1
+
+
+class Collector:
+    """Reads one rollout after another from the store."""
+
+    def __init__(self, store: LightningStore, adapter: TraceToTripletBase, limits: Limits, merge: bool) -> None:
+        self.store = store
+        self.adapter = adapter
+        self.limits = limits
+        self.merge = merge
+
+    async def collect(self, rollout: Rollout, record: RolloutRecord) -> tuple[RolloutRecord, Trajectory]:
+        """Fill the record from the latest attempt's spans; an empty trajectory goes with every `cause`."""
+        record.status = str(rollout.status)
+        record.seconds = (rollout.end_time or time.time()) - rollout.start_time
+        if record.status != "succeeded":
+            record.cause = f"rollout_{record.status}"
+            return record, Trajectory()
+        spans, calls = await self._complete_spans(rollout.rollout_id)
+        _fill(record, spans, calls)
+        if record.cause is not None:
+            return record, Trajectory()
+        trajectory = merge_calls(calls, self.limits, self.merge)
+        record.breaks = trajectory.breaks
+        record.sequences = len(trajectory.sequences)
+        if trajectory.too_long:
+            record.cause = "too_long"
+        return record, trajectory
+
+    async def _complete_spans(self, rollout_id: str) -> tuple[Sequence[Span], list[Call]]:
+        """The latest attempt's spans, once they hold every call the annotation names; or what there is in the end."""
+        deadline = time.monotonic() + LATE_SPANS_SECONDS
+        while True:
+            spans = await self.store.query_spans(rollout_id, attempt_id="latest")
+            calls = [_call(triplet) for triplet in self.adapter.adapt(spans)]
+            expected = _expected_calls(spans)
+            if (expected is not None and len(calls) >= expected) or time.monotonic() > deadline:
+                return spans, calls
+            await asyncio.sleep(LATE_SPANS_POLL)
+
+
+def _call(triplet: Triplet) -> Call:
+    return Call(list(triplet.prompt["token_ids"]), list(triplet.response["token_ids"]))
+
+
+def _annotation(spans: Sequence[Span]) -> str | None:
+    texts = [span.attributes[EPISODE_ATTRIBUTE] for span in spans if EPISODE_ATTRIBUTE in (span.attributes or {})]
+    return str(texts[-1]) if texts else None
+
+
+def _expected_calls(spans: Sequence[Span]) -> int | None:
+    text = _annotation(spans)
+    return None if text is None else int(read_annotation(text)["calls"])
+
+
+def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call]) -> None:
+    """Everything but the sequences; sets `cause` where the episode cannot be trained on."""
+    record.triplets = len(calls)
+    record.generated_tokens = generated_tokens(calls)
+    text = _annotation(spans)
+    if text is None:
+        record.cause = REWARD_MISSING
+        return
+    episode = read_annotation(text)
+    record.terms = {name: float(value) for name, value in episode["terms"].items()}
+    record.counters = dict(episode["counters"])
+    record.stop_reason = episode["stop_reason"]
+    record.calls = int(episode["calls"])
+    record.reward = find_final_reward(spans)
+    record.cause = _cause(record, episode["unscored"])
+
+
+def _cause(record: RolloutRecord, unscored: str | None) -> str | None:
+    if unscored:
+        return str(unscored)
+    if record.reward is None:
+        return REWARD_MISSING
+    if record.triplets != record.calls:
+        return SPANS_MISSING
+    return None if record.calls else "no_calls"

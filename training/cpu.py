@@ -1,0 +1,143 @@
+"""verl and vLLM on machines without an accelerator.
+
+verl finds its hardware through a platform plug-in and vLLM is served by a worker extension; this module brings both
+for the CPU, so that the very same trainer runs on a laptop. Nothing of verl is copied or changed on disk.
+
+Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES=training.cpu`, set in `ENVIRONMENT`); nobody runs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import torch
+from verl.plugin.platform.platform_base import PlatformBase
+from verl.plugin.platform.platform_manager import PlatformRegistry
+
+
+def _accept_repeated_backend() -> None:
+    """verl asks for the process group "cpu:gloo,<device>:<backend>"; with device cpu torch refuses the repetition."""
+    original = torch.distributed.init_process_group
+
+    def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
+        original("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
+
+    torch.distributed.init_process_group = init_process_group
+
+
+_accept_repeated_backend()
+
+
+def _memory_info(device: Any = None) -> tuple[int, int]:
+    """(free, total) bytes of main memory, the answer torch.cuda.mem_get_info gives for a GPU."""
+    memory = psutil.virtual_memory()
+    return memory.available, memory.total
+
+
+def _resident_bytes(device: Any = None) -> int:
+    return psutil.Process().memory_info().rss
+
+
+def _nothing(*args: Any, **kwargs: Any) -> None:
+    return None
+
+
+# verl asks its device module for what torch.cuda has; torch.cpu has a part of it.
+DEVICE_MODULE = SimpleNamespace(
+    __name__="training.cpu.DEVICE_MODULE",
+    is_available=lambda: True,
+    device_count=lambda: 1,
+    current_device=lambda: "cpu",
+    get_device_name=lambda device=None: "cpu",
+    set_device=_nothing,
+    synchronize=_nothing,
+    empty_cache=_nothing,
+    ipc_collect=_nothing,
+    reset_peak_memory_stats=_nothing,
+    manual_seed=torch.manual_seed,
+    manual_seed_all=torch.manual_seed,
+    get_rng_state=lambda device=None: torch.get_rng_state(),
+    set_rng_state=lambda state, device=None: torch.set_rng_state(state),
+    mem_get_info=_memory_info,
+    memory_allocated=_resident_bytes,
+    memory_reserved=_resident_bytes,
+    max_memory_allocated=_resident_bytes,
+    max_memory_reserved=_resident_bytes,
+    Stream=torch.cpu.Stream,
+    stream=torch.cpu.stream,
+    current_stream=torch.cpu.current_stream,
+)
+
+
+@PlatformRegistry.register(platform="cpu")
+class CpuPlatform(PlatformBase):
+    """One logical device; Ray is told that it has a logical GPU, so that verl's placement works unchanged."""
+
+    device_name = "cpu"
+    vendor_name = "cpu"
+    device_module = DEVICE_MODULE  # type: ignore[assignment]
+
+    def is_available(self) -> bool:
+        return True
+
+    def is_platform_available(self, use_smi_check: bool = False) -> bool:
+        return False  # never guessed: chosen by VERL_PLATFORM=cpu
+
+    def current_device(self) -> Any:
+        return "cpu"  # verl hands this to Module.to(), where an index would mean an accelerator
+
+    def device_count(self) -> int:
+        return 1
+
+    def set_device(self, device_index: int) -> None:
+        return None
+
+    def synchronize(self, device_index: int | None = None) -> None:
+        return None
+
+    def manual_seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    def manual_seed_all(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    def set_allocator_settings(self, settings: str) -> None:
+        return None
+
+    def empty_cache(self) -> None:
+        return None
+
+    def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
+        return None, None
+
+    def communication_backend_name(self) -> str:
+        return "gloo"
+
+    def visible_devices_envvar(self) -> str:
+        return "CUDA_VISIBLE_DEVICES"
+
+    @contextlib.contextmanager
+    def nvtx_range(self, msg: str) -> Iterator[None]:
+        yield
+
+    def profiler_start(self) -> None:
+        return None
+
+    def profiler_stop(self) -> None:
+        return None
+
+    def ray_resource_name(self) -> str:
+        return "GPU"
+
+    def ray_noset_envvars(self) -> list[str]:
+        return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
+
+    def is_ipc_supported(self) -> bool:
+        return False
+
+    def cudart(self) -> Any:
+        return None

@@ -1,0 +1,59 @@
+"""What a model folder must have before anything is started for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from training.plan import ConfigError
+
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def check_model(model: str, max_model_len: int | None = None) -> None:
+    """Check a model folder: config, tokenizer, chat template with tools, context length. A hub id is let through.
+
+    Raises:
+        ConfigError: naming the folder, what it lacks and what to do.
+    """
+    folder = Path(model)
+    if not folder.is_dir():
+        _require_hub_id(model)
+        return
+    config = _read_json(folder / "config.json", "is this a Hugging Face model folder?")
+    if not any((folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        raise ConfigError(f"model folder {folder} has no tokenizer (tokenizer.json); copy it from the base model")
+    template = _chat_template(folder)
+    if not template:
+        raise ConfigError(f"model folder {folder} has no chat template; copy chat_template.jinja from the base model")
+    if "tools" not in template:
+        raise ConfigError(
+            f"the chat template of {folder} does not render tools, so the model could never be told of them; "
+            "use an instruct model with tool use, or another chat template"
+        )
+    positions = config.get("max_position_embeddings")
+    if max_model_len and positions and max_model_len > positions:
+        raise ConfigError(f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}")
+
+
+def _require_hub_id(model: str) -> None:
+    if model.startswith((".", "/", "~")) or not HUB_ID.fullmatch(model):
+        raise ConfigError(f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B")
+
+
+def _chat_template(folder: Path) -> str:
+    if (folder / "chat_template.jinja").exists():
+        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    if not (folder / "tokenizer_config.json").exists():
+        return ""
+    template = _read_json(folder / "tokenizer_config.json", "").get("chat_template") or ""
+    return template if isinstance(template, str) else json.dumps(template)
+
+
+def _read_json(path: Path, hint: str) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path} ({type(error).__name__}); {hint}") from None

@@ -1,0 +1,51 @@
+"""The typed settings of one training run: everything the engine room is told, besides verl's own tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class ConfigError(ValueError):
+    """A setting cannot work; the message names what was seen, what was expected and what to do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run. Built once by the command line, read everywhere, changed nowhere.
+
+    `max_tokens` bounds what the policy generates in one call; `episode_timeout` is in seconds.
+    """
+
+    run_dir: Path
+    device: str
+    model: str
+    max_turns: int
+    max_turns_origin: str
+    temperature: float
+    max_tokens: int
+    episode_timeout: float
+    n_runners: int = 4
+    trajectory_level: bool = True
+    managed_store: bool = True
+    external_store_address: str | None = None
+    mongo_uri: str | None = None
+    role: str = "both"
+    store_host: str = "127.0.0.1"
+    store_port: int = 4747
+    proxy_host: str = "127.0.0.1"
+    proxy_port: int = 0
+    proxy_public_host: str | None = None
+    debug: bool = False
+
+    @property
+    def store_address(self) -> str:
+        """Where runners and trainer reach the store."""
+        return self.external_store_address or f"http://{self.store_host}:{self.store_port}"
+
+    @property
+    def store_kind(self) -> str:
+        """The store in the words of summary.json."""
+        if self.external_store_address:
+            return "external"
+        return "managed-mongo" if self.mongo_uri else "managed"

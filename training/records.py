@@ -1,0 +1,123 @@
+"""What is known of one rollout, and what follows for a step: the engine's books, in plain Python.
+
+An agent writes one annotation a rollout, `{"episode": JSON}`:
+
+    {"terms": {name: float}, "total": float | null, "unscored": cause | null, "stop_reason": str,
+     "calls": int, "counters": {name: number}}
+
+The engine adds terms and counters up without knowing their names. `calls` is how many completions the policy gave: the
+trace must hold as many. A record with a `cause` is left out of the update and counted under that cause; it is not zero.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+EPISODE_ATTRIBUTE = "episode"
+
+
+@dataclass
+class RolloutRecord:
+    """One rollout, as written to `episodes.jsonl`; token counts cover all its policy calls."""
+
+    rollout_id: str
+    group: str
+    session: int
+    mode: str
+    step: int
+    status: str
+    reward: float | None = None
+    cause: str | None = None
+    stop_reason: str | None = None
+    terms: dict[str, float] = field(default_factory=dict)
+    counters: dict[str, float] = field(default_factory=dict)
+    calls: int = 0
+    triplets: int = 0
+    sequences: int = 0
+    generated_tokens: int = 0
+    breaks: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def key(self) -> str:
+        """The prefix of its sequences' keys in verl's replay buffer."""
+        return f"{self.group}_{self.session}"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def read_annotation(text: str) -> dict[str, Any]:
+    """Parse an episode annotation.
+
+    Raises:
+        ValueError: it is not a JSON object with the fields this module's docstring lists.
+    """
+    episode = json.loads(text)
+    missing = {"terms", "total", "unscored", "stop_reason", "calls", "counters"} - set(episode)
+    if missing:
+        raise ValueError(f"episode annotation lacks {sorted(missing)}")
+    return episode
+
+
+def causes(records: Iterable[RolloutRecord]) -> Counter[str]:
+    """How many rollouts were left out, by cause."""
+    return Counter(record.cause for record in records if record.cause)
+
+
+def unscored_share(records: list[RolloutRecord]) -> float:
+    """Share of rollouts left out of the update, 0 to 1."""
+    return sum(record.cause is not None for record in records) / len(records) if records else 0.0
+
+
+def step_metrics(records: list[RolloutRecord], prefix: str) -> dict[str, float]:
+    """Metrics of a step's rollouts: means of terms, sums of counters, counts by cause and stop reason."""
+    scored = [record for record in records if record.cause is None]
+    metrics: dict[str, float] = {
+        f"{prefix}/rollouts": len(records),
+        f"{prefix}/unscored": len(records) - len(scored),
+        f"{prefix}/equal_reward_groups": _equal_reward_groups(scored),
+    }
+    if scored:
+        metrics[f"{prefix}/reward/mean"] = sum(record.reward or 0.0 for record in scored) / len(scored)
+        metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
+    for name, value in mean_terms(scored).items():
+        metrics[f"{prefix}/terms/{name}"] = value
+    for name, value in sum_counters(records).items():
+        metrics[f"{prefix}/counters/{name}"] = value
+    for name, value in causes(records).items():
+        metrics[f"{prefix}/causes/{name}"] = value
+    for name, value in Counter(record.stop_reason for record in records if record.stop_reason).items():
+        metrics[f"{prefix}/stop_reasons/{name}"] = value
+    return metrics
+
+
+def mean_terms(scored: list[RolloutRecord]) -> dict[str, float]:
+    """Mean of every reward term over the scored rollouts that have it."""
+    values: dict[str, list[float]] = {}
+    for record in scored:
+        for name, value in record.terms.items():
+            values.setdefault(name, []).append(value)
+    return {name: sum(seen) / len(seen) for name, seen in values.items()}
+
+
+def sum_counters(records: Iterable[RolloutRecord]) -> dict[str, float]:
+    """Sum of every counter over all rollouts, scored or not."""
+    total: Counter[str] = Counter()
+    for record in records:
+        total.update(record.counters)
+    return dict(total)
+
+
+def _equal_reward_groups(scored: list[RolloutRecord]) -> int:
+    """Groups of two or more rollouts with the same reward: they carry no gradient."""
+    groups: dict[str, set[float | None]] = {}
+    sizes: Counter[str] = Counter()
+    for record in scored:
+        groups.setdefault(record.group, set()).add(record.reward)
+        sizes[record.group] += 1
+    return sum(len(rewards) == 1 and sizes[group] > 1 for group, rewards in groups.items())

@@ -1,0 +1,161 @@
+"""One entry to the engine room: store, roles, runners and trainer, from the first check to `summary.json`.
+
+    exit_code = training.run.run(agent, config, plan)
+
+`agent` is an agent-lightning LitAgent, `config` verl's tree from `training.config.build_config`. This module's imports
+stay light; agent-lightning is imported once everything cheap has been checked.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from training.plan import ConfigError, Plan
+from training.ports import require_free
+from training.store import check_external, open_store
+from training.summary import show, write_summary
+
+if TYPE_CHECKING:
+    from agentlightning import LitAgent, Trainer
+
+EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
+RUNNER_POLL_SECONDS = 0.2
+HEARTBEAT_SECONDS = 10.0
+PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray", "litellm", "openai-agents")
+
+
+def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) -> int:
+    """Play this process's role to its end; returns the exit code. `started` is the program's start in Unix seconds.
+
+    Raises:
+        ConfigError: before anything was started.
+    """
+    check_store(plan)
+    if plan.role == "runner":
+        return _run_runners(agent, plan)
+    prepare_run_dir(plan, config)
+    _log_to_file(plan)
+    _stop_signals_mean_ctrl_c()
+    from training.algorithm import VerlAlgorithm
+
+    algorithm = VerlAlgorithm(plan, config)
+    trainer = _trainer(plan, algorithm)
+    try:
+        trainer.fit(agent)
+    except (Exception, SystemExit) as error:
+        if algorithm.outcome.exit_reason == "done":
+            algorithm.outcome.exit_reason = "failed"
+            algorithm.outcome.message = f"{type(error).__name__}: {error}"
+    if algorithm.outcome.details:
+        (plan.run_dir / "error.txt").write_text(algorithm.outcome.details, encoding="utf-8")
+    summary = write_summary(plan, algorithm.outcome.exit_reason, algorithm.outcome.message, started)
+    show(summary, plan.run_dir)
+    return EXIT_CODES[algorithm.outcome.exit_reason]
+
+
+def check_store(plan: Plan) -> None:
+    """Raises ConfigError when settings of the store contradict each other or the store cannot be used."""
+    if plan.external_store_address and plan.managed_store:
+        raise ConfigError(
+            "--external-store-address was given but AGL_MANAGED_STORE says to start a store here; set "
+            "AGL_MANAGED_STORE=0 (also: false, no, off)"
+        )
+    if not plan.managed_store and not plan.external_store_address:
+        raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
+    if plan.external_store_address:
+        check_external(plan.external_store_address)
+    elif plan.role != "runner":
+        require_free(plan.store_host, plan.store_port, "AGL_SERVER_PORT")
+    if plan.proxy_port and plan.role != "runner":
+        require_free(plan.proxy_host, plan.proxy_port, "LLM_PROXY_PORT")
+
+
+def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
+    """Make the run folder and write what the run is; files of an earlier part of a resumed run are kept aside."""
+    plan.run_dir.mkdir(parents=True, exist_ok=True)
+    for name in ("metrics.jsonl", "episodes.jsonl", "timeline.json", "summary.json", "config.yaml"):
+        _keep_aside(plan.run_dir / name)
+    OmegaConf.save(config, plan.run_dir / "config.yaml")
+    (plan.run_dir / "versions.json").write_text(json.dumps(_versions(), indent=2))
+
+
+def _keep_aside(path: Path) -> None:
+    if path.exists():
+        number = 1
+        while (aside := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
+            number += 1
+        path.rename(aside)
+
+
+def _versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def _trainer(plan: Plan, algorithm: Any) -> Trainer:
+    """agent-lightning's Trainer for this role: spans through the proxy, runners as processes."""
+    import agentlightning as agl
+
+    tracer = agl.OtelTracer()
+    return agl.Trainer(
+        algorithm=algorithm,
+        n_runners=plan.n_runners,
+        tracer=tracer,
+        runner=agl.LitAgentRunner(
+            tracer=tracer, poll_interval=RUNNER_POLL_SECONDS, interval_jitter=0.1, heartbeat_interval=HEARTBEAT_SECONDS
+        ),
+        adapter=agl.LlmProxyTraceToTriplet(),
+        store=open_store(plan),
+        strategy=agl.ClientServerExecutionStrategy(
+            role=plan.role,
+            server_host=plan.store_host,
+            server_port=plan.store_port,
+            n_runners=plan.n_runners,
+            managed_store=plan.managed_store,
+        ),
+    )
+
+
+def _run_runners(agent: LitAgent[Any], plan: Plan) -> int:
+    """Runner role: work for the store until stopped."""
+    print(f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them", flush=True)
+    _stop_signals_mean_ctrl_c()
+    _trainer(plan, None).fit(agent)
+    return EXIT_CODES["interrupted"]
+
+
+def _stop_signals_mean_ctrl_c() -> None:
+    """A stop signal (docker stop, a cluster's scheduler) ends a run as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
+def _log_to_file(plan: Plan) -> None:
+    """Logs go to `run.log`, runners' included; the screen shows progress only, or everything with --debug."""
+    handlers: list[logging.Handler] = [logging.FileHandler(plan.run_dir / "run.log", encoding="utf-8")]
+    if plan.debug:
+        handlers.append(logging.StreamHandler())
+    form = "%(asctime)s %(processName)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO, handlers=handlers, format=form, force=True)
+
+
+def new_run_dir(runs_dir: Path, name: str) -> Path:
+    """A run folder nobody has used: name, date, time, and a number where two start in one second."""
+    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    path, number = runs_dir / stem, 1
+    while path.exists():
+        number += 1
+        path = runs_dir / f"{stem}-{number}"
+    return path

@@ -1,0 +1,72 @@
+"""One scored rollout -> verl's TransferQueue: the fields and tags verl's trainer reads.
+
+Keys are `{group}_{session}_{i}`; GRPO takes one advantage a session, from its last sequence, so a session of several
+sequences does not weigh more in its group.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transfer_queue as tq
+from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
+from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+from training.records import RolloutRecord
+from training.trajectories import TokenSequence, Trajectory
+
+
+def put(record: RolloutRecord, trajectory: Trajectory, prompt: dict[str, Any], partition: str) -> None:
+    """Put all sequences of a scored rollout; `prompt` is the row verl sent."""
+    fields = [_fields(sequence, record, prompt) for sequence in trajectory.sequences]
+    tq.kv_batch_put(
+        keys=[f"{record.key}_{i}" for i in range(len(fields))],
+        partition_id=partition,
+        fields=list_of_dict_to_tensordict(fields),
+        tags=[_tags(sequence, record) for sequence in trajectory.sequences],
+    )
+
+
+def _fields(sequence: TokenSequence, record: RolloutRecord, prompt: dict[str, Any]) -> dict[str, Any]:
+    output = AgentLoopOutput(
+        prompt_ids=sequence.prompt_ids,
+        response_ids=sequence.response_ids,
+        response_mask=sequence.mask,
+        reward_score=record.reward,
+        num_turns=record.calls,
+        metrics=AgentLoopMetrics(),
+        extra_fields={
+            "reward_extra_info": dict(record.terms),
+            "min_global_steps": _weights_version(record),
+            "max_global_steps": _weights_version(record),
+        },
+    ).as_dict()
+    input_ids = torch.cat([output["prompts"], output["responses"]])
+    return {
+        **output,
+        **prompt,
+        "session_id": record.session,
+        "loss_mask": output["response_mask"],
+        "input_ids": input_ids,
+        "position_ids": torch.arange(len(input_ids)),
+        "multi_modal_inputs": {},
+    }
+
+
+def _tags(sequence: TokenSequence, record: RolloutRecord) -> dict[str, Any]:
+    prompt_len, response_len = len(sequence.prompt_ids), len(sequence.response_ids)
+    return {
+        "status": "success",
+        "prompt_len": prompt_len,
+        "response_len": response_len,
+        "seq_len": prompt_len + response_len,
+        "global_steps": record.step,
+        "min_global_steps": _weights_version(record),
+        "max_global_steps": _weights_version(record),
+    }
+
+
+def _weights_version(record: RolloutRecord) -> int:
+    """verl numbers weights by the step that made them: step s samples from the weights of step s - 1."""
+    return record.step - 1 if record.mode == "train" else record.step

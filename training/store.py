@@ -1,0 +1,121 @@
+"""The LightningStore: started by this run, or external and checked before any model is loaded.
+
+    python -m training.store serve [--host 127.0.0.1] [--port 4747]
+
+serves one for several processes or machines. It binds the loopback address unless told otherwise, because the store
+has no authentication: bind another address only inside a closed network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from training.plan import ConfigError, Plan
+
+if TYPE_CHECKING:
+    from agentlightning import LightningStore
+
+CHECK_SECONDS = 5.0
+HEALTH_PATH = "/v1/agl/health"
+TRACES_PATH = "/v1/traces"
+
+
+def open_store(plan: Plan) -> LightningStore:
+    """The store object a run hands to agent-lightning's Trainer.
+
+    Raises:
+        ConfigError: MongoDB was asked for and its driver or server is missing.
+    """
+    if plan.external_store_address:
+        from agentlightning import LightningStoreClient
+
+        return LightningStoreClient(plan.external_store_address)
+    if plan.mongo_uri:
+        return _mongo_store(plan.mongo_uri)
+    from agentlightning import InMemoryLightningStore
+
+    return InMemoryLightningStore(thread_safe=True)
+
+
+def check_external(address: str) -> None:
+    """Make sure the address is a store of our agent-lightning version that accepts traces.
+
+    Raises:
+        ConfigError: unreachable, another program or version, or without an OTLP endpoint.
+    """
+    import httpx
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    start = "start one with `python -m training.store serve`"
+    if not address.startswith(("http://", "https://")):
+        raise ConfigError(f"--external-store-address {address!r} is not a URL; expected http://HOST:PORT")
+    base = address.rstrip("/")
+    with httpx.Client(timeout=CHECK_SECONDS, trust_env=False) as client:
+        try:
+            health = client.get(base + HEALTH_PATH)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ConfigError(f"no store answers at {base} ({type(error).__name__}); {start}") from None
+        if health.status_code != 200:
+            raise ConfigError(
+                f"{base}{HEALTH_PATH} answers {health.status_code}: not a store of agent-lightning 0.3; {start}"
+            )
+        empty = ExportTraceServiceRequest().SerializeToString()
+        headers = {"content-type": "application/x-protobuf"}
+        traces = client.post(base + TRACES_PATH, content=empty, headers=headers)
+        if traces.status_code != 200:
+            raise ConfigError(f"{base}{TRACES_PATH} answers {traces.status_code}: the store accepts no traces; {start}")
+
+
+def _mongo_store(uri: str) -> LightningStore:
+    try:
+        from agentlightning.store.mongo import MongoLightningStore
+    except ImportError:
+        raise ConfigError("--mongo-uri needs the MongoDB driver; install it: pip install pymongo") from None
+    from pymongo import MongoClient
+    from pymongo.errors import PyMongoError
+
+    try:
+        MongoClient(uri, serverSelectionTimeoutMS=int(CHECK_SECONDS * 1000)).admin.command("ping")
+    except PyMongoError as error:
+        raise ConfigError(f"--mongo-uri: no MongoDB answers ({type(error).__name__}); it must be a replica set") from None
+    return MongoLightningStore(mongo_uri=uri)
+
+
+def serve(host: str, port: int) -> None:
+    """Serve an in-memory store until interrupted.
+
+    Raises:
+        ConfigError: the port is in use.
+    """
+    from training.ports import require_free
+
+    require_free(host, port, "--port")
+    from agentlightning import InMemoryLightningStore, LightningStoreServer
+
+    server = LightningStoreServer(InMemoryLightningStore(thread_safe=True), host=host, port=port, launch_mode="asyncio")
+    print(f"store at http://{host}:{port} (Ctrl-C stops it; its content is lost then)", flush=True)
+    asyncio.run(server.run_forever())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of this module; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m training.store", description="An external LightningStore.")
+    serve_parser = parser.add_subparsers(dest="command", required=True).add_parser("serve", help="serve a store")
+    serve_parser.add_argument("--host", default="127.0.0.1", help="address to bind (default: loopback only)")
+    serve_parser.add_argument("--port", type=int, default=4747, help="port to listen on (default: 4747)")
+    options = parser.parse_args(arguments)
+    try:
+        serve(options.host, options.port)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""A run's plain files -> `summary.json` and what is printed at the end.
+
+`episodes.jsonl` holds one rollout a line, `metrics.jsonl` verl's metrics a step, `timeline.json` when the engine was
+ready. The summary is computed from these alone, so it is as true after a crash as after success.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from training.plan import Plan
+from training.records import RolloutRecord, mean_terms, sum_counters
+
+PHASES = {
+    "rollout": "timing_s/gen",
+    "log_prob": "timing_s/old_log_prob",
+    "update": "timing_s/update_actor",
+    "sync": "timing_s/update_weights",
+    "validation": "timing_s/testing",
+    "checkpoint": "timing_s/save_checkpoint",
+}
+
+
+def write_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
+    """Compute and write `summary.json` atomically; `started` is the program's start in Unix seconds."""
+    summary = build_summary(plan, exit_reason, message, started)
+    path = plan.run_dir / "summary.json"
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps(summary, ensure_ascii=False, indent=2), encoding="utf-8")
+    os.replace(draft, path)
+    return summary
+
+
+def build_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
+    """The summary as a dict; every number comes from the run folder's files."""
+    records = [RolloutRecord(**row) for row in read_lines(plan.run_dir / "episodes.jsonl")]
+    train = [record for record in records if record.mode == "train"]
+    validation = [record for record in records if record.mode == "val"]
+    steps = [row["data"] for row in read_lines(plan.run_dir / "metrics.jsonl") if "timing_s/step" in row["data"]]
+    return {
+        "exit_reason": exit_reason,
+        "message": message,
+        "device": plan.device,
+        "model": plan.model,
+        "store": plan.store_kind,
+        "rollouts": _rollouts(train),
+        "triplets": _total(steps, "books/triplets"),
+        "sequences": _total(steps, "books/sequences"),
+        "generated_tokens": _total(steps, "books/generated_tokens"),
+        "trained_tokens": _total(steps, "books/trained_tokens"),
+        "dropped_tokens": _dropped(train, _total(steps, "books/generated_tokens")),
+        "weight_updates": sum("timing_s/update_weights" in step for step in steps),
+        "reward": _reward(train),
+        "counters": sum_counters(train),
+        "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
+        "validation": {"rollouts": _rollouts(validation), "reward": _reward(validation)},
+        "seconds": _seconds(plan.run_dir, steps, started),
+    }
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a file; none where it does not exist. A torn last line is left out."""
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1] if line.strip()]
+
+
+def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
+    finished = [record for record in records if record.status == "succeeded"]
+    return {
+        "finished": len(finished),
+        "failed": len(records) - len(finished),
+        "unscored": sum(record.cause is not None for record in finished),
+    }
+
+
+def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
+    scored = [record for record in records if record.cause is None and record.reward is not None]
+    rewards = [record.reward for record in scored if record.reward is not None]
+    return {"mean": sum(rewards) / len(rewards) if rewards else None, "terms": mean_terms(scored)}
+
+
+def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, int]:
+    """Tokens generated and not trained on, by cause; `no_update` for scored episodes whose step never came."""
+    dropped: Counter[str] = Counter()
+    for record in records:
+        if record.cause:
+            dropped[record.cause] += record.generated_tokens
+    scored = sum(record.generated_tokens for record in records if record.cause is None)
+    if scored > generated_in_updates:
+        dropped["no_update"] = scored - generated_in_updates
+    return dict(dropped)
+
+
+def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict[str, Any]:
+    timeline = run_dir / "timeline.json"
+    first = json.loads(timeline.read_text()).get("first_step") if timeline.exists() else None
+    times = [step["timing_s/step"] for step in steps]
+    return {
+        "total": round(time.time() - started, 2),
+        "to_first_step": round(first - started, 2) if first else None,
+        "per_step": round(sum(times) / len(times), 2) if times else None,
+        "by_phase": {phase: round(_total(steps, key), 2) for phase, key in PHASES.items()},
+    }
+
+
+def _total(steps: list[dict[str, Any]], key: str) -> Any:
+    return sum(step.get(key, 0) for step in steps)
+
+
+def show(summary: dict[str, Any], run_dir: Path) -> None:
+    """Print the summary as a table; the last line is the run folder."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{summary['exit_reason']}: {run_dir.name}", show_header=False)
+    for name, value in _rows(summary):
+        table.add_row(name, value)
+    console = Console()
+    console.print(table)
+    if summary["message"]:
+        console.print(f"{summary['exit_reason']}: {summary['message']}", style="bold red", markup=False)
+    print(run_dir, flush=True)
+
+
+def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    rollouts, reward, seconds = summary["rollouts"], summary["reward"], summary["seconds"]
+    return [
+        ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
+        ("rollouts", ", ".join(f"{count} {name}" for name, count in rollouts.items())),
+        ("reward", _number(reward["mean"]) + _terms(reward["terms"])),
+        ("validation reward", _number(summary["validation"]["reward"]["mean"])),
+        ("counters", ", ".join(f"{name} {value:g}" for name, value in summary["counters"].items())),
+        ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
+        ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),
+        ("tokens left out", ", ".join(f"{name} {count}" for name, count in summary["dropped_tokens"].items()) or "0"),
+        ("weight updates", str(summary["weight_updates"])),
+        ("seconds", f"{seconds['total']:.0f} in all, {_number(seconds['to_first_step'])} to the first step, "
+         f"{_number(seconds['per_step'])} a step"),
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _terms(terms: dict[str, float]) -> str:
+    return " (" + ", ".join(f"{name} {value:.3f}" for name, value in terms.items()) + ")" if terms else ""

@@ -1,0 +1,109 @@
+"""What is done about what: the one place that decides to skip a step or to stop the run.
+
+docs/architecture.md shows the same as a table; a test compares the two through `EVENTS`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from training.records import RolloutRecord, causes, unscored_share
+
+MAX_UNSCORED_SHARE = 0.30
+MAX_SKIPS_IN_A_ROW = 3
+MISSING_SPANS_SHARE = 0.05
+MISSING_SPANS_WINDOW = 200
+MIN_SILENCE_SECONDS = 180.0
+
+SPANS_MISSING = "spans_missing"
+REWARD_MISSING = "reward_missing"
+INFRASTRUCTURE = (SPANS_MISSING, REWARD_MISSING)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of the table: what happens, how it is measured, what is done."""
+
+    name: str
+    window: str
+    action: str
+
+
+EVENTS = (
+    Event("zero triplets", "every rollout of a step that called the policy left none", "stop"),
+    Event("rewards missing", "every rollout of a step ended without an episode record", "stop"),
+    Event("spans missing", f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts", "stop"),
+    Event("unscored rollouts", f"over {MAX_UNSCORED_SHARE:.0%} of a step", "skip the step"),
+    Event("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
+    Event("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
+    Event("vLLM or proxy does not answer", "asked when a step is skipped or nothing finishes", "stop"),
+    Event("a runner process of this run ends", "asked every second", "stop"),
+    Event("trained tokens differ from generated tokens", "every update", "stop"),
+    Event("groups with equal reward", "every step", "warn"),
+)
+
+
+class RunStopped(RuntimeError):
+    """The run cannot go on; the message says what was seen and what to do."""
+
+
+class Watch:
+    """Judges the finished rollouts of one step after another."""
+
+    def __init__(self) -> None:
+        self.skips = 0
+        self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
+
+    def judge(self, records: list[RolloutRecord]) -> str | None:
+        """Decide about a step's rollouts: None to train on them, a reason to skip them.
+
+        Raises:
+            RunStopped: training on, or waiting for better, makes no sense.
+        """
+        self._stop_on_silence(records)
+        self._stop_on_missing_spans(records)
+        share = unscored_share(records)
+        if share <= MAX_UNSCORED_SHARE:
+            self.skips = 0
+            return None
+        self.skips += 1
+        reason = f"{share:.0%} of {len(records)} rollouts are unscored ({_count(records)})"
+        if self.skips >= MAX_SKIPS_IN_A_ROW:
+            raise RunStopped(
+                f"{self.skips} steps in a row were skipped; the last because {reason}. "
+                "Mend the cause (judge, database, model server) and resume with --resume."
+            )
+        return reason
+
+    def _stop_on_silence(self, records: list[RolloutRecord]) -> None:
+        if all(record.cause == REWARD_MISSING for record in records):
+            raise RunStopped(
+                f"rewards missing: none of {len(records)} rollouts wrote an episode record. "
+                "Look for the runners' errors in the run's log; the store may not accept their spans."
+            )
+        called = [record for record in records if record.calls]
+        if called and not any(record.triplets for record in called):
+            raise RunStopped(
+                f"zero triplets: {len(called)} rollouts called the policy and the store holds no token ids of it. "
+                "Usual causes: opentelemetry newer than 1.44, litellm-enterprise missing, agents calling a model "
+                "server past the proxy. Run `python -m utils.check_install`; see docs/troubleshooting.md."
+            )
+
+    def _stop_on_missing_spans(self, records: list[RolloutRecord]) -> None:
+        self._recent.extend(record.cause == SPANS_MISSING for record in records)
+        full = len(self._recent) == MISSING_SPANS_WINDOW
+        if full and sum(self._recent) > MISSING_SPANS_SHARE * MISSING_SPANS_WINDOW:
+            raise RunStopped(
+                f"spans missing: {sum(self._recent)} of the last {MISSING_SPANS_WINDOW} rollouts have fewer calls in "
+                "the store than the policy answered. Is the store overloaded, or reached over a slow network?"
+            )
+
+
+def silence_limit(episode_timeout: float) -> float:
+    """Seconds without any rollout finishing after which the run stops."""
+    return max(MIN_SILENCE_SECONDS, 2 * episode_timeout)
+
+
+def _count(records: list[RolloutRecord]) -> str:
+    return ", ".join(f"{name}: {count}" for name, count in causes(records).most_common())
