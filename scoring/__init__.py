@@ -1,0 +1,1 @@
+"""How answers are judged; shared by all agents. Knows no tool and no training."""

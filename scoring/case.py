@@ -1,0 +1,47 @@
+"""What a judge is given and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Case:
+    """One answer to judge.
+
+    reference: the gold answer, "" where there is none. context: the tool's results as the agent saw them, in order.
+    gold: `structured_gt` ({"columns", "rows"}) and `evidence` ([{table, row_id, field, quote}]) as far as known.
+    """
+
+    question: str
+    answer: str
+    reference: str = ""
+    context: list[str] = field(default_factory=list)
+    gold: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judge's score in [0, 1] with the parts it was made of; or no score, and the cause ("no_reference",
+    "judge_failed")."""
+
+    score: float | None
+    parts: dict[str, float] = field(default_factory=dict)
+    cause: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.score is None) == (self.cause is None):
+            raise ValueError(f"a verdict has either a score or a cause, got {self.score} and {self.cause!r}")
+        if self.score is not None and not 0 <= self.score <= 1:
+            raise ValueError(f"a score lies in [0, 1], got {self.score}")
+
+
+class Judge(Protocol):
+    """Scores answers. A judge that cannot tell returns a verdict without a score; it neither raises nor guesses."""
+
+    name: str
+
+    async def judge(self, case: Case) -> Verdict:
+        """The verdict on one answer."""
+        ...

@@ -1,0 +1,94 @@
+"""Real runs of the real engine on the bundled tiny model; each takes about a minute, so tests share what they can."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TRAIN = [sys.executable, "train_sql_agent.py"]
+LIMIT_SECONDS = 420
+
+
+@dataclass
+class Run:
+    """One run of train_sql_agent.py in a process group of its own, marked so that its children can be found."""
+
+    run_dir: Path
+    process: subprocess.Popen[str]
+    mark: str
+    output: str = field(default="")
+
+    def wait(self) -> int:
+        self.output = self.process.communicate(timeout=LIMIT_SECONDS)[0]
+        return self.process.returncode
+
+    def wait_for(self, event: str) -> None:
+        """Wait until the run's timeline names the event."""
+        path, end = self.run_dir / "timeline.json", time.time() + LIMIT_SECONDS
+        while not (path.exists() and event in path.read_text()):
+            assert self.process.poll() is None, self.process.communicate()[0]
+            assert time.time() < end, f"no {event} after {LIMIT_SECONDS} s"
+            time.sleep(0.2)
+
+    def summary(self) -> dict[str, Any]:
+        return dict(json.loads((self.run_dir / "summary.json").read_text()))
+
+    def alive(self) -> list[psutil.Process]:
+        """Processes this run started, children of children included, wherever they hang in the process tree."""
+        return [process for process in psutil.process_iter() if _has_mark(process, self.mark)]
+
+
+def _has_mark(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get("RUN_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+def free_port() -> int:
+    from training.ports import free_port as port
+
+    return port("127.0.0.1")
+
+
+@pytest.fixture(scope="session")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Run]]:
+    """Start a run: `start("--ci-fast", AGL_...="...")`; whatever still lives at the end is killed."""
+    runs: list[Run] = []
+
+    def start_run(*arguments: str, run_dir: Path | None = None, **environment: str) -> Run:
+        folder = run_dir or tmp_path_factory.mktemp("run") / "run"
+        mark = uuid.uuid4().hex
+        variables = {"AGL_SERVER_PORT": str(free_port()), **environment, "RUN_MARK": mark}
+        process = subprocess.Popen(
+            [*TRAIN, "--run-dir", str(folder), *arguments],
+            cwd=ROOT, env={**os.environ, **variables}, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        runs.append(Run(folder, process, mark))
+        return runs[-1]
+
+    yield start_run
+    for run in runs:
+        for process in run.alive():
+            process.kill()
+
+
+@pytest.fixture(scope="session")
+def smoke(start: Callable[..., Run]) -> Run:
+    """`train_sql_agent.py --ci-fast`, run to its end once for all tests that look at it."""
+    run = start("--ci-fast")
+    assert run.wait() == 0, run.output
+    return run

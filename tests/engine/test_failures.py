@@ -1,0 +1,51 @@
+"""Things that break in the middle: the run ends with a message that says what to do, and leaves nothing running."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from tests.engine.conftest import Run
+
+pytestmark = pytest.mark.engine
+
+ENDLESS = ("--ci", "trainer.val_before_train=false", "data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4")
+
+
+def processes(run: Run, part: str) -> list[psutil.Process]:
+    return [process for process in run.alive() if part in " ".join([process.name(), *process.cmdline()])]
+
+
+def test_ctrl_c_ends_everything_the_run_started(start: Callable[..., Run]) -> None:
+    run = start(*ENDLESS)
+    run.wait_for("first_step")
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.wait() == 130, run.output
+    assert run.summary()["exit_reason"] == "interrupted"
+    assert "Traceback" not in run.output
+    assert run.alive() == []
+
+
+def test_a_killed_runner_stops_the_run(start: Callable[..., Run]) -> None:
+    run = start(*ENDLESS)
+    run.wait_for("first_step")
+    children = [child for child in psutil.Process(run.process.pid).children() if "train_sql_agent" in str(child.cmdline())]
+    children[0].kill()
+    assert run.wait() == 1
+    assert "ended with exit code -9" in run.summary()["message"]
+    assert "Traceback" not in run.output
+    assert run.alive() == []
+
+
+def test_a_dead_vllm_stops_the_run(start: Callable[..., Run]) -> None:
+    run = start(*ENDLESS)
+    run.wait_for("first_step")
+    engines = processes(run, "VLLM::EngineCore")
+    assert engines, [process.name() for process in run.alive()]
+    engines[0].kill()
+    assert run.wait() == 1
+    summary = run.summary()
+    assert "vLLM" in summary["message"] and "--resume" in summary["message"], summary["message"]
+    assert run.alive() == []

@@ -1,0 +1,144 @@
+"""Demonstrations: patterns out of training rows, and synthetic conversations that leak no name of the database."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.load import load_rows
+from sql_agent.demonstrations import (
+    Conversation,
+    Flaws,
+    Narrator,
+    Synthesiser,
+    pattern_of,
+    taken_names,
+    write_scratch_database,
+)
+from sql_agent.prompts import first_messages
+from sql_agent.tiny_tokenizer import common_characters
+from tools.query import QueryTool
+from utils.settings import ROOT
+
+DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    usual = {
+        "id": "r",
+        "question": "朵莎洛片怎么保存？",
+        "answer": "朵莎洛片的贮藏方法：密封",
+        "sql": "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'",
+        "structured_gt": json.dumps({"columns": ["storage"], "rows": [["密封"]]}),
+        "entities": json.dumps(["朵莎洛片"]),
+    }
+    return usual | changes
+
+
+def test_names_and_values_are_taken_out() -> None:
+    pattern = pattern_of(row())
+    assert pattern is not None
+    assert pattern.question == "⟦n0⟧怎么保存？"
+    assert pattern.sql == "SELECT storage FROM drugs_info WHERE med_name = '⟦n0⟧'"
+    assert pattern.answer == "⟦n0⟧的贮藏方法：⟦v0⟧"
+    assert (pattern.table, pattern.columns, pattern.names, pattern.found) == ("drugs_info", ("storage",), 1, True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"entities": "[]"},
+        {"entities": None},
+        {"sql": None},
+        {"sql": "SELECT 1 FROM other"},
+        {"question": "怎么保存？"},
+        {"answer": "不知道"},
+        {"structured_gt": json.dumps({"columns": ["storage"], "rows": [["密封"], ["避光"]]})},
+    ],
+)
+def test_rows_that_are_no_plain_look_up_have_no_pattern(changes: dict[str, Any]) -> None:
+    assert pattern_of(row(**changes)) is None
+
+
+@pytest.fixture(scope="module")
+def maker() -> Synthesiser:
+    rows = load_rows(ROOT / "data" / "train.parquet")
+    return Synthesiser(rows, taken_names(DATABASE), common_characters(), random.Random(0))
+
+
+@pytest.fixture
+def told(maker: Synthesiser, tmp_path: Path) -> list[tuple[str, Conversation]]:
+    flaws = ["right", "no_call", "wrong_column", "empty"] * 40
+    plans = [maker.plan(maker.rng.randrange(len(maker.patterns)), flaw) for flaw in flaws]
+    write_scratch_database(tmp_path / "scratch.db", plans, maker.patterns)
+    narrator = Narrator(maker, QueryTool(f"sqlite:///{tmp_path}/scratch.db"))
+    return [(plan.flaw, narrator.tell(plan)) for plan in plans]
+
+
+def test_every_training_row_is_a_pattern(maker: Synthesiser) -> None:
+    assert all(pattern_of(row) for row in load_rows(ROOT / "data" / "train.parquet"))
+    assert len(maker.patterns) > 50
+
+
+def test_synthetic_names_are_new(maker: Synthesiser) -> None:
+    real = taken_names(DATABASE)
+    made = {maker.name() for _ in range(500)}
+    assert len(made) == 500
+    assert not made & real
+
+
+def test_no_name_of_the_database_is_told(told: list[tuple[str, Conversation]]) -> None:
+    text = json.dumps([conversation.messages for _, conversation in told], ensure_ascii=False)
+    assert not [name for name in taken_names(DATABASE) if name in text]
+
+
+def test_conversations_begin_and_end_as_episodes_do(told: list[tuple[str, Conversation]]) -> None:
+    for _, conversation in told:
+        question = conversation.messages[1]["content"]
+        assert conversation.messages[:2] == first_messages(question)
+        assert conversation.messages[-1]["role"] == "assistant"
+        assert len(conversation.learn) == sum(message["role"] == "assistant" for message in conversation.messages)
+        assert "⟦" not in json.dumps(conversation.messages, ensure_ascii=False)
+
+
+def test_each_flaw_is_what_it_says(told: list[tuple[str, Conversation]]) -> None:
+    for flaw, conversation in told:
+        results = [json.loads(m["content"]) for m in conversation.messages if m["role"] == "tool"]
+        answer = conversation.messages[-1]["content"]
+        assert bool(results) == (flaw != "no_call")
+        assert (answer == "") == (flaw == "empty")
+        if flaw in ("right", "wrong_column"):
+            assert results[-1]["rows"][0][0] in answer
+
+
+def test_a_mended_mistake_is_shown_and_not_learned(maker: Synthesiser, tmp_path: Path) -> None:
+    plans = [maker.plan(index % len(maker.patterns), "right") for index in range(300)]
+    write_scratch_database(tmp_path / "scratch.db", plans, maker.patterns)
+    narrator = Narrator(maker, QueryTool(f"sqlite:///{tmp_path}/scratch.db"))
+    mended = [c for c in (narrator.tell(plan) for plan in plans) if len(c.learn) == 3]
+    assert 0 < len(mended) < 60
+    for conversation in mended:
+        statuses = [json.loads(m["content"])["status"] for m in conversation.messages if m["role"] == "tool"]
+        assert statuses == ["error", "success"]
+        assert conversation.learn == [False, True, True]
+
+
+def test_flaws_are_drawn_by_their_shares() -> None:
+    rng = random.Random(0)
+    drawn = [Flaws(no_call=0.5, wrong_column=0.2, empty=0.1).draw(rng) for _ in range(4000)]
+    shares = {kind: drawn.count(kind) / len(drawn) for kind in ("no_call", "wrong_column", "empty", "right")}
+    assert shares == {
+        "no_call": pytest.approx(0.5, abs=0.05),
+        "wrong_column": pytest.approx(0.2, abs=0.05),
+        "empty": pytest.approx(0.1, abs=0.05),
+        "right": pytest.approx(0.2, abs=0.05),
+    }
+
+
+def test_a_bare_conversation_lacks_only_its_beginning() -> None:
+    whole = Conversation([*first_messages("x"), {"role": "assistant", "content": "y"}], [True])
+    assert whole.bare() == Conversation(whole.messages[1:], [True], tools=False)

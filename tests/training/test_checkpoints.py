@@ -1,0 +1,53 @@
+"""Which checkpoint a resumed run continues."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from training.checkpoints import find_checkpoint, latest_checkpoint, run_of, step_of
+from training.plan import ConfigError
+
+
+def make_run(runs: Path, name: str, steps: list[int], age: float) -> Path:
+    run = runs / name
+    for step in steps:
+        (run / "checkpoints" / f"global_step_{step}" / "actor").mkdir(parents=True)
+    if steps:
+        (run / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(str(max(steps)))
+    run.mkdir(parents=True, exist_ok=True)
+    os.utime(run, (age, age))
+    return run
+
+
+def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one(tmp_path: Path) -> None:
+    make_run(tmp_path, "old", [20, 40], age=1)
+    newer = make_run(tmp_path, "newer", [20], age=2)
+    make_run(tmp_path, "newest-without", [], age=3)
+    found = find_checkpoint("latest", None, tmp_path)
+    assert (run_of(found), step_of(found)) == (newer, 20)
+
+
+def test_a_named_run_is_not_left(tmp_path: Path) -> None:
+    make_run(tmp_path, "other", [20], age=2)
+    empty = make_run(tmp_path, "mine", [], age=1)
+    with pytest.raises(ConfigError, match="nothing to resume"):
+        find_checkpoint("latest", empty, tmp_path)
+
+
+def test_a_step_that_was_not_marked_is_not_complete(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "torn", [20], age=1)
+    (run / "checkpoints" / "global_step_40" / "actor").mkdir(parents=True)
+    assert step_of(latest_checkpoint(run) or Path()) == 20
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing to resume"):
+        find_checkpoint("latest", None, tmp_path)
+
+
+def test_a_path_must_be_a_checkpoint(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "run", [3], age=1)
+    assert step_of(find_checkpoint(str(run / "checkpoints" / "global_step_3"), None, tmp_path)) == 3
+    with pytest.raises(ConfigError, match="not a checkpoint"):
+        find_checkpoint(str(run), None, tmp_path)

@@ -1,0 +1,93 @@
+"""Our settings and verl's tree agree, or the run stops before anything heavy is imported."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sql_agent.config import choose
+from training.config import build_config, check_rows, parse_overrides
+from training.plan import ConfigError, Plan
+
+ROOT = Path(__file__).parents[2]
+FILES = {"train": "train.parquet", "val": "val.parquet"}
+TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
+
+
+def plan(tmp_path: Path, **changes: object) -> Plan:
+    fields = {
+        "run_dir": tmp_path, "device": "cpu", "model": "m", "max_turns": 3, "max_turns_origin": "--max-turns",
+        "temperature": 1.0, "max_tokens": 96, "episode_timeout": 60.0,
+    }
+    return Plan(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1, **changes: object):
+    preset = choose("full", device, n_gpus)
+    changes.setdefault("max_tokens", preset.max_tokens)
+    return build_config(
+        plan(tmp_path, device=device, **changes), FILES, preset.overrides, parse_overrides(list(overrides))
+    )
+
+
+@pytest.mark.parametrize("purpose", ["smoke", "ci", "full"])
+@pytest.mark.parametrize(("device", "n_gpus"), [("cpu", 1), ("cuda", 1), ("cuda", 8)])
+def test_every_preset_passes_the_checks(tmp_path: Path, purpose: str, device: str, n_gpus: int) -> None:
+    preset = choose(purpose, device, n_gpus)
+    config = build_config(plan(tmp_path, device=device, max_tokens=preset.max_tokens), FILES, preset.overrides, [])
+    assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 3
+    assert config.algorithm.adv_estimator == "grpo"
+
+
+def test_max_turns_is_written_once(tmp_path: Path) -> None:
+    config = build(tmp_path, max_turns=2)
+    assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 2
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (f"{TURNS}=5", r"agent plays 3 turns \(--max-turns\), verl is told 5 .*max_assistant_turns=5"),
+        ("actor_rollout_ref.rollout.temperature=0.7", r"samples at 1.0 \(TEMPERATURE\), verl is told 0.7"),
+        ("actor_rollout_ref.rollout.top_p=0.9", "top_p=1"),
+        ("data.max_response_length=200", r"3 x 96 = 288 tokens do not fit data.max_response_length=200"),
+        ("data.max_prompt_length=900", r"900 \+ 384 exceed actor_rollout_ref.rollout.max_model_len=1024"),
+        ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", "must fit one micro-batch"),
+        ("data.train_batch_size=10", "not a multiple"),
+        ("trainer.n_gpus_per_node=3", "cannot be shared by 3 devices"),
+        ("actor_rollout_ref.rollout.n=1", "at least 2"),
+        ("data.train_batch_sise=4", "did you mean 'data.train_batch_size'"),
+        ("+actor_rollout_ref.rollout.enforce_eagr=true", "did you mean actor_rollout_ref.rollout.enforce_eager"),
+        ("+trainer.nonsense=1", "knows no key 'trainer.nonsense'"),
+        ("not-an-override", "neither a flag nor key=value"),
+        ("data.seed=[1", "not valid YAML"),
+    ],
+)
+def test_a_contradiction_or_unknown_key_is_explained(tmp_path: Path, override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build(tmp_path, override)
+
+
+def test_below_free_form_dictionaries_nothing_is_checked(tmp_path: Path) -> None:
+    config = build(tmp_path, "+actor_rollout_ref.rollout.engine_kwargs.vllm.anything=7")
+    assert config.actor_rollout_ref.rollout.engine_kwargs.vllm.anything == 7
+
+
+def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
+    config = build(tmp_path)
+    check_rows(config, 16)
+    with pytest.raises(ConfigError, match="15 rows"):
+        check_rows(config, 15)
+
+
+def test_a_disagreement_stops_before_heavy_imports() -> None:
+    """The whole command line, in a process that reports whether torch, verl or ray were imported."""
+    code = (
+        "import sys, train_sql_agent\n"
+        f"code = train_sql_agent.main(['--ci-fast', '{TURNS}=7'])\n"
+        "print(code, [name for name in ('torch', 'verl', 'ray', 'agentlightning') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "2 []"
+    assert "agent plays 3 turns (MAX_TURNS), verl is told 7" in done.stderr

@@ -1,0 +1,60 @@
+"""A model folder that cannot work is named before anything starts."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sql_agent.config import TINY_MODEL
+from training.models import check_model
+from training.plan import ConfigError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(TINY_MODEL, tmp_path / "model"))
+
+
+def test_the_bundled_model_passes(folder: Path) -> None:
+    check_model(str(folder), 1024)
+
+
+def test_a_hub_id_is_left_to_the_hub() -> None:
+    check_model("Qwen/Qwen3-0.6B")
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "nowhere", "a/b/c"])
+def test_a_missing_folder(name: str) -> None:
+    with pytest.raises(ConfigError, match="no model folder"):
+        check_model(name)
+
+
+def test_no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    with pytest.raises(ConfigError, match="config.json"):
+        check_model(str(folder))
+
+
+def test_no_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ConfigError, match="no tokenizer"):
+        check_model(str(folder))
+
+
+def test_no_chat_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(ConfigError, match="no chat template"):
+        check_model(str(folder))
+
+
+def test_a_template_without_tools(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
+    with pytest.raises(ConfigError, match="does not render tools"):
+        check_model(str(folder))
+
+
+def test_more_context_than_positions(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="exceeds"):
+        check_model(str(folder), 1_000_000)

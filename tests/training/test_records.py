@@ -1,0 +1,50 @@
+"""The engine's books: adds up what agents report without knowing their names."""
+
+import json
+
+import pytest
+
+from training.records import RolloutRecord, causes, read_annotation, step_metrics, unscored_share
+
+
+def record(number: int, **fields: object) -> RolloutRecord:
+    base = {"rollout_id": f"r{number}", "group": f"g{number // 2}", "session": number % 2, "mode": "train", "step": 1}
+    return RolloutRecord(**{**base, "status": "succeeded", "reward": 0.5, **fields})  # type: ignore[arg-type]
+
+
+def test_unknown_terms_and_counters_are_added_up() -> None:
+    records = [
+        record(0, reward=1.0, terms={"a": 1.0, "b": 0.0}, counters={"exams": 2}, stop_reason="diagnosed"),
+        record(1, reward=0.0, terms={"a": 0.0, "b": 1.0}, counters={"exams": 3}, stop_reason="diagnosed"),
+    ]
+    metrics = step_metrics(records, "episodes")
+    assert metrics["episodes/terms/a"] == 0.5
+    assert metrics["episodes/counters/exams"] == 5
+    assert metrics["episodes/stop_reasons/diagnosed"] == 2
+    assert metrics["episodes/reward/mean"] == 0.5
+
+
+def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
+    records = [record(0, reward=1.0), record(1, reward=None, cause="judge_failed", counters={"exams": 1})]
+    metrics = step_metrics(records, "episodes")
+    assert metrics["episodes/reward/mean"] == 1.0
+    assert metrics["episodes/causes/judge_failed"] == 1
+    assert metrics["episodes/counters/exams"] == 1
+    assert unscored_share(records) == 0.5 and causes(records) == {"judge_failed": 1}
+
+
+def test_groups_with_equal_reward_are_counted() -> None:
+    records = [record(0, reward=0.1), record(1, reward=0.1), record(2, reward=0.1), record(3, reward=0.9)]
+    assert step_metrics(records, "x")["x/equal_reward_groups"] == 1
+
+
+def test_a_step_without_scored_rollouts_has_no_mean() -> None:
+    assert "x/reward/mean" not in step_metrics([record(0, reward=None, cause="timeout")], "x")
+
+
+def test_an_annotation_must_be_whole() -> None:
+    whole = {"terms": {}, "total": 1.0, "unscored": None, "stop_reason": "answered", "calls": 1, "counters": {}}
+    assert read_annotation(json.dumps(whole)) == whole
+    del whole["calls"]
+    with pytest.raises(ValueError, match="calls"):
+        read_annotation(json.dumps(whole))

@@ -1,0 +1,101 @@
+"""Merging an episode's calls: exactly the generated tokens are trained, whatever the calls look like."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.trajectories import Call, Limits, generated_tokens, merge_calls
+
+WIDE = Limits(prompt=10_000, response=10_000)
+tokens = st.lists(st.integers(0, 5), max_size=8)
+some_tokens = st.lists(st.integers(0, 5), min_size=1, max_size=8)
+
+
+@st.composite
+def episodes(draw: st.DrawFn) -> list[Call]:
+    """Calls as a policy makes them: most prompts extend what came before, some do not (template, re-tokenisation)."""
+    calls: list[Call] = []
+    context = draw(some_tokens)
+    for _ in range(draw(st.integers(1, 6))):
+        if draw(st.integers(0, 3)) == 0:
+            context = draw(some_tokens)
+        response = draw(some_tokens)
+        calls.append(Call(context, response))
+        context = context + response + draw(tokens)
+    return calls
+
+
+@given(episodes(), st.booleans(), st.integers(4, 60))
+def test_trained_tokens_are_the_generated_tokens_in_order(calls: list[Call], merge: bool, response: int) -> None:
+    limits = Limits(prompt=10_000, response=response)
+    trajectory = merge_calls(calls, limits, merge)
+    if trajectory.too_long:
+        assert any(len(call.response_ids) > response for call in calls) and not trajectory.sequences
+        return
+    trained = [
+        token
+        for sequence in trajectory.sequences
+        for token, mask in zip(sequence.response_ids, sequence.mask, strict=True)
+        if mask
+    ]
+    assert trained == [token for call in calls for token in call.response_ids]
+    assert trajectory.trained_tokens == generated_tokens(calls)
+    assert all(len(sequence.response_ids) <= response for sequence in trajectory.sequences)
+    assert len(trajectory.sequences) == 1 + sum(trajectory.breaks.values())
+
+
+@given(episodes())
+def test_every_sequence_reads_as_the_engine_saw_it(calls: list[Call]) -> None:
+    """Prompt + response of a sequence equals prompt + response of its last call: no token invented, moved or lost."""
+    trajectory = merge_calls(calls, WIDE)
+    whole = [call.prompt_ids + call.response_ids for call in calls]
+    for sequence in trajectory.sequences:
+        assert sequence.prompt_ids + sequence.response_ids in whole
+
+
+@given(episodes())
+def test_no_prompt_or_tool_token_is_trained(calls: list[Call]) -> None:
+    """Give every generated token a number of its own, from 100 up: the mask must mark these and nothing else."""
+    for sequence in merge_calls(_with_distinct_generated_tokens(calls), WIDE).sequences:
+        assert sequence.mask == [int(token >= 100) for token in sequence.response_ids]
+
+
+def _with_distinct_generated_tokens(calls: list[Call]) -> list[Call]:
+    """An unbroken episode of the same lengths, with tool tokens (9) between its calls."""
+    fresh: list[Call] = []
+    context, counter = list(calls[0].prompt_ids), 100
+    for number, call in enumerate(calls):
+        response = list(range(counter, counter + len(call.response_ids)))
+        counter += len(response)
+        fresh.append(Call(context, response))
+        context = context + response + [9] * (number % 3)
+    return fresh
+
+
+def test_a_tool_call_and_its_answer_become_one_sequence() -> None:
+    trajectory = merge_calls([Call([1, 2], [3, 4]), Call([1, 2, 3, 4, 8, 9], [5])], WIDE)
+    assert len(trajectory.sequences) == 1
+    assert trajectory.sequences[0].response_ids == [3, 4, 8, 9, 5]
+    assert trajectory.sequences[0].mask == [1, 1, 0, 0, 1]
+
+
+def test_a_changed_prefix_starts_a_new_sequence_and_is_counted() -> None:
+    trajectory = merge_calls([Call([1, 2], [3]), Call([1, 7, 3], [4])], WIDE)
+    assert [sequence.prompt_ids for sequence in trajectory.sequences] == [[1, 2], [1, 7, 3]]
+    assert trajectory.breaks == {"prefix_mismatch": 1}
+
+
+def test_a_merged_sequence_over_the_limit_is_broken_not_cut() -> None:
+    calls = [Call([1], [2, 2]), Call([1, 2, 2, 9, 9], [3, 3])]
+    trajectory = merge_calls(calls, Limits(prompt=8, response=4))
+    assert trajectory.breaks == {"length": 1}
+    assert trajectory.trained_tokens == 4
+
+
+def test_a_call_over_the_limit_leaves_the_episode_out() -> None:
+    assert merge_calls([Call([1], [2] * 5)], Limits(prompt=8, response=4)).too_long
+    assert merge_calls([Call([1] * 13, [2])], Limits(prompt=8, response=4)).too_long
+
+
+def test_turn_level_keeps_every_call_apart() -> None:
+    trajectory = merge_calls([Call([1], [2]), Call([1, 2], [3])], WIDE, merge=False)
+    assert len(trajectory.sequences) == 2 and trajectory.breaks == {"not_merged": 1}

@@ -1,0 +1,75 @@
+"""What stops a run, skips a step or only warns."""
+
+from pathlib import Path
+
+import pytest
+
+from training.records import RolloutRecord
+from training.watch import (
+    EVENTS,
+    MAX_SKIPS_IN_A_ROW,
+    MISSING_SPANS_WINDOW,
+    REWARD_MISSING,
+    SPANS_MISSING,
+    RunStopped,
+    Watch,
+    silence_limit,
+)
+
+
+def records(n: int, cause: str | None = None, calls: int = 2, triplets: int = 2) -> list[RolloutRecord]:
+    return [
+        RolloutRecord("r", "g", i, "train", 1, "succeeded", reward=0.5, cause=cause, calls=calls, triplets=triplets)
+        for i in range(n)
+    ]
+
+
+def test_a_step_with_few_unscored_rollouts_is_trained_on() -> None:
+    assert Watch().judge(records(7) + records(3, "judge_failed")) is None
+
+
+def test_a_step_with_many_is_skipped_and_three_in_a_row_stop() -> None:
+    watch = Watch()
+    bad = records(6) + records(4, "judge_failed")
+    for _ in range(MAX_SKIPS_IN_A_ROW - 1):
+        assert "judge_failed: 4" in str(watch.judge(bad))
+    with pytest.raises(RunStopped, match="in a row"):
+        watch.judge(bad)
+
+
+def test_a_good_step_forgives_skips() -> None:
+    watch = Watch()
+    bad = records(1, "timeout")
+    for _ in range(4):
+        assert watch.judge(bad)
+        assert watch.judge(records(4)) is None
+
+
+def test_zero_triplets_stop() -> None:
+    with pytest.raises(RunStopped, match="zero triplets"):
+        Watch().judge(records(4, SPANS_MISSING, triplets=0))
+
+
+def test_missing_rewards_stop() -> None:
+    with pytest.raises(RunStopped, match="rewards missing"):
+        Watch().judge(records(4, REWARD_MISSING, calls=0))
+
+
+def test_a_steady_loss_of_spans_stops_only_over_a_full_window() -> None:
+    watch = Watch()
+    lossy = records(90) + records(10, SPANS_MISSING, triplets=1)
+    for _ in range(MISSING_SPANS_WINDOW // len(lossy) - 1):
+        assert watch.judge(lossy) is None
+    with pytest.raises(RunStopped, match="spans missing"):
+        watch.judge(lossy)
+
+
+def test_silence_is_never_waited_for_without_limit() -> None:
+    assert silence_limit(1) >= 60
+    assert silence_limit(1000) == 2000
+
+
+def test_the_documented_table_is_the_code_s() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for event in EVENTS:
+        assert f"| {event.name} | {event.window} | {event.action} |" in page
