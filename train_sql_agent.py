@@ -48,7 +48,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--ci-fast", action="store_true", help="one step, one validation, one checkpoint")
     add("--ci", action="store_true", help="20 steps")
     add("--llm-proxy", action=argparse.BooleanOptionalAction, default=True,
-        help="trace the agent's LLM calls in the proxy (OtelTracer and LlmProxyTraceToTriplet)")
+        help="trace the agent's LLM calls in the proxy (OtelTracer, LlmProxyTraceToTriplet), or in the runners "
+        "(AgentOpsTracer, TracerTraceToTriplet)")
     add("--trajectory-level", action=argparse.BooleanOptionalAction, default=True,
         help="merge an episode's calls into one sequence where their token ids allow it")
     add("--max-turns", type=int, help="calls of the policy in one episode, the closing one included "
@@ -67,9 +68,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     if options.resume and "=" in options.resume:
         options.overrides.append(options.resume)
         options.resume = "latest"
-    for flag in ("n_runners", "n_gpus"):
-        if getattr(options, flag) < 1:
-            parser.error(f"--{flag.replace('_', '-')} {getattr(options, flag)}: expected 1 or more")
+    for flag in ("n_runners", "n_gpus", "max_turns"):
+        if (value := getattr(options, flag)) is not None and value < 1:
+            parser.error(f"--{flag.replace('_', '-')} {value}: expected 1 or more")
     return options
 
 
@@ -79,10 +80,8 @@ def train(options: argparse.Namespace) -> int:
     from training.config import build_config, check_rows, parse_overrides
     from training.device import environment
     from training.models import check_model
-    from training.run import run
+    from training.run import check_store, run
 
-    if not options.llm_proxy:
-        refuse_client_tracing()
     plan, preset = make_plan(options)
     checkpoint_keys = {}
     if options.resume:
@@ -97,6 +96,7 @@ def train(options: argparse.Namespace) -> int:
     config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
     check_rows(config, len(rows["train"]))
     check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
+    check_store(plan)
     os.environ.update(environment(plan.device))  # before the imports that read it
     from sql_agent.rollout import SqlAgent
 
@@ -126,6 +126,7 @@ def make_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
         max_tokens=settings.max_tokens or preset.max_tokens,
         episode_timeout=settings.episode_timeout,
         n_runners=options.n_runners,
+        llm_proxy=options.llm_proxy,
         trajectory_level=options.trajectory_level,
         managed_store=settings.managed_store,
         external_store_address=options.external_store_address,
@@ -174,16 +175,6 @@ def report_rows(rows: dict[str, list[dict[str, Any]]]) -> None:
         bare = count_without_reference(found)
         note = f", {bare} without an answer (judged without a reference)" if bare else ""
         print(f"{name}: {len(found)} questions{note}", flush=True)
-
-
-def refuse_client_tracing() -> NoReturn:
-    """--no-llm-proxy is not supported; see docs/decisions.md."""
-    from training.plan import ConfigError
-
-    raise ConfigError(
-        "--no-llm-proxy: client-side tracing is not supported, because it sees the text of a call but not the token "
-        "ids vLLM generated, and this project trains on token ids only. Leave the flag out."
-    )
 
 
 def main(arguments: list[str] | None = None) -> int:

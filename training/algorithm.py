@@ -6,12 +6,19 @@ agent-lightning calls `run` with a store that is already served; the runner proc
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import multiprocessing
+import multiprocessing.process
+import os
+import shutil
 import signal
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import psutil
 from agentlightning.algorithm import Algorithm
 from omegaconf import DictConfig, OmegaConf
 
@@ -21,6 +28,7 @@ from training.progress import Progress
 from training.watch import RunStopped
 
 POLL_SECONDS = 0.5
+END_SECONDS = 5.0
 
 
 @dataclass
@@ -54,7 +62,7 @@ class VerlAlgorithm(Algorithm):
         except Exception as error:
             self.outcome = Outcome("failed", _first_cause(error), traceback.format_exc())
         finally:
-            _stop_ray()
+            _stop_ray(self.plan)
 
     async def _train(self) -> None:
         ray = _start_ray(self.plan, self.config)
@@ -76,8 +84,6 @@ class VerlAlgorithm(Algorithm):
 
 def _start_ray(plan: Plan, config: DictConfig) -> Any:
     """Join the cluster RAY_ADDRESS names, else start one of our own on this machine."""
-    import os
-
     import ray
     import ray.util.scheduling_strategies
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
@@ -88,24 +94,63 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
     options = OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True)
     options.pop("runtime_env", None)  # verl's merge of it is in get_ppo_ray_runtime_env
+    quiet = {"log_to_driver": plan.debug, "logging_level": logging.INFO if plan.debug else logging.ERROR}
     if os.environ.get("RAY_ADDRESS"):
-        ray.init(runtime_env=runtime_env, log_to_driver=plan.debug)
+        ray.init(runtime_env=runtime_env, **quiet)
     else:
-        ray.init(
-            address="local", include_dashboard=False, log_to_driver=plan.debug, runtime_env=runtime_env, **options
-        )
+        ray.init(address="local", include_dashboard=False, runtime_env=runtime_env, **quiet, **options)
     return ray
 
 
-def _stop_ray() -> None:
-    """End what this run started in Ray; a second Ctrl-C waits until that is done."""
+def _stop_ray(plan: Plan) -> None:
+    """End what this run started in Ray and keep its logs; a second Ctrl-C waits until that is done."""
     import ray
 
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
+        logs, workers = _session_logs(), _ray_processes()
         ray.shutdown()
+        _end(workers)
+        if logs is not None:
+            _keep_logs(logs, plan.run_dir / "logs")
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+def _session_logs() -> Path | None:
+    """Folder of this session's worker logs, when Ray runs here and is ours."""
+    import ray
+
+    if not ray.is_initialized() or os.environ.get("RAY_ADDRESS"):
+        return None
+    from ray._private.worker import global_worker
+
+    return Path(global_worker.node.get_logs_dir_path())
+
+
+def _ray_processes() -> list[psutil.Process]:
+    """Every process below the ones Ray started for this run; none where it joined a cluster."""
+    return [
+        process
+        for child in psutil.Process().children()
+        if child.name() in ("raylet", "gcs_server")
+        for process in [child, *child.children(recursive=True)]
+    ]
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    """Wait for processes that are about to end, then kill those that are not."""
+    for process in psutil.wait_procs(processes, timeout=END_SECONDS)[1]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def _keep_logs(source: Path, target: Path) -> None:
+    """Copy what the workers wrote (trainer, vLLM, proxy) into the run folder; Ray's own logs stay where they are."""
+    target.mkdir(exist_ok=True)
+    for log in source.glob("worker-*"):
+        if log.stat().st_size and not log.is_symlink():
+            shutil.copyfile(log, target / log.name)
 
 
 def _require_alive(runners: list[multiprocessing.process.BaseProcess]) -> None:

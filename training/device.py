@@ -6,6 +6,7 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import Any
 
@@ -24,13 +25,15 @@ CPU_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
 }
 
-# Every process: no look-ups on the network at import, code found from the repository root.
+# Every process: no look-ups on the network at import.
 COMMON_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "AGENTOPS_LOG_LEVEL": "CRITICAL",  # it announces web addresses of traces that are not sent anywhere
+    "AGENTOPS_LOGGING_TO_FILE": "FALSE",  # else it leaves agentops.log wherever it runs
     "TOKENIZERS_PARALLELISM": "false",
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "PYTHONPATH": str(ROOT),
+    "RAY_AUTH_MODE": "token",  # Ray's own default, said aloud so that it does not warn
 }
 
 
@@ -43,7 +46,8 @@ def choose_device(asked: str) -> str:
 
 def environment(device: str) -> dict[str, str]:
     """Variables every process of a run on this device needs."""
-    return COMMON_ENVIRONMENT | (CPU_ENVIRONMENT if device == "cpu" else {})
+    path = os.pathsep.join(dict.fromkeys([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
+    return COMMON_ENVIRONMENT | {"PYTHONPATH": path.rstrip(os.pathsep)} | (CPU_ENVIRONMENT if device == "cpu" else {})
 
 
 def verl_overrides(device: str) -> Overrides:

@@ -26,6 +26,7 @@ class Plan:
     max_tokens: int
     episode_timeout: float
     n_runners: int = 4
+    llm_proxy: bool = True
     trajectory_level: bool = True
     managed_store: bool = True
     external_store_address: str | None = None

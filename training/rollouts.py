@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import transfer_queue as tq
-from agentlightning import LightningStoreClient, LlmProxyTraceToTriplet
+from agentlightning import LightningStoreClient
 from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig
 from omegaconf import DictConfig
 from tensordict import NonTensorData, NonTensorStack, TensorDict
@@ -27,8 +27,9 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 from training import sequences
 from training.collect import Collector
 from training.plan import Plan
-from training.proxy import Proxy
+from training.proxy import PolicyAccess
 from training.records import RolloutRecord
+from training.tracing import trace_adapter
 from training.trajectories import Limits, Trajectory
 from training.watch import RunStopped, Watch, silence_limit
 
@@ -48,9 +49,9 @@ class RolloutManager:
         rollout = config.actor_rollout_ref.rollout
         self.n_train, self.n_val = int(rollout.n), int(rollout.val_kwargs.n)
         self.store = LightningStoreClient(plan.store_address)
-        self.proxy = Proxy(plan, config, servers, self.store)
+        self.policy = PolicyAccess(plan, config, servers, self.store)
         limits = Limits(prompt=config.data.max_prompt_length, response=config.data.max_response_length)
-        self.collector = Collector(self.store, LlmProxyTraceToTriplet(), limits, plan.trajectory_level)
+        self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level)
         self.watch = Watch()
         self.step_records: list[RolloutRecord] = []
         self.books: dict[str, RolloutRecord] = {}
@@ -58,7 +59,7 @@ class RolloutManager:
         self._news = threading.Event()
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="rollouts", daemon=True).start()
-        self._run(self.proxy.start()).result(timeout=120)
+        self._run(self.policy.start()).result(timeout=120)
 
     def generate_sequences(self, prompts: TensorDict) -> None:
         """Start the rollouts of these prompts and return; `prompts` is verl's batch, one row a prompt group."""
@@ -84,7 +85,7 @@ class RolloutManager:
 
     def close(self) -> None:
         """Stop the proxy; rollouts still running are abandoned."""
-        self._run(self.proxy.stop()).result(timeout=30)
+        self._run(self.policy.stop()).result(timeout=30)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
@@ -110,7 +111,7 @@ class RolloutManager:
             self._write(records, skipped=skip is not None)
         if skip:
             logger.warning("step skipped: %s", skip)
-            await self.proxy.check_engine()
+            await self.policy.check_engine()
             if validate:
                 raise RunStopped(f"validation is worth nothing: {skip}. Mend the cause and resume with --resume.")
         if not validate:
@@ -120,6 +121,7 @@ class RolloutManager:
 
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
         """Queue n rollouts a prompt; returns their records by rollout id."""
+        mode = "val" if validate else "train"
         keys = [(row, session) for row in rows for session in range(self.n_val if validate else self.n_train)]
         config = RolloutConfig(
             timeout_seconds=self.plan.episode_timeout + 60,
@@ -129,11 +131,11 @@ class RolloutManager:
         requests = [
             EnqueueRolloutRequest(
                 input=json.loads(row["task"]),
-                mode="val" if validate else "train",
-                resources_id=self.proxy.resources["val" if validate else "train"],
+                mode=mode,
+                resources_id=self.policy.resource(mode, number),
                 config=config,
             )
-            for row, _ in keys
+            for number, (row, _) in enumerate(keys)
         ]
         queued = await self.store.enqueue_many_rollouts(requests)
         return {
@@ -141,7 +143,7 @@ class RolloutManager:
                 rollout_id=rollout.rollout_id,
                 group=row["uid"],
                 session=session,
-                mode="val" if validate else "train",
+                mode=mode,
                 step=int(row["global_steps"]),
                 status="queuing",
             )
@@ -161,7 +163,7 @@ class RolloutManager:
             if done:
                 last = time.monotonic()
             elif time.monotonic() - last > limit:
-                await self.proxy.check_engine()
+                await self.policy.check_engine()
                 raise RunStopped(
                     f"no rollout finished for {limit:.0f} s, {len(waiting)} are waiting. Are runners alive and "
                     f"connected to {self.plan.store_address}?"

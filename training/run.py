@@ -22,6 +22,7 @@ from training.plan import ConfigError, Plan
 from training.ports import require_free
 from training.store import check_external, open_store
 from training.summary import show, write_summary
+from training.tracing import runner_tracer, trace_adapter
 
 if TYPE_CHECKING:
     from agentlightning import LitAgent, Trainer
@@ -35,10 +36,8 @@ PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray", "l
 def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) -> int:
     """Play this process's role to its end; returns the exit code. `started` is the program's start in Unix seconds.
 
-    Raises:
-        ConfigError: before anything was started.
+    The plan has passed `check_store`, the config `training.config`'s checks.
     """
-    check_store(plan)
     if plan.role == "runner":
         return _run_runners(agent, plan)
     prepare_run_dir(plan, config)
@@ -83,7 +82,7 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     plan.run_dir.mkdir(parents=True, exist_ok=True)
     for name in ("metrics.jsonl", "episodes.jsonl", "timeline.json", "summary.json", "config.yaml"):
         _keep_aside(plan.run_dir / name)
-    OmegaConf.save(config, plan.run_dir / "config.yaml")
+    OmegaConf.save(config, plan.run_dir / "config.yaml", resolve=True)
     (plan.run_dir / "versions.json").write_text(json.dumps(_versions(), indent=2))
 
 
@@ -106,10 +105,10 @@ def _versions() -> dict[str, str | None]:
 
 
 def _trainer(plan: Plan, algorithm: Any) -> Trainer:
-    """agent-lightning's Trainer for this role: spans through the proxy, runners as processes."""
+    """agent-lightning's Trainer for this role; its runners are processes."""
     import agentlightning as agl
 
-    tracer = agl.OtelTracer()
+    tracer = runner_tracer(plan)
     return agl.Trainer(
         algorithm=algorithm,
         n_runners=plan.n_runners,
@@ -117,7 +116,7 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
         runner=agl.LitAgentRunner(
             tracer=tracer, poll_interval=RUNNER_POLL_SECONDS, interval_jitter=0.1, heartbeat_interval=HEARTBEAT_SECONDS
         ),
-        adapter=agl.LlmProxyTraceToTriplet(),
+        adapter=trace_adapter(plan),
         store=open_store(plan),
         strategy=agl.ClientServerExecutionStrategy(
             role=plan.role,
@@ -149,6 +148,14 @@ def _log_to_file(plan: Plan) -> None:
         handlers.append(logging.StreamHandler())
     form = "%(asctime)s %(processName)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO, handlers=handlers, format=form, force=True)
+    _let_uvicorn_log_there()
+
+
+def _let_uvicorn_log_there() -> None:
+    """uvicorn brings handlers of its own that write to the screen; without them its records reach the file."""
+    import uvicorn.config
+
+    uvicorn.config.LOGGING_CONFIG["loggers"] = {"uvicorn": {"handlers": [], "propagate": True}}
 
 
 def new_run_dir(runs_dir: Path, name: str) -> Path:

@@ -49,11 +49,11 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "model": plan.model,
         "store": plan.store_kind,
         "rollouts": _rollouts(train),
-        "triplets": _total(steps, "books/triplets"),
-        "sequences": _total(steps, "books/sequences"),
-        "generated_tokens": _total(steps, "books/generated_tokens"),
-        "trained_tokens": _total(steps, "books/trained_tokens"),
-        "dropped_tokens": _dropped(train, _total(steps, "books/generated_tokens")),
+        "triplets": _count(steps, "books/triplets"),
+        "sequences": _count(steps, "books/sequences"),
+        "generated_tokens": _count(steps, "books/generated_tokens"),
+        "trained_tokens": _count(steps, "books/trained_tokens"),
+        "dropped_tokens": _dropped(train, _count(steps, "books/generated_tokens")),
         "weight_updates": sum("timing_s/update_weights" in step for step in steps),
         "reward": _reward(train),
         "counters": sum_counters(train),
@@ -110,8 +110,12 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
     }
 
 
-def _total(steps: list[dict[str, Any]], key: str) -> Any:
+def _total(steps: list[dict[str, Any]], key: str) -> float:
     return sum(step.get(key, 0) for step in steps)
+
+
+def _count(steps: list[dict[str, Any]], key: str) -> int:
+    return int(_total(steps, key))
 
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:

@@ -1,0 +1,158 @@
+"""The command line: every user's mistake ends in one message, code 2 and no traceback, before anything is started."""
+
+import socket
+import subprocess
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+import train_sql_agent
+from utils.settings import load_settings
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def fresh_settings(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("AGL_MANAGED_STORE", raising=False)
+    load_settings.cache_clear()
+    yield
+    load_settings.cache_clear()
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run the command line; it must end with code 2 and one line of error, which is returned."""
+    try:
+        code = train_sql_agent.main(list(arguments))
+    except SystemExit as stop:
+        code = stop.code
+    error = capsys.readouterr().err
+    assert code == 2, error
+    assert "Traceback" not in error and error.startswith("error: ")
+    return error
+
+
+def write(path: Path, **columns: list) -> str:
+    parquet.write_table(pa.table(columns), path)
+    return str(path)
+
+
+def test_help_is_quick() -> None:
+    began = time.perf_counter()
+    done = subprocess.run([sys.executable, "train_sql_agent.py", "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0 and "--external-store-address" in done.stdout
+    assert time.perf_counter() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "flag",
+    "--train-file --val-file --model --ci-fast --ci --llm-proxy --no-llm-proxy --trajectory-level --max-turns "
+    "--external-store-address --mongo-uri --n-runners --n-gpus --resume --resume_checkpoint --device --run-dir "
+    "--debug --no-trajectory-level".split(),
+)
+def test_the_flags_people_know(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        train_sql_agent.parse(["--help"])
+    assert flag in capsys.readouterr().out
+
+
+def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
+    assert train_sql_agent.parse(["--resume"]).resume == "latest"
+    options = train_sql_agent.parse(["--resume", "data.seed=3"])
+    assert (options.resume, options.overrides) == ("latest", ["data.seed=3"])
+    assert train_sql_agent.parse(["data.seed=3", "--resume", "some/path", "+a.b=1"]).overrides == ["data.seed=3", "+a.b=1"]
+
+
+def test_an_unknown_flag_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean --ci-fast?" in refused(capsys, "--ci-fats")
+
+
+def test_an_unknown_key_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "did you mean 'data.train_batch_size'" in refused(capsys, "data.train_batch_sizes=4")
+
+
+def test_a_number_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--n-runners 0: expected 1 or more" in refused(capsys, "--n-runners", "0")
+    assert "--max-turns 0: expected 1 or more" in refused(capsys, "--max-turns", "0")
+
+
+def test_files_that_cannot_be_trained_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = write(tmp_path / "empty.parquet", id=[], question=[])
+    assert "no rows" in refused(capsys, "--train-file", empty)
+    assert "nowhere.parquet" in refused(capsys, "--val-file", "nowhere.parquet")
+    lacking = write(tmp_path / "lacking.parquet", id=["1"], answer=["a"])
+    assert "question" in refused(capsys, "--train-file", lacking)
+    wrong = write(tmp_path / "wrong.parquet", id=["1", "2"], question=[1, 2])
+    message = refused(capsys, "--train-file", wrong)
+    assert "row 0" in message and "question" in message
+    few = write(tmp_path / "few.parquet", id=["1"], question=["q"], answer=["a"])
+    assert "gives 1 rows" in refused(capsys, "--ci-fast", "--train-file", few)
+
+
+def test_rows_without_an_answer_are_counted_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"], answer=["a", None])
+    train_sql_agent.main(["--train-file", rows, "--model", "./nowhere", "data.train_batch_size=2",
+                          "actor_rollout_ref.actor.ppo_mini_batch_size=2"])
+    assert "2 questions, 1 without an answer (judged without a reference)" in capsys.readouterr().out
+
+
+def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no model folder at ./nowhere" in refused(capsys, "--model", "./nowhere")
+
+
+def test_nothing_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "nothing to resume" in refused(capsys, "--resume", "--run-dir", str(tmp_path))
+    assert "not a checkpoint" in refused(capsys, "--resume", str(tmp_path))
+
+
+def test_a_run_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "summary.json").write_text("{}")
+    assert "is not empty" in refused(capsys, "--run-dir", str(tmp_path))
+
+
+def test_a_wrong_value_of_managed_store(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AGL_MANAGED_STORE", "maybe")
+    message = refused(capsys)
+    assert "AGL_MANAGED_STORE" in message and "0/false/no/off" in message
+
+
+def test_settings_that_contradict_each_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    address = ("--external-store-address", "http://127.0.0.1:1")
+    assert "set AGL_MANAGED_STORE=0" in refused(capsys, "--ci-fast", *address)
+    monkeypatch.setenv("AGL_MANAGED_STORE", "0")
+    load_settings.cache_clear()
+    assert "needs --external-store-address" in refused(capsys, "--ci-fast")
+    assert "no store answers at http://127.0.0.1:1" in refused(capsys, "--ci-fast", *address)
+    assert "is not a URL" in refused(capsys, "--ci-fast", "--external-store-address", "127.0.0.1:1")
+
+
+def test_an_address_that_is_another_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AGL_MANAGED_STORE", "0")
+    quiet = type("Quiet", (BaseHTTPRequestHandler,), {"log_message": lambda *_: None})
+    server = HTTPServer(("127.0.0.1", 0), quiet)
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    assert "not a store of agent-lightning 0.3" in refused(capsys, "--ci-fast", "--external-store-address", address)
+    server.shutdown()
+
+
+def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setenv("AGL_SERVER_PORT", str(taken.getsockname()[1]))
+        assert "set AGL_SERVER_PORT to a free port" in refused(capsys, "--ci-fast")
+
+
+def test_a_missing_package_is_named(tmp_path: Path) -> None:
+    """A Python without any of our packages."""
+    bare = [sys.executable, "-I", "-S", str(ROOT / "train_sql_agent.py"), "--ci-fast"]
+    done = subprocess.run(bare, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is missing; install the lock: ./install.sh" in done.stderr and "Traceback" not in done.stderr
