@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent
 STARTED = time.time()
+TRACKER_VARIABLES = (
+    "SWANLAB_API_KEY",
+    "SWANLAB_MODE",
+    "SWANLAB_LOG_DIR",
+    "WANDB_API_KEY",
+    "WANDB_MODE",
+    "WANDB_BASE_URL",
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -38,28 +46,51 @@ class Parser(argparse.ArgumentParser):
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line; ends the program with code 2 where it is wrong."""
-    parser = Parser(prog="train_sql_agent.py", description=__doc__, allow_abbrev=False,
-                    formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(
+        prog="train_sql_agent.py",
+        description=__doc__,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     add = parser.add_argument
     add("--train-file", default=str(ROOT / "data" / "train.parquet"), help="questions to train on (Parquet)")
     add("--val-file", default=str(ROOT / "data" / "val.parquet"), help="questions to validate on (Parquet)")
-    add("--model", help="model folder or hub id (default: BASE_MODEL, else the bundled tiny model on CPU, "
-        "Qwen/Qwen3-0.6B on GPU)")
+    add(
+        "--model",
+        help="model folder or hub id (default: BASE_MODEL, else the bundled tiny model on CPU, Qwen/Qwen3-0.6B on GPU)",
+    )
     add("--ci-fast", action="store_true", help="one step, one validation, one checkpoint")
     add("--ci", action="store_true", help="20 steps")
-    add("--llm-proxy", action=argparse.BooleanOptionalAction, default=True,
+    add(
+        "--llm-proxy",
+        action=argparse.BooleanOptionalAction,
+        default=True,
         help="trace the agent's LLM calls in the proxy (OtelTracer, LlmProxyTraceToTriplet), or in the runners "
-        "(AgentOpsTracer, TracerTraceToTriplet)")
-    add("--trajectory-level", action=argparse.BooleanOptionalAction, default=True,
-        help="merge an episode's calls into one sequence where their token ids allow it")
-    add("--max-turns", type=int, help="calls of the policy in one episode, the closing one included "
-        "(default: MAX_TURNS, else 3)")
+        "(AgentOpsTracer, TracerTraceToTriplet)",
+    )
+    add(
+        "--trajectory-level",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="merge an episode's calls into one sequence where their token ids allow it",
+    )
+    add(
+        "--max-turns",
+        type=int,
+        help="calls of the policy in one episode, the closing one included (default: MAX_TURNS, else 3)",
+    )
     add("--external-store-address", metavar="URL", help="use a store served elsewhere; needs AGL_MANAGED_STORE=0")
     add("--mongo-uri", metavar="URI", help="keep the managed store in MongoDB, a replica set (needs pymongo)")
     add("--n-runners", type=int, default=4, help="processes that run episodes (default: 4)")
     add("--n-gpus", type=int, default=1, help="GPUs of this node (default: 1)")
-    add("--resume", "--resume_checkpoint", nargs="?", const="latest", metavar="latest|PATH",
-        help="continue from the latest checkpoint, or from a global_step_N folder")
+    add(
+        "--resume",
+        "--resume_checkpoint",
+        nargs="?",
+        const="latest",
+        metavar="latest|PATH",
+        help="continue from the latest checkpoint, or from a global_step_N folder",
+    )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to train (default: auto)")
     add("--run-dir", type=Path, help="folder of this run (default: runs/<name>, new)")
     add("--debug", action="store_true", help="log everything, on the screen too")
@@ -83,7 +114,7 @@ def train(options: argparse.Namespace) -> int:
     from training.run import check_store, run
 
     plan, preset = make_plan(options)
-    checkpoint_keys = {}
+    checkpoint_keys: dict[str, Any] = {}
     if options.resume:
         plan, checkpoint_keys = resumed(plan, options)
     elif plan.run_dir.exists() and any(plan.run_dir.iterdir()) and plan.role != "runner":
@@ -158,7 +189,11 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, dict[str, An
 
 
 def loggers(settings: Settings) -> list[str]:
-    """Console and file always; SwanLab and W&B when their variables are set."""
+    """Console and file always; SwanLab and W&B when their variables are set, which they find in the environment."""
+    for name in TRACKER_VARIABLES:
+        value = getattr(settings, name.lower())
+        if value is not None:
+            os.environ[name] = value.get_secret_value() if hasattr(value, "get_secret_value") else value
     chosen = ["console", "file"]
     if settings.swanlab_api_key or settings.swanlab_mode:
         chosen.append("swanlab")
@@ -193,8 +228,10 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except ImportError as error:
-        print(f"error: package {error.name} is missing or broken ({error}); install the lock: ./install.sh",
-              file=sys.stderr)
+        print(
+            f"error: package {error.name} is missing or broken ({error}); install the lock: ./install.sh",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         return 130

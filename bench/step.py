@@ -81,8 +81,17 @@ def train(run_dir: Path, steps: int) -> Sampler:
     """Run the training command; its output goes to this program's standard error."""
     sampler = Sampler()
     sampler.start()
-    command = [sys.executable, "train_sql_agent.py", "--ci", "--run-dir", str(run_dir), "trainer.val_before_train=false",
-               f"trainer.total_training_steps={steps}", "trainer.test_freq=-1", "trainer.save_freq=-1"]
+    command = [
+        sys.executable,
+        "train_sql_agent.py",
+        "--ci",
+        "--run-dir",
+        str(run_dir),
+        "trainer.val_before_train=false",
+        f"trainer.total_training_steps={steps}",
+        "trainer.test_freq=-1",
+        "trainer.save_freq=-1",
+    ]
     environment = {**os.environ, "AGL_SERVER_PORT": str(free_port("127.0.0.1"))}
     subprocess.run(command, cwd=ROOT, env=environment, stdout=sys.stderr, check=True)
     sampler.done.set()
@@ -94,8 +103,11 @@ def report(run_dir: Path, sampler: Sampler) -> dict[str, Any]:
     """What was measured, medians over steps."""
     summary = json.loads((run_dir / "summary.json").read_text())
     steps = [row["data"] for row in read_lines(run_dir / "metrics.jsonl") if "timing_s/step" in row["data"]]
-    phases = {name: median(step.get(key, 0.0) for step in steps) for name, key in PHASES.items()
-              if any(key in step for step in steps)}
+    phases = {
+        name: median(step.get(key, 0.0) for step in steps)
+        for name, key in PHASES.items()
+        if any(key in step for step in steps)
+    }
     per_step = median(step["timing_s/step"] for step in steps)
     rollouts = summary["rollouts"]["finished"] / len(steps)
     return {

@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 from agentlightning.algorithm import Algorithm
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from training.device import environment
 from training.plan import Plan
@@ -72,7 +72,7 @@ class VerlAlgorithm(Algorithm):
             ray.get_runtime_context().get_node_id(), soft=False
         )
         runners, progress = multiprocessing.active_children(), Progress(self.plan.run_dir)
-        actor = TrainingActor.options(scheduling_strategy=here).remote()
+        actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
         finished = actor.run.remote(self.config, self.plan)
         while not ray.wait([finished], timeout=0)[0]:
             _require_alive(runners)
@@ -83,7 +83,11 @@ class VerlAlgorithm(Algorithm):
 
 
 def _start_ray(plan: Plan, config: DictConfig) -> Any:
-    """Join the cluster RAY_ADDRESS names, else start one of our own on this machine."""
+    """Join the cluster RAY_ADDRESS names, else start one of our own on this machine, on the loopback address only."""
+    cluster = os.environ.get("RAY_ADDRESS")
+    if not cluster:
+        # Ray 2.60 replaces 127.0.0.1 by the machine's own address unless told that there is no cluster.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     import ray
     import ray.util.scheduling_strategies
     from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
@@ -92,13 +96,16 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **environment(plan.device)}
     runtime_env["env_vars"]["TRANSFER_QUEUE_ENABLE"] = "1"
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
-    options = OmegaConf.to_container(config.ray_kwargs.ray_init, resolve=True)
-    options.pop("runtime_env", None)  # verl's merge of it is in get_ppo_ray_runtime_env
-    quiet = {"log_to_driver": plan.debug, "logging_level": logging.INFO if plan.debug else logging.ERROR}
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(runtime_env=runtime_env, **quiet)
+    common = {
+        "runtime_env": runtime_env,
+        "log_to_driver": plan.debug,
+        "logging_level": logging.INFO if plan.debug else logging.ERROR,
+    }
+    if cluster:
+        ray.init(**common)
     else:
-        ray.init(address="local", include_dashboard=False, runtime_env=runtime_env, **quiet, **options)
+        sizes = {key: value for key, value in dict(config.ray_kwargs.ray_init).items() if key != "runtime_env"}
+        ray.init(address="local", _node_ip_address="127.0.0.1", include_dashboard=False, **common, **sizes)
     return ray
 
 

@@ -85,7 +85,7 @@ def _verl_defaults() -> DictConfig:
     spec = importlib.util.find_spec("verl")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError("verl is not installed; install the lock: ./install.sh (or make train)")
-    folder = Path(list(spec.submodule_search_locations)[0]) / "trainer" / "config"
+    folder = Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
     with initialize_config_dir(config_dir=str(folder), version_base=None):
         config = compose("ppo_trainer")
     OmegaConf.set_struct(config, True)
@@ -168,7 +168,9 @@ def _suggestion(config: DictConfig, key: str) -> str:
 def _leaves(tree: Any, prefix: str) -> list[str]:
     if not isinstance(tree, dict) or not tree:
         return [prefix]
-    return [leaf for name, value in tree.items() for leaf in _leaves(value, f"{prefix}.{name}" if prefix else str(name))]
+    return [
+        leaf for name, value in tree.items() for leaf in _leaves(value, f"{prefix}.{name}" if prefix else str(name))
+    ]
 
 
 def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:

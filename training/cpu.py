@@ -79,7 +79,7 @@ class CpuPlatform(PlatformBase):
 
     device_name = "cpu"
     vendor_name = "cpu"
-    device_module = DEVICE_MODULE  # type: ignore[assignment]
+    device_module = DEVICE_MODULE
 
     def is_available(self) -> bool:
         return True

@@ -52,7 +52,9 @@ def environment(device: str) -> dict[str, str]:
 
 def verl_overrides(device: str) -> Overrides:
     """verl keys the device asks for; a leading + marks keys verl's files leave out."""
-    return _cpu_overrides() if device == "cpu" else {"trainer.device": "cuda", "actor_rollout_ref.actor.strategy": "fsdp2"}
+    return (
+        _cpu_overrides() if device == "cpu" else {"trainer.device": "cuda", "actor_rollout_ref.actor.strategy": "fsdp2"}
+    )
 
 
 def _cpu_overrides() -> Overrides:

@@ -74,6 +74,17 @@ def unscored_share(records: list[RolloutRecord]) -> float:
     return sum(record.cause is not None for record in records) / len(records) if records else 0.0
 
 
+def leave_out_lone(records: list[RolloutRecord]) -> None:
+    """Give a group's only scored rollout a cause: nothing compares with it, so verl would train on its raw reward."""
+    scored: dict[str, list[RolloutRecord]] = {}
+    for record in records:
+        if record.cause is None:
+            scored.setdefault(record.group, []).append(record)
+    for group in scored.values():
+        if len(group) == 1:
+            group[0].cause = "alone_in_group"
+
+
 def step_metrics(records: list[RolloutRecord], prefix: str) -> dict[str, float]:
     """Metrics of a step's rollouts: means of terms, sums of counters, counts by cause and stop reason."""
     scored = [record for record in records if record.cause is None]

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import transfer_queue as tq
@@ -28,7 +27,7 @@ from training import sequences
 from training.collect import Collector
 from training.plan import Plan
 from training.proxy import PolicyAccess
-from training.records import RolloutRecord
+from training.records import RolloutRecord, leave_out_lone
 from training.tracing import trace_adapter
 from training.trajectories import Limits, Trajectory
 from training.watch import RunStopped, Watch, silence_limit
@@ -54,6 +53,7 @@ class RolloutManager:
         self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level)
         self.watch = Watch()
         self.step_records: list[RolloutRecord] = []
+        self.delivered: list[RolloutRecord] = []
         self.books: dict[str, RolloutRecord] = {}
         self._failure: BaseException | None = None
         self._news = threading.Event()
@@ -63,8 +63,9 @@ class RolloutManager:
 
     def generate_sequences(self, prompts: TensorDict) -> None:
         """Start the rollouts of these prompts and return; `prompts` is verl's batch, one row a prompt group."""
-        rows = [{key: _plain(column, i) for key, column in prompts.items()} for i in range(len(prompts))]
-        validate = any([row.pop("validate", False) for row in rows])
+        validate = bool(prompts["validate"]) if "validate" in prompts else False
+        columns = {key: column for key, column in prompts.items() if key != "validate"}
+        rows = [{key: _plain(column, i) for key, column in columns.items()} for i in range(len(prompts))]
         self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
 
     def wait_for_news(self, seconds: float) -> None:
@@ -80,7 +81,7 @@ class RolloutManager:
 
     def take_step_records(self) -> list[RolloutRecord]:
         """Training rollouts delivered or skipped since the last call."""
-        records, self.step_records = self.step_records, []
+        records, self.step_records, self.delivered = self.step_records, [], []
         return records
 
     def close(self) -> None:
@@ -98,17 +99,12 @@ class RolloutManager:
             self._news.set()
 
     async def _wave(self, rows: list[Prompt], validate: bool) -> None:
-        """One step's rollouts from queue to TransferQueue."""
+        """A step's rollouts, or those that replace its failed groups, from queue to TransferQueue."""
         partition = "val" if validate else "train"
         await asyncio.to_thread(_tag, [row["uid"] for row in rows], partition, "running")
-        rollouts = await self._enqueue(rows, validate)
-        finished = await self._finish_all(rollouts)
+        finished = await self._finish_all(await self._enqueue(rows, validate))
         records = [record for record, _ in finished]
-        skip = None
-        try:
-            skip = self.watch.judge(records)
-        finally:
-            self._write(records, skipped=skip is not None)
+        skip = self._judge(records, [] if validate else self.delivered)
         if skip:
             logger.warning("step skipped: %s", skip)
             await self.policy.check_engine()
@@ -116,8 +112,23 @@ class RolloutManager:
                 raise RunStopped(f"validation is worth nothing: {skip}. Mend the cause and resume with --resume.")
         if not validate:
             self.step_records.extend(records)
+            self.delivered.extend([] if skip else records)
         await asyncio.to_thread(self._deliver, rows, [] if skip else finished, partition)
         self._news.set()
+
+    def _judge(self, records: list[RolloutRecord], delivered: list[RolloutRecord]) -> str | None:
+        """The watch's decision; the records are written whatever it is."""
+        if records[0].mode == "train":
+            leave_out_lone(records)
+        skip = None
+        try:
+            skip = self.watch.judge(records, delivered)
+        finally:
+            for record in records:
+                if skip and record.cause is None:
+                    record.cause = "step_skipped"
+            self._write(records)
+        return skip
 
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
         """Queue n rollouts a prompt; returns their records by rollout id."""
@@ -191,11 +202,8 @@ class RolloutManager:
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
         _tag([uid for uid in by_uid if uid not in delivered], partition, "failure")
 
-    def _write(self, records: list[RolloutRecord], skipped: bool) -> None:
-        for record in records:
-            if skipped and record.cause is None:
-                record.cause = "step_skipped"
-        with (Path(self.plan.run_dir) / "episodes.jsonl").open("a", encoding="utf-8") as file:
+    def _write(self, records: list[RolloutRecord]) -> None:
+        with (self.plan.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
             file.writelines(record.to_json() + "\n" for record in records)
 
 

@@ -80,7 +80,9 @@ def _mongo_store(uri: str) -> LightningStore:
     try:
         MongoClient(uri, serverSelectionTimeoutMS=int(CHECK_SECONDS * 1000)).admin.command("ping")
     except PyMongoError as error:
-        raise ConfigError(f"--mongo-uri: no MongoDB answers ({type(error).__name__}); it must be a replica set") from None
+        raise ConfigError(
+            f"--mongo-uri: no MongoDB answers ({type(error).__name__}); it must be a replica set"
+        ) from None
     return MongoLightningStore(mongo_uri=uri)
 
 

@@ -145,8 +145,11 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),
         ("tokens left out", ", ".join(f"{name} {count}" for name, count in summary["dropped_tokens"].items()) or "0"),
         ("weight updates", str(summary["weight_updates"])),
-        ("seconds", f"{seconds['total']:.0f} in all, {_number(seconds['to_first_step'])} to the first step, "
-         f"{_number(seconds['per_step'])} a step"),
+        (
+            "seconds",
+            f"{seconds['total']:.0f} in all, {_number(seconds['to_first_step'])} to the first step, "
+            f"{_number(seconds['per_step'])} a step",
+        ),
     ]
 
 

@@ -99,8 +99,9 @@ class TrainingActor:
             note_time(Path(plan.run_dir), "engine_ready")
             trainer.fit(manager)
         finally:
-            if getattr(trainer, "logger", None) is not None:
-                trainer.logger.finish(exit_code=0)
+            tracking = getattr(trainer, "logger", None)
+            if tracking is not None:
+                tracking.finish(exit_code=0)
             if manager is not None:
                 manager.close()
             tq.close()

@@ -6,6 +6,7 @@ docs/architecture.md shows the same as a table; a test compares the two through 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from training.records import RolloutRecord, causes, unscored_share
@@ -55,20 +56,22 @@ class Watch:
         self.skips = 0
         self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
 
-    def judge(self, records: list[RolloutRecord]) -> str | None:
-        """Decide about a step's rollouts: None to train on them, a reason to skip them.
+    def judge(self, records: list[RolloutRecord], delivered: Sequence[RolloutRecord] = ()) -> str | None:
+        """Decide about a step's new rollouts: None to train on them, a reason to skip them.
+
+        `delivered` are the step's earlier rollouts: a few that replace a failed group are judged together with them.
 
         Raises:
             RunStopped: training on, or waiting for better, makes no sense.
         """
         self._stop_on_silence(records)
         self._stop_on_missing_spans(records)
-        share = unscored_share(records)
+        share = unscored_share([*delivered, *records])
         if share <= MAX_UNSCORED_SHARE:
             self.skips = 0
             return None
         self.skips += 1
-        reason = f"{share:.0%} of {len(records)} rollouts are unscored ({_count(records)})"
+        reason = f"{share:.0%} of {len(delivered) + len(records)} rollouts are unscored ({_count(records)})"
         if self.skips >= MAX_SKIPS_IN_A_ROW:
             raise RunStopped(
                 f"{self.skips} steps in a row were skipped; the last because {reason}. "

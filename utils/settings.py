@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -47,7 +48,9 @@ class Settings(BaseSettings):
     judge_timeout: float = Field(30.0, gt=0, description="Seconds one judge call may take, retries included.")
 
     # The endpoint that sqlagent_test and evaluation ask when no flag names one.
-    openai_base_url: str | None = Field(None, description="OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1.")
+    openai_base_url: str | None = Field(
+        None, description="OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1."
+    )
     openai_api_key: SecretStr | None = Field(None, description="API key sent to that endpoint.")
 
     # agent-lightning's store and roles.
@@ -99,7 +102,7 @@ def load_settings() -> Settings:
         raise SettingsError("; ".join(_explain(problem) for problem in error.errors())) from None
 
 
-def _explain(problem: dict) -> str:
+def _explain(problem: ErrorDetails) -> str:
     name = str(problem["loc"][0]).upper() if problem["loc"] else "settings"
     secret = name.endswith(("KEY", "TOKEN", "URL"))
     seen = "" if secret else f" is {problem['input']!r}"

@@ -34,7 +34,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         code = stop.code
     error = capsys.readouterr().err
     assert code == 2, error
-    assert "Traceback" not in error and error.startswith("error: ")
+    assert "Traceback" not in error
+    assert error.startswith("error: ")
     return error
 
 
@@ -46,15 +47,34 @@ def write(path: Path, **columns: list) -> str:
 def test_help_is_quick() -> None:
     began = time.perf_counter()
     done = subprocess.run([sys.executable, "train_sql_agent.py", "--help"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0 and "--external-store-address" in done.stdout
+    assert done.returncode == 0
+    assert "--external-store-address" in done.stdout
     assert time.perf_counter() - began < 0.5
 
 
 @pytest.mark.parametrize(
     "flag",
-    "--train-file --val-file --model --ci-fast --ci --llm-proxy --no-llm-proxy --trajectory-level --max-turns "
-    "--external-store-address --mongo-uri --n-runners --n-gpus --resume --resume_checkpoint --device --run-dir "
-    "--debug --no-trajectory-level".split(),
+    [
+        "--train-file",
+        "--val-file",
+        "--model",
+        "--ci-fast",
+        "--ci",
+        "--llm-proxy",
+        "--no-llm-proxy",
+        "--trajectory-level",
+        "--max-turns",
+        "--external-store-address",
+        "--mongo-uri",
+        "--n-runners",
+        "--n-gpus",
+        "--resume",
+        "--resume_checkpoint",
+        "--device",
+        "--run-dir",
+        "--debug",
+        "--no-trajectory-level",
+    ],
 )
 def test_the_flags_people_know(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
@@ -66,7 +86,10 @@ def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
     assert train_sql_agent.parse(["--resume"]).resume == "latest"
     options = train_sql_agent.parse(["--resume", "data.seed=3"])
     assert (options.resume, options.overrides) == ("latest", ["data.seed=3"])
-    assert train_sql_agent.parse(["data.seed=3", "--resume", "some/path", "+a.b=1"]).overrides == ["data.seed=3", "+a.b=1"]
+    assert train_sql_agent.parse(["data.seed=3", "--resume", "some/path", "+a.b=1"]).overrides == [
+        "data.seed=3",
+        "+a.b=1",
+    ]
 
 
 def test_an_unknown_flag_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,15 +113,24 @@ def test_files_that_cannot_be_trained_on(tmp_path: Path, capsys: pytest.CaptureF
     assert "question" in refused(capsys, "--train-file", lacking)
     wrong = write(tmp_path / "wrong.parquet", id=["1", "2"], question=[1, 2])
     message = refused(capsys, "--train-file", wrong)
-    assert "row 0" in message and "question" in message
+    assert "row 0" in message
+    assert "question" in message
     few = write(tmp_path / "few.parquet", id=["1"], question=["q"], answer=["a"])
     assert "gives 1 rows" in refused(capsys, "--ci-fast", "--train-file", few)
 
 
 def test_rows_without_an_answer_are_counted_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"], answer=["a", None])
-    train_sql_agent.main(["--train-file", rows, "--model", "./nowhere", "data.train_batch_size=2",
-                          "actor_rollout_ref.actor.ppo_mini_batch_size=2"])
+    train_sql_agent.main(
+        [
+            "--train-file",
+            rows,
+            "--model",
+            "./nowhere",
+            "data.train_batch_size=2",
+            "actor_rollout_ref.actor.ppo_mini_batch_size=2",
+        ]
+    )
     assert "2 questions, 1 without an answer (judged without a reference)" in capsys.readouterr().out
 
 
@@ -119,10 +151,13 @@ def test_a_run_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_a_wrong_value_of_managed_store(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("AGL_MANAGED_STORE", "maybe")
     message = refused(capsys)
-    assert "AGL_MANAGED_STORE" in message and "0/false/no/off" in message
+    assert "AGL_MANAGED_STORE" in message
+    assert "0/false/no/off" in message
 
 
-def test_settings_that_contradict_each_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_that_contradict_each_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     address = ("--external-store-address", "http://127.0.0.1:1")
     assert "set AGL_MANAGED_STORE=0" in refused(capsys, "--ci-fast", *address)
     monkeypatch.setenv("AGL_MANAGED_STORE", "0")
@@ -132,7 +167,9 @@ def test_settings_that_contradict_each_other(monkeypatch: pytest.MonkeyPatch, ca
     assert "is not a URL" in refused(capsys, "--ci-fast", "--external-store-address", "127.0.0.1:1")
 
 
-def test_an_address_that_is_another_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_that_is_another_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("AGL_MANAGED_STORE", "0")
     quiet = type("Quiet", (BaseHTTPRequestHandler,), {"log_message": lambda *_: None})
     server = HTTPServer(("127.0.0.1", 0), quiet)
@@ -155,4 +192,5 @@ def test_a_missing_package_is_named(tmp_path: Path) -> None:
     bare = [sys.executable, "-I", "-S", str(ROOT / "train_sql_agent.py"), "--ci-fast"]
     done = subprocess.run(bare, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
-    assert "is missing; install the lock: ./install.sh" in done.stderr and "Traceback" not in done.stderr
+    assert "is missing; install the lock: ./install.sh" in done.stderr
+    assert "Traceback" not in done.stderr

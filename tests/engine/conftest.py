@@ -74,8 +74,12 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ru
         variables = {"AGL_SERVER_PORT": str(free_port()), **environment, "RUN_MARK": mark}
         process = subprocess.Popen(
             [*TRAIN, "--run-dir", str(folder), *arguments],
-            cwd=ROOT, env={**os.environ, **variables}, text=True, start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env={**os.environ, **variables},
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         runs.append(Run(folder, process, mark))
         return runs[-1]

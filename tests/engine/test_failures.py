@@ -11,7 +11,12 @@ from tests.engine.conftest import Run
 
 pytestmark = pytest.mark.engine
 
-ENDLESS = ("--ci", "trainer.val_before_train=false", "data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4")
+ENDLESS = (
+    "--ci",
+    "trainer.val_before_train=false",
+    "data.train_batch_size=4",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+)
 
 
 def processes(run: Run, part: str) -> list[psutil.Process]:
@@ -31,7 +36,9 @@ def test_ctrl_c_ends_everything_the_run_started(start: Callable[..., Run]) -> No
 def test_a_killed_runner_stops_the_run(start: Callable[..., Run]) -> None:
     run = start(*ENDLESS)
     run.wait_for("first_step")
-    children = [child for child in psutil.Process(run.process.pid).children() if "train_sql_agent" in str(child.cmdline())]
+    children = [
+        child for child in psutil.Process(run.process.pid).children() if "train_sql_agent" in str(child.cmdline())
+    ]
     children[0].kill()
     assert run.wait() == 1
     assert "ended with exit code -9" in run.summary()["message"]
@@ -47,5 +54,17 @@ def test_a_dead_vllm_stops_the_run(start: Callable[..., Run]) -> None:
     engines[0].kill()
     assert run.wait() == 1
     summary = run.summary()
-    assert "vLLM" in summary["message"] and "--resume" in summary["message"], summary["message"]
+    assert "vLLM" in summary["message"], summary["message"]
+    assert "--resume" in summary["message"]
     assert run.alive() == []
+
+
+def test_a_dead_judge_skips_steps_and_then_stops_the_run(start: Callable[..., Run]) -> None:
+    """Nothing is trained on a reward that was not computed: not as zero, not as anything."""
+    run = start("--ci-fast", REWARD_MODEL_URL="http://127.0.0.1:9/score", JUDGE_TIMEOUT="1")
+    assert run.wait() == 1
+    summary = run.summary()
+    assert "3 steps in a row were skipped" in summary["message"], summary["message"]
+    assert summary["rollouts"] == {"finished": 48, "failed": 0, "unscored": 48}
+    assert summary["trained_tokens"] == summary["weight_updates"] == 0
+    assert summary["dropped_tokens"]["judge_failed"] > 0

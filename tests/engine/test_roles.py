@@ -50,7 +50,8 @@ def test_three_processes(store: str, start: Callable[..., Run]) -> None:
     assert runners.process.poll() is None, "runners stay for the next trainer"
     os.killpg(runners.process.pid, signal.SIGINT)
     assert runners.wait() == 130
-    assert runners.alive() == [] and trainer.alive() == []
+    assert runners.alive() == []
+    assert trainer.alive() == []
 
 
 def test_tracing_in_the_runners(start: Callable[..., Run]) -> None:

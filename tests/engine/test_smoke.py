@@ -50,17 +50,20 @@ def test_the_weights_changed(smoke: Run) -> None:
     from sql_agent.config import TINY_MODEL
 
     trained = smoke.run_dir / "checkpoints" / "global_step_1" / "actor" / "huggingface"
-    assert (trained / "chat_template.jinja").exists() and (trained / "tokenizer.json").exists()
-    with safe_open(TINY_MODEL / "model.safetensors", "pt") as before, safe_open(
-        trained / "model.safetensors", "pt"
-    ) as after:
-        name = next(key for key in before.keys() if key.endswith("q_proj.weight"))
+    assert (trained / "chat_template.jinja").exists()
+    assert (trained / "tokenizer.json").exists()
+    with (
+        safe_open(TINY_MODEL / "model.safetensors", "pt") as before,
+        safe_open(trained / "model.safetensors", "pt") as after,
+    ):
+        name = next(key for key in before if key.endswith("q_proj.weight"))
         assert not before.get_tensor(name).float().equal(after.get_tensor(name).float())
 
 
 def test_episodes_are_plain_lines(smoke: Run) -> None:
     rows = [json.loads(line) for line in (smoke.run_dir / "episodes.jsonl").read_text().splitlines()]
-    assert len(rows) == 32 and {row["mode"] for row in rows} == {"train", "val"}
+    assert len(rows) == 32
+    assert {row["mode"] for row in rows} == {"train", "val"}
 
 
 def test_nothing_is_left_running(smoke: Run) -> None:

@@ -17,8 +17,14 @@ TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
 
 def plan(tmp_path: Path, **changes: object) -> Plan:
     fields = {
-        "run_dir": tmp_path, "device": "cpu", "model": "m", "max_turns": 3, "max_turns_origin": "--max-turns",
-        "temperature": 1.0, "max_tokens": 96, "episode_timeout": 60.0,
+        "run_dir": tmp_path,
+        "device": "cpu",
+        "model": "m",
+        "max_turns": 3,
+        "max_turns_origin": "--max-turns",
+        "temperature": 1.0,
+        "max_tokens": 96,
+        "episode_timeout": 60.0,
     }
     return Plan(**{**fields, **changes})  # type: ignore[arg-type]
 

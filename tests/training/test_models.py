@@ -32,7 +32,7 @@ def test_a_missing_folder(name: str) -> None:
 
 def test_no_config(folder: Path) -> None:
     (folder / "config.json").unlink()
-    with pytest.raises(ConfigError, match="config.json"):
+    with pytest.raises(ConfigError, match=r"config\.json"):
         check_model(str(folder))
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from training.records import RolloutRecord, causes, read_annotation, step_metrics, unscored_share
+from training.records import RolloutRecord, causes, leave_out_lone, read_annotation, step_metrics, unscored_share
 
 
 def record(number: int, **fields: object) -> RolloutRecord:
@@ -30,12 +30,19 @@ def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
     assert metrics["episodes/reward/mean"] == 1.0
     assert metrics["episodes/causes/judge_failed"] == 1
     assert metrics["episodes/counters/exams"] == 1
-    assert unscored_share(records) == 0.5 and causes(records) == {"judge_failed": 1}
+    assert unscored_share(records) == 0.5
+    assert causes(records) == {"judge_failed": 1}
 
 
 def test_groups_with_equal_reward_are_counted() -> None:
     records = [record(0, reward=0.1), record(1, reward=0.1), record(2, reward=0.1), record(3, reward=0.9)]
     assert step_metrics(records, "x")["x/equal_reward_groups"] == 1
+
+
+def test_a_lone_scored_rollout_is_left_out() -> None:
+    records = [record(0), record(1, reward=None, cause="timeout"), record(2), record(3)]
+    leave_out_lone(records)
+    assert [r.cause for r in records] == ["alone_in_group", "timeout", None, None]
 
 
 def test_a_step_without_scored_rollouts_has_no_mean() -> None:

@@ -29,7 +29,8 @@ def test_trained_tokens_are_the_generated_tokens_in_order(calls: list[Call], mer
     limits = Limits(prompt=10_000, response=response)
     trajectory = merge_calls(calls, limits, merge)
     if trajectory.too_long:
-        assert any(len(call.response_ids) > response for call in calls) and not trajectory.sequences
+        assert any(len(call.response_ids) > response for call in calls)
+        assert not trajectory.sequences
         return
     trained = [
         token
@@ -98,4 +99,5 @@ def test_a_call_over_the_limit_leaves_the_episode_out() -> None:
 
 def test_turn_level_keeps_every_call_apart() -> None:
     trajectory = merge_calls([Call([1], [2]), Call([1, 2], [3])], WIDE, merge=False)
-    assert len(trajectory.sequences) == 2 and trajectory.breaks == {"not_merged": 1}
+    assert len(trajectory.sequences) == 2
+    assert trajectory.breaks == {"not_merged": 1}

@@ -45,6 +45,12 @@ def test_a_good_step_forgives_skips() -> None:
         assert watch.judge(records(4)) is None
 
 
+def test_rollouts_that_replace_a_failed_group_are_judged_with_their_step() -> None:
+    few = records(2, "timeout") + records(2)
+    assert Watch().judge(few)
+    assert Watch().judge(few, delivered=records(12)) is None
+
+
 def test_zero_triplets_stop() -> None:
     with pytest.raises(RunStopped, match="zero triplets"):
         Watch().judge(records(4, SPANS_MISSING, triplets=0))

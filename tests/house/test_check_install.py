@@ -1,0 +1,120 @@
+"""check_install answers fast, works where nothing is installed, and names a fix for whatever is wrong."""
+
+import socket
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from utils.check_install import check_judge, check_lock, check_model, check_omegaconf
+from utils.check_machine import Row, check_ports, check_resources, unreachable
+from utils.settings import ROOT
+
+SCRIPT = ROOT / "utils" / "check_install.py"
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> tuple[subprocess.CompletedProcess[str], float]:
+    started = time.monotonic()
+    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    return result, time.monotonic() - started
+
+
+def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path: Path) -> None:
+    result, seconds = run(sys.executable, "-I", "-S", SCRIPT, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert "./install.sh" in result.stdout
+    assert "missing" in result.stdout
+    assert "database" in result.stdout
+    assert seconds < 10
+
+
+def test_with_everything_installed_it_ends_in_ten_seconds() -> None:
+    result, seconds = run(sys.executable, "-m", "utils.check_install")
+    assert "Traceback" not in result.stderr
+    assert "offline reference judge" in result.stdout or "judge" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith(("ready", "failed:"))
+    assert seconds < 10
+
+
+def only(rows: object) -> Row:
+    [row] = rows  # type: ignore[misc]
+    return row
+
+
+def test_a_port_in_use_is_named_with_its_variable() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        settings = SimpleNamespace(
+            agl_server_host="127.0.0.1", agl_server_port=taken.getsockname()[1], llm_proxy_host="", llm_proxy_port=0
+        )
+        row = only(check_ports(settings))
+    assert (row.what, row.verdict) == ("AGL_SERVER_PORT", "failed")
+    assert "AGL_SERVER_PORT" in row.fix
+
+
+def judge_settings(**values: str) -> SimpleNamespace:
+    return SimpleNamespace(**{"teacher_model": None, "teacher_base_url": None, "reward_model_url": None, **values})
+
+
+def test_no_judge_set_means_the_offline_one() -> None:
+    row = only(check_judge(judge_settings()))
+    assert row.verdict == "ok"
+    assert "offline reference judge" in row.seen
+
+
+def test_a_judge_that_does_not_answer_fails_without_showing_its_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    row = only(check_judge(judge_settings(reward_model_url="http://user:secret@127.0.0.1:9/score")))
+    assert row.verdict == "failed"
+    assert "secret" not in row.seen + row.fix
+    assert "REWARD_MODEL_URL" in row.fix
+
+
+def test_a_silent_address_is_given_up_on_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        started = time.monotonic()
+        assert unreachable(f"http://127.0.0.1:{silent.getsockname()[1]}/") is not None
+        assert time.monotonic() - started < 4
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"])
+def test_an_incomplete_model_folder_says_what_is_missing(tmp_path: Path, missing: str) -> None:
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"):
+        if name != missing:
+            (tmp_path / name).write_text("{}")
+    row = only(check_model(SimpleNamespace(base_model=str(tmp_path))))
+    assert row.verdict == "failed"
+    assert "BASE_MODEL" in row.fix
+
+
+def test_the_bundled_model_is_complete() -> None:
+    assert only(check_model(SimpleNamespace(base_model=None))).verdict == "ok"
+
+
+def test_wrong_versions_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "utils.check_install.installed", lambda name: {"antlr4-python3-runtime": "4.13.2"}.get(name, "2")
+    )
+    assert only(check_omegaconf()).verdict == "failed"
+    assert {row.what for row in check_lock()} == {"versions"}
+
+
+def test_a_failed_row_always_has_a_fix(tmp_path: Path) -> None:
+    result, _ = run(sys.executable, "-I", "-S", SCRIPT, cwd=tmp_path)
+    lines = result.stdout.splitlines()
+    for line, following in pairwise(lines):
+        if line.startswith("failed "):
+            assert "fix:" in following
+
+
+def test_disk_and_memory_are_reported(tmp_path: Path) -> None:
+    assert {row.what for row in check_resources(tmp_path)} == {"disk", "memory"}

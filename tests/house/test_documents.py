@@ -1,0 +1,91 @@
+"""What the READMEs and pages tell people to type and to open exists, and both languages say the same."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from utils.settings import ROOT
+
+READMES = ("README.md", "README.zh-CN.md")
+PAGES = [*READMES, "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def code(page: str) -> list[str]:
+    """Contents of code fences without a language, then those of inline code."""
+    blocks, prose = [], []
+    for number, part in enumerate(re.split(r"^```", page, flags=re.MULTILINE)):
+        (blocks if number % 2 else prose).append(part)
+    return [block[1:] for block in blocks if block.startswith("\n")] + re.findall(r"`([^`\n]+)`", "".join(prose))
+
+
+def commands(name: str) -> list[str]:
+    start = ("make ", "./", ".venv/", "python ")
+    return [line.strip() for block in code(text(name)) for line in block.splitlines() if line.strip().startswith(start)]
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", text("Makefile"), flags=re.MULTILINE))
+
+
+def test_both_readmes_give_the_same_commands() -> None:
+    english, chinese = (commands(name) for name in READMES)
+    assert english
+    assert english == chinese
+
+
+def test_both_readmes_give_the_same_numbers() -> None:
+    english, chinese = (re.findall(r"\d+(?:\.\d+)*", text(name).replace("README.zh-CN", "")) for name in READMES)
+    assert english == chinese
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_make_targets_named_exist(page: str) -> None:
+    named = {line.split()[1] for line in commands(page) if line.startswith("make ")}
+    assert named <= make_targets()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_programs_named_exist(page: str) -> None:
+    for command in commands(page):
+        for word in re.findall(r"(?:^|&& )(\./\S+)", command):
+            assert os.access(ROOT / word, os.X_OK), f"{page}: {word} is not an executable file"
+        for script in re.findall(r"python (\S+\.py)", command):
+            assert (ROOT / script).is_file(), f"{page}: {script}"
+        for module in re.findall(r"python -m ((?:utils|data|training|bench|sql_agent)\.[a-z_.]+)", command):
+            assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), f"{page}: {module}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", text(page)):
+        if target.startswith("http"):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / file if file else ROOT / page
+        assert path.exists(), f"{page}: {target}"
+        if anchor:
+            assert anchor in anchors(path), f"{page}: {target}"
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_ci_runs_the_readme_test_command() -> None:
+    assert text(".ci/run").rstrip().splitlines()[-1].startswith("make test")
+    assert "./check.sh" in text("Makefile").split("\ntest:")[1].split("\n\n")[0]
+
+
+def test_the_tree_of_the_readme_names_what_exists() -> None:
+    for name in READMES:
+        tree = next(block for block in code(text(name)) if "train_sql_agent.py  " in block)
+        for line in tree.splitlines():
+            assert (ROOT / line.split()[0]).exists(), f"{name}: {line}"

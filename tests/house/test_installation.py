@@ -1,0 +1,130 @@
+"""The locks, install.sh, the scripts and the Dockerfile: what can be shown without installing everything again."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from requirements.vllm_metadata import write_metadata
+from sql_agent.config import choose
+from utils.check_install import read_lock
+from utils.settings import ROOT
+
+SCRIPTS = ["install.sh", "check.sh", "restart_ray.sh", "sql_agent/train.sh", ".ci/run", "training/external.sh"]
+LOCKS = {name: read_lock(ROOT / "requirements" / name) for name in ("cpu.txt", "gpu.txt")}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_scripts_parse_and_stop_at_the_first_failure(script: str) -> None:
+    subprocess.run(["bash", "-n", ROOT / script], check=True)
+    options = (
+        "set -uo pipefail" if script == "check.sh" else "set -euo pipefail"
+    )  # check.sh runs every step, then fails
+    assert options in (ROOT / script).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_are_pinned_and_name_no_host(lock: str) -> None:
+    lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9._+]+", line) for line in pins)
+    assert len(pins) == len({re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in pins})
+
+
+def test_the_cpu_lock_brings_no_cuda() -> None:
+    names = {name.lower() for name in LOCKS["cpu.txt"]}
+    assert not {name for name in names if name.startswith(("nvidia-c", "cuda"))}
+    assert names.isdisjoint({"torch", "triton", "vllm"})
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_what_costs_all_triplets_is_locked(lock: str) -> None:
+    assert LOCKS[lock]["opentelemetry-exporter-otlp-proto-http"] == "1.39.1"
+    assert "litellm-enterprise" in LOCKS[lock]
+    assert LOCKS[lock]["antlr4-python3-runtime"] == "4.9.3"
+
+
+def test_the_gpu_lock_has_the_engine_verl_asks_for() -> None:
+    gpu = LOCKS["gpu.txt"]
+    assert (gpu["verl"], gpu["vllm"], gpu["torch"]) == ("0.9.1", "0.24.0", "2.11.0")
+    assert (gpu["torchvision"], gpu["transformers"]) == ("0.26.0", "5.9.0")
+
+
+def test_vllm_is_registered_under_its_name(tmp_path: Path) -> None:
+    write_metadata(tmp_path, "0.27.1+cpu")
+    [found] = importlib.metadata.distributions(path=[str(tmp_path)])
+    assert (found.metadata["Name"], found.version) == ("vllm", "0.27.1+cpu")
+    assert all(file.locate().exists() for file in found.files or [])
+
+
+def install(venv: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [ROOT / "install.sh"],
+        env=os.environ | {"VENV": str(venv)} | environment,
+        cwd=venv.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_other_pythons_are_refused_by_name(tmp_path: Path) -> None:
+    old = tmp_path / "python3.10"
+    old.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.10.1\nexit 1\n')
+    old.chmod(0o755)
+    result = install(tmp_path / "venv", PYTHON=str(old))
+    assert result.returncode == 2
+    assert "Python 3.10.1" in result.stderr
+    assert "needed: Python 3.11" in result.stderr
+    assert not (tmp_path / "venv").exists()
+
+
+def test_an_unknown_device_is_refused(tmp_path: Path) -> None:
+    result = install(tmp_path / "venv", DEVICE="tpu")
+    assert result.returncode == 2
+    assert "use cpu or gpu" in result.stderr
+
+
+def test_an_unreachable_torch_index_is_not_waited_for_and_nothing_is_stamped(tmp_path: Path) -> None:
+    nowhere = "http://127.0.0.1:9"
+    started = time.monotonic()
+    result = install(
+        tmp_path / "venv",
+        PYTHON=sys.executable,
+        PIP_NO_INDEX="1",
+        PIP_FIND_LINKS=str(tmp_path),
+        https_proxy=nowhere,
+        HTTPS_PROXY=nowhere,
+    )
+    assert result.returncode == 1
+    assert "does not answer" in result.stderr
+    assert "PIP_FIND_LINKS=" in result.stderr
+    assert not (tmp_path / "venv" / ".installed-lock").exists()
+    assert time.monotonic() - started < 60  # most of it makes the environment
+
+
+def test_the_long_run_has_the_values_of_the_gpu_preset() -> None:
+    script = (ROOT / "sql_agent" / "train.sh").read_text(encoding="utf-8")
+    defaults = dict(re.findall(r"^([A-Z_]+)=\"\$\{[A-Z_]+:-([^}$]+)\}\"", script, flags=re.MULTILINE))
+    preset = choose("full", "cuda", 1).overrides
+    keys = dict(re.findall(r"\"([a-z_.]+)=\$([A-Z_]+)\"", script))
+    assert len(keys) >= 8
+    for key, variable in keys.items():
+        assert float(defaults[variable]) == float(preset[key]), key
+
+
+def test_the_dockerfile_installs_from_the_locks() -> None:
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    stages = [line.split()[-1] for line in lines if line.startswith("FROM ")]
+    assert stages == ["base", "cpu", "gpu"]
+    runs = [line for line in lines if "./install.sh" in line and line.startswith("RUN")]
+    assert [("DEVICE=gpu" in line) for line in runs] == [False, True]
+    copied = [source for line in lines if line.startswith("COPY") for source in line.split()[2:-1]]
+    assert all((ROOT / source).exists() for source in copied)
+    assert all(line.split()[1] != "root" for line in lines if line.startswith("USER"))

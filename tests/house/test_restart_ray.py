@@ -1,0 +1,89 @@
+"""restart_ray.sh starts a head that answers, and stops that one and nothing else."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from utils.settings import ROOT
+
+pytestmark = pytest.mark.engine
+
+WORD = "MEDICAL_AGENT_RAY"
+TASK = """
+import ray
+ray.init(log_to_driver=False)
+print(ray.get(ray.remote(num_gpus=1)(lambda: 6 * 7).remote(), timeout=60))
+"""
+
+
+class Project:
+    """A copy of the script in a folder of its own, with a port and the environment's Ray."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder = folder
+        (folder / "restart_ray.sh").write_bytes((ROOT / "restart_ray.sh").read_bytes())
+        variables = {"RAY_PORT": str(port), "VENV": sys.prefix, "HOME": str(folder), "RAY_GPUS": "1", "RAY_CPUS": "4"}
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")} | variables
+
+    def restart_ray(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.run("bash", "restart_ray.sh", *arguments)
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=120
+        )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    project = Project(tmp_path, port)
+    yield project
+    project.restart_ray("stop")
+
+
+def test_it_starts_answers_and_stops_only_its_own(project: Project) -> None:
+    stranger = subprocess.Popen(["sleep", "300"], env=os.environ | {WORD: "another-project"})
+    try:
+        started = project.restart_ray()
+        assert started.returncode == 0, started.stderr
+        word = (project.folder / "runs/.ray/token").read_text().strip()
+        answer = project.run("bash", "-c", f"source runs/.ray/env && {sys.executable} -c '{TASK}'")
+        assert answer.stdout.strip().endswith("42"), answer.stderr
+        assert processes(word)
+
+        stopped = project.restart_ray("stop")
+        assert stopped.returncode == 0, stopped.stderr
+        assert processes(word) == []
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_port_of_somebody_else_is_left_alone(project: Project) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", int(project.environment["RAY_PORT"])))
+        taken.listen()
+        result = project.restart_ray()
+    assert result.returncode == 1
+    assert "in use by a program this project did not start" in result.stderr
+
+
+def processes(word: str) -> list[str]:
+    """Ids of living processes that carry this word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"{WORD}={word}\0".encode() in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,55 @@
+"""env_template and docs/settings.md name every setting, no other, and show the defaults the program uses."""
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from utils.settings import ROOT, Settings
+
+NAMES = sorted(name.upper() for name in Settings.model_fields)
+TEMPLATE = ROOT / "env_template"
+
+
+def template_lines() -> list[str]:
+    return TEMPLATE.read_text(encoding="utf-8").splitlines()
+
+
+def test_env_template_lists_every_setting_once() -> None:
+    listed = [line.split("=")[0] for line in template_lines() if re.match(r"[A-Z_]+=", line)]
+    assert sorted(listed) == NAMES
+
+
+def test_every_variable_of_the_template_has_its_own_comment() -> None:
+    lines = template_lines()
+    pairs = pairwise(lines)
+    assert [line for before, line in pairs if re.match(r"[A-Z_]+=", line) and not before.startswith("# ")] == []
+
+
+def test_a_copied_template_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    assert Settings(_env_file=TEMPLATE) == Settings(_env_file=None)
+
+
+def test_the_settings_table_lists_every_setting_once() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    table = page.split("## Which judge")[0]
+    assert sorted(re.findall(r"^\| `([A-Z_]+)`", table, flags=re.MULTILINE)) == NAMES
+
+
+def test_the_settings_table_shows_the_defaults() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"^\| `([A-Z_]+)` \| `([^`]+)` \|", page, flags=re.MULTILINE))
+    defaults = {name.upper(): field.default for name, field in Settings.model_fields.items()}
+    del shown["LLM_PROXY_PUBLIC_HOST"]  # its default is another setting
+    assert len(shown) >= 8
+    assert {name: plain(value) for name, value in shown.items()} == {name: plain(defaults[name]) for name in shown}
+
+
+def plain(value: object) -> object:
+    """300 and 300.0 are the same default."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value)
