@@ -124,6 +124,7 @@ def train(options: argparse.Namespace) -> int:
     files = {"train": options.train_file, "val": options.val_file}
     rows = {name: load_rows(path) for name, path in files.items()}
     report_rows(rows)
+    require_references(rows["train"])
     config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
     check_rows(config, len(rows["train"]))
     check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
@@ -210,6 +211,21 @@ def report_rows(rows: dict[str, list[dict[str, Any]]]) -> None:
         bare = count_without_reference(found)
         note = f", {bare} without an answer (judged without a reference)" if bare else ""
         print(f"{name}: {len(found)} questions{note}", flush=True)
+
+
+def require_references(rows: list[dict[str, Any]]) -> None:
+    """Raises ConfigError when the judge that would be used can score too few of the rows."""
+    from scoring.judge import ReferenceJudge, choose_judge
+    from training.plan import ConfigError
+    from training.watch import MAX_UNSCORED_SHARE
+    from utils.settings import load_settings
+
+    bare = [row for row in rows if not (row["answer"] or row.get("structured_gt") or row.get("evidence"))]
+    if isinstance(choose_judge(load_settings()), ReferenceJudge) and len(bare) > MAX_UNSCORED_SHARE * len(rows):
+        raise ConfigError(
+            f"{len(bare)} of {len(rows)} training rows have no answer to compare with, and the offline reference judge "
+            "needs one; set TEACHER_MODEL or REWARD_MODEL_URL, or give answers"
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -23,6 +23,7 @@ CPU_ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "VLLM_CPU_SGL_KERNEL": "0",
     "OMP_NUM_THREADS": "1",
+    "TQ_NUM_THREADS": "1",
 }
 
 # Every process: no look-ups on the network at import.

@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from training.plan import ConfigError, Plan
 from training.ports import require_free
-from training.store import check_external, open_store
+from training.store import check_external, check_mongo, open_store
 from training.summary import show, write_summary
 from training.tracing import runner_tracer, trace_adapter
 
@@ -73,6 +73,8 @@ def check_store(plan: Plan) -> None:
         check_external(plan.external_store_address)
     elif plan.role != "runner":
         require_free(plan.store_host, plan.store_port, "AGL_SERVER_PORT")
+    if plan.mongo_uri:
+        check_mongo(plan.mongo_uri)
     if plan.proxy_port and plan.role != "runner":
         require_free(plan.proxy_host, plan.proxy_port, "LLM_PROXY_PORT")
 

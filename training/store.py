@@ -24,17 +24,15 @@ TRACES_PATH = "/v1/traces"
 
 
 def open_store(plan: Plan) -> LightningStore:
-    """The store object a run hands to agent-lightning's Trainer.
-
-    Raises:
-        ConfigError: MongoDB was asked for and its driver or server is missing.
-    """
+    """The store object a run hands to agent-lightning's Trainer; `training.run.check_store` has passed."""
     if plan.external_store_address:
         from agentlightning import LightningStoreClient
 
         return LightningStoreClient(plan.external_store_address)
     if plan.mongo_uri:
-        return _mongo_store(plan.mongo_uri)
+        from agentlightning.store.mongo import MongoLightningStore
+
+        return MongoLightningStore(mongo_uri=plan.mongo_uri)
     from agentlightning import InMemoryLightningStore
 
     return InMemoryLightningStore(thread_safe=True)
@@ -69,21 +67,19 @@ def check_external(address: str) -> None:
             raise ConfigError(f"{base}{TRACES_PATH} answers {traces.status_code}: the store accepts no traces; {start}")
 
 
-def _mongo_store(uri: str) -> LightningStore:
+def check_mongo(uri: str) -> None:
+    """Raises ConfigError when MongoDB's driver is missing or no server answers."""
     try:
-        from agentlightning.store.mongo import MongoLightningStore
+        from pymongo import MongoClient
+        from pymongo.errors import PyMongoError
     except ImportError:
-        raise ConfigError("--mongo-uri needs the MongoDB driver; install it: pip install pymongo") from None
-    from pymongo import MongoClient
-    from pymongo.errors import PyMongoError
-
+        raise ConfigError("--mongo-uri needs MongoDB's driver: .venv/bin/python -m pip install pymongo") from None
     try:
         MongoClient(uri, serverSelectionTimeoutMS=int(CHECK_SECONDS * 1000)).admin.command("ping")
     except PyMongoError as error:
         raise ConfigError(
             f"--mongo-uri: no MongoDB answers ({type(error).__name__}); it must be a replica set"
         ) from None
-    return MongoLightningStore(mongo_uri=uri)
 
 
 def serve(host: str, port: int) -> None:

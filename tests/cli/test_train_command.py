@@ -134,6 +134,16 @@ def test_rows_without_an_answer_are_counted_and_said(tmp_path: Path, capsys: pyt
     assert "2 questions, 1 without an answer (judged without a reference)" in capsys.readouterr().out
 
 
+def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
+    assert "2 of 2 training rows have no answer" in refused(capsys, "--train-file", rows)
+
+
+def test_mongo_without_its_driver_or_server(capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, "--ci-fast", "--mongo-uri", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100")
+    assert "driver" in message or "no MongoDB answers" in message
+
+
 def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no model folder at ./nowhere" in refused(capsys, "--model", "./nowhere")
 
