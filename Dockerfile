@@ -1,0 +1,40 @@
+# Two images from the two locks; each runs ./install.sh, the same steps as on a machine without Docker.
+#
+#   docker build --target cpu -t medical-agent-rl:cpu .
+#   docker run --rm --shm-size=4g -v "$PWD/runs:/app/runs" medical-agent-rl:cpu
+#
+#   docker build --target gpu -t medical-agent-rl:gpu .          (lock resolved, image not run)
+#   docker run --rm --gpus '"device=0"' --shm-size=16g --network host \
+#       -v "$PWD/runs:/app/runs" -v "$HOME/.cache/huggingface:/cache/huggingface" -v "$HOME/.cache/vllm:/cache/vllm" \
+#       --env-file .env medical-agent-rl:gpu python train_sql_agent.py --n-gpus 1
+#
+# device=0 is one chosen GPU; shared memory is where Ray and NCCL exchange tensors; the host's network lets the store and the proxy be
+# reached from other machines; the mounts keep downloaded models and vLLM's compiled kernels between runs. The user in the image has
+# id 1000: the mounted folders must be writable for it, or add --user "$(id -u)".
+
+FROM python:3.11-slim-bookworm AS base
+ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    HOME=/cache HF_HOME=/cache/huggingface VLLM_CACHE_ROOT=/cache/vllm \
+    PATH=/app/.venv/bin:$PATH
+WORKDIR /app
+RUN useradd --uid 1000 --home-dir /cache --create-home app \
+    && mkdir -p /app/runs /cache/huggingface /cache/vllm \
+    && chown -R app:app /app /cache && chmod -R a+rwX /cache
+COPY --chown=app:app install.sh ./
+COPY --chown=app:app requirements ./requirements
+
+FROM base AS cpu
+USER 1000
+RUN ./install.sh
+COPY --chown=app:app . .
+CMD ["python", "train_sql_agent.py", "--ci-fast"]
+
+FROM base AS gpu
+# triton compiles a small C file for the driver it meets.
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+USER 1000
+RUN DEVICE=gpu ./install.sh
+COPY --chown=app:app . .
+CMD ["python", "train_sql_agent.py"]

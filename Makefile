@@ -1,0 +1,40 @@
+# The front door. Every target that needs packages installs them first (nothing happens when they are there).
+#   make train ARGS="--ci"    ARGS goes to train_sql_agent.py
+
+PYTHON_BIN := .venv/bin/python
+
+.PHONY: help train test lint types imports bench train-external check-install install clean
+
+help:           ## This list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
+
+train: install  ## Install what is missing, train for one step on the bundled model, validate, save a checkpoint
+	$(PYTHON_BIN) train_sql_agent.py $(or $(ARGS),--ci-fast)
+
+test: install   ## Install what is missing, then lint, types, import contract and all tests
+	./check.sh
+
+lint:           ## Style only
+	@./check.sh lint
+
+types:          ## Types only
+	@./check.sh types
+
+imports:        ## Import contract only
+	@./check.sh imports
+
+bench: install  ## Every measurement in bench/, one line of JSON each
+	@for file in bench/[a-z]*.py; do $(PYTHON_BIN) -m bench.$$(basename $$file .py) || exit 1; done
+
+train-external: install  ## Store, runner and algorithm as three processes on this machine
+	bash training/external.sh
+
+check-install: install  ## One table: versions, ports, database, judge, model, disk and memory
+	$(PYTHON_BIN) -m utils.check_install
+
+install:        ## Make .venv and install the lock; at once when it is already there
+	@./install.sh
+
+clean:          ## Remove caches; runs/ and .venv stay
+	rm -rf .pytest_cache .hypothesis .ruff_cache .mypy_cache .import_linter_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

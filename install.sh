@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Makes the virtual environment and installs one complete lock into it, without resolving anything.
+# A second call returns at once: the lock's checksum is stamped into the environment, last, so a broken install is repeated.
+#
+#   ./install.sh                 CPU:  requirements/cpu.txt, and torch without CUDA packages
+#   DEVICE=gpu ./install.sh      CUDA: requirements/gpu.txt (resolved, not run)
+#
+# Variables: PYTHON (interpreter to use), VENV (folder, default .venv), DEVICE (cpu or gpu).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+VENV="${VENV:-.venv}"
+DEVICE="${DEVICE:-cpu}"
+LOCK="requirements/$DEVICE.txt"
+STAMP="$VENV/.installed-lock"
+LOG="$VENV/install.log"
+TORCH="torch==2.13.0+cpu"
+TORCH_INDEX="https://download.pytorch.org/whl/cpu"
+
+fail() { printf 'install.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
+
+# Prints "3.11" or "3.12"; fails for every other version and for what is not a Python.
+supported_version() {
+    "$1" -c 'import sys; v = sys.version_info[:2]; print("%d.%d" % v); sys.exit(v not in ((3, 11), (3, 12)))' 2>/dev/null
+}
+
+choose_python() {
+    local candidate
+    if [ -n "${PYTHON:-}" ]; then
+        supported_version "$PYTHON" >/dev/null || fail "PYTHON=$PYTHON is $("$PYTHON" --version 2>&1 || echo 'not a Python'); needed: Python 3.11 (run) or 3.12 (resolved, not run)." 2
+        echo "$PYTHON"
+        return
+    fi
+    for candidate in python3.11 python3 python3.12; do
+        if supported_version "$candidate" >/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    fail "no Python 3.11 or 3.12 found (python3 is: $(python3 --version 2>&1 || echo missing)). On Debian 12: apt-get install python3.11 python3.11-venv; elsewhere name one: PYTHON=/path/to/python3.11 ./install.sh" 2
+}
+
+make_environment() {
+    local python
+    if [ ! -x "$VENV/bin/python" ] || ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+        python="$(choose_python)"
+        "$python" -m venv "$VENV" || fail "$python cannot make a virtual environment (message above). On Debian/Ubuntu: apt-get install python3-venv, or python3.11-venv for that Python."
+    fi
+    supported_version "$VENV/bin/python" >/dev/null || fail "$VENV holds $("$VENV/bin/python" --version 2>&1); needed: Python 3.11 or 3.12. Remove the folder and run this again." 2
+    if [ "$(supported_version "$VENV/bin/python")" = 3.12 ]; then
+        echo "Note: the lock was resolved for Python 3.12 but run with 3.11 only."
+    fi
+}
+
+# pip's words go to the log; it does not compile, because it would on one core only.
+pip_install() { "$VENV/bin/python" -m pip install --no-deps --no-compile --progress-bar off "$@" >>"$LOG" 2>&1; }
+
+fail_with_log() {
+    tail -n 15 "$LOG" >&2
+    fail "$1 The end of $LOG is above."
+}
+
+# Any answer of the index counts. Only reachability is asked, in at most 5 seconds; pip itself verifies certificates.
+torch_index_answers() {
+    timeout 5 "$VENV/bin/python" - "$TORCH_INDEX/torch/" <<'PYTHON_SOURCE'
+import ssl
+import sys
+import urllib.error
+import urllib.request
+
+request = urllib.request.Request(sys.argv[1], method="HEAD")
+try:
+    urllib.request.urlopen(request, timeout=4, context=ssl._create_unverified_context())
+except urllib.error.HTTPError as answer:
+    sys.exit(answer.code >= 500)
+except OSError:
+    sys.exit(1)
+PYTHON_SOURCE
+}
+
+# CPU torch comes from wherever pip is set up to look, else from PyTorch's own CPU index, for this one package.
+install_cpu_torch() {
+    if [ "$("$VENV/bin/python" -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null)" = "${TORCH#torch==}" ]; then
+        return
+    fi
+    if pip_install "$TORCH"; then
+        return
+    fi
+    torch_index_answers || fail_with_log "pip does not find $TORCH, and $TORCH_INDEX does not answer. Allow that host, or put the wheel into a folder: PIP_FIND_LINKS=/that/folder ./install.sh"
+    pip_install --index-url "$TORCH_INDEX" "$TORCH" || fail_with_log "$TORCH could not be installed from $TORCH_INDEX."
+}
+
+# Once for the dozen processes of a run, on all cores; a few packages carry templates that are not Python, which is no failure.
+compile_modules() { "$VENV/bin/python" -m compileall -q -j 0 -x '/tests?/' "$VENV/lib" >>"$LOG" 2>&1 || true; }
+
+checksum() { cat "$LOCK" install.sh requirements/vllm_metadata.py | sha256sum | cut -d ' ' -f 1; }
+
+[ -f "$LOCK" ] || fail "DEVICE=$DEVICE: there is no $LOCK; use cpu or gpu." 2
+case "$(uname -s)-$(uname -m)" in
+    Linux-x86_64) ;;
+    *) fail "this is $(uname -s) $(uname -m); the locks are for Linux x86-64." 2 ;;
+esac
+
+make_environment
+if [ "$(cat "$STAMP" 2>/dev/null)" = "$(checksum)" ]; then
+    exit 0
+fi
+rm -f "$STAMP" "$LOG"
+echo "Installing $(grep -c '==' "$LOCK") pinned packages from $LOCK into $VENV (one to three minutes; progress: $LOG) ..."
+[ "$DEVICE" = gpu ] || install_cpu_torch
+pip_install -r "$LOCK" || fail_with_log "The packages of $LOCK could not all be installed; run this again when the cause is mended."
+[ "$DEVICE" = gpu ] || "$VENV/bin/python" requirements/vllm_metadata.py
+compile_modules
+checksum >"$STAMP"
+echo "Installed in $SECONDS s. Check the machine with: $VENV/bin/python -m utils.check_install"

@@ -1,0 +1,107 @@
+"""The SQL agent as agent-lightning sees it: a row in, an episode, a reward out, and a note of what happened.
+
+The only file here that imports agentlightning. The note is one annotation with the attribute `episode`, which is JSON:
+{"terms": {name: number}, "total": number | null, "unscored": cause | null, "stop_reason": text,
+"calls": replies of the policy, "counters": {name: number}}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from functools import cached_property
+from typing import Any
+
+import agentlightning as agl
+
+from scoring.judge import Judge, choose_judge
+from scoring.rubric import Reward
+from sql_agent.agent import Endpoint, Episode, EpisodeError, run_episode
+from sql_agent.reward import score_episode
+from sql_agent.task import Task
+from tools.query import QueryTool
+from utils.settings import Settings, load_settings
+
+logger = logging.getLogger(__name__)
+
+RESOURCE = "main_llm"
+SAMPLING = ("temperature", "top_p", "max_tokens")
+
+
+class SqlAgent(agl.LitAgent[dict[str, Any]]):
+    """Runs one rollout; validation is the same as training.
+
+    Tool and judge are made in the process that runs rollouts, so the agent can be pickled or forked before.
+
+    Args:
+        max_turns: calls of the policy in one episode, the closing one included; default: the setting MAX_TURNS.
+    """
+
+    def __init__(self, max_turns: int | None = None) -> None:
+        super().__init__()
+        self.max_turns = max_turns or load_settings().max_turns
+
+    @cached_property
+    def settings(self) -> Settings:
+        return load_settings()
+
+    @cached_property
+    def tool(self) -> QueryTool:
+        return QueryTool(self.settings.database_url)
+
+    @cached_property
+    def judge(self) -> Judge:
+        return choose_judge(self.settings)
+
+    async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
+        """Run and score one episode; return the total reward, or None when the episode could not be scored."""
+        endpoint = endpoint_of(resources[RESOURCE], rollout)
+        episode, reward = await self._play(Task.from_row(task), endpoint)
+        agl.emit_annotation({"episode": json.dumps(record_of(episode, reward), ensure_ascii=False)})
+        return reward.total
+
+    async def validation_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
+        """The same as training: what is measured is what is trained."""
+        return await self.training_rollout_async(task, resources, rollout)
+
+    async def _play(self, task: Task, endpoint: Endpoint) -> tuple[Episode | None, Reward]:
+        episode = None
+        try:
+            async with asyncio.timeout(self.settings.episode_timeout):
+                episode = await run_episode(task.question, endpoint, self.tool, self.max_turns)
+                return episode, await score_episode(task, episode, self.judge)
+        except TimeoutError:
+            cause, detail = "timeout", f"no end after {self.settings.episode_timeout:g} s"
+        except EpisodeError as error:
+            cause, detail = error.cause, str(error)
+        logger.warning("episode of task %s is unscored: %s", task.id, detail)
+        return episode, Reward(total=None, terms={}, unscored=cause)
+
+
+def endpoint_of(llm: Any, rollout: Any) -> Endpoint:
+    """Return where this rollout's policy is called, with the trainer's own sampling parameters."""
+    base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
+    sampling = dict(llm.sampling_parameters)
+    known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
+    return Endpoint(base_url, llm.model, llm.api_key, extra=sampling, **known)
+
+
+def record_of(episode: Episode | None, reward: Reward) -> dict[str, Any]:
+    """Return the episode annotation; an episode that broke off has the stop reason "failed" and no counts but zeros."""
+    results = episode.tool_results if episode else []
+    counters = {
+        "turns": episode.turns if episode else 0,
+        "sql_calls": len(results),
+        "sql_ok": sum(result.ok for result in results),
+        "answered": int(bool(episode and episode.answer)),
+    }
+    stop_reason = episode.stop_reason if episode else "failed"
+    return {
+        "terms": reward.terms,
+        "total": reward.total,
+        "unscored": reward.unscored,
+        "stop_reason": stop_reason,
+        "calls": counters["turns"],
+        "counters": counters,
+    }
