@@ -3,7 +3,7 @@
 
 PYTHON_BIN := .venv/bin/python
 
-.PHONY: help train test lint types imports bench train-external check-install install clean
+.PHONY: help train test lint types imports bench fuzz train-external check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -22,6 +22,9 @@ types:          ## Types only
 
 imports:        ## Import contract only
 	@./check.sh imports
+
+fuzz: install   ## 100,000 generated statements against the guard and the authorizer behind it (nightly; CASES=n)
+	FUZZ_CASES=$(or $(CASES),100000) $(PYTHON_BIN) -m pytest tests/tools/test_fuzz.py --timeout 7200
 
 bench: install  ## Every measurement in bench/, one line of JSON each
 	@for file in bench/[a-z]*.py; do $(PYTHON_BIN) -m bench.$$(basename $$file .py) || exit 1; done

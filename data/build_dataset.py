@@ -1,8 +1,8 @@
 """Make the question files from the database: train, validation and test, with no entity in two of them.
 
-Each question asks for one field of one drug or disease (task types drug_field, disease_field). Its gold answer, the SQL
-that finds it and the quoted field come from the row itself, and every row is checked against the database before
-anything is written (data/check.py).
+Each question asks for one field of one invented drug or disease (task types drug_field, disease_field). Its gold
+answer, the SQL that finds it and the quoted field come from the row itself, and every row is checked against the
+database before anything is written (data/check.py).
 
     python -m data.build_dataset            # data/{train,val,test}.parquet and data/qa_dataset.jsonl
     python -m data.build_dataset --force    # replaces them
@@ -22,9 +22,10 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from data.build_database import DEFAULT_PATH, HERE, SEED
+from data.build_database import DEFAULT_PATH, HERE
 from data.check import check_rows
-from data.schema import ASKABLE, NAME_COLUMN, metadata
+from data.fictional import SEED
+from data.schema import ASKABLE, FICTIONAL, NAME_COLUMN, metadata
 from data.templates import LABELS, QUESTIONS
 
 # Rows of each file, and its share of the drugs and of the diseases.
@@ -48,7 +49,7 @@ class Entity:
 
 
 def read_entities(database: Path) -> list[Entity]:
-    """Every drug and disease of the SQLite file, ordered by table and key."""
+    """Every invented drug and disease of the SQLite file, ordered by table and key; nothing is asked of real ones."""
     from sqlalchemy import create_engine, select
 
     tables = metadata().tables
@@ -56,7 +57,9 @@ def read_entities(database: Path) -> list[Entity]:
     entities = []
     with engine.connect() as connection:
         for name, columns in ASKABLE.items():
-            for row in connection.execute(select(tables[name]).order_by(tables[name].c.id)).mappings():
+            columns_of = tables[name].c
+            chosen = select(tables[name]).where(columns_of.source == FICTIONAL).order_by(columns_of.id)
+            for row in connection.execute(chosen).mappings():
                 fields = {column: row[column] for column in columns}
                 entities.append(Entity(name, row["id"], row[NAME_COLUMN[name]], fields))
     engine.dispose()

@@ -31,9 +31,10 @@ from agents import (
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, BadRequestError, OpenAIError
 from openai.types.chat import ChatCompletion
 
-from sql_agent.prompts import SYSTEM_PROMPT, TOOL, first_messages
+from sql_agent.prompts import SCHEMA_TOOLS, SYSTEM_PROMPT, TOOL, first_messages
 from tools.database import DatabaseError
 from tools.query import QueryResult, QueryTool
+from tools.schema_tools import SchemaTools
 
 # How vLLM, litellm and OpenAI word a prompt that does not fit.
 CONTEXT_OVERFLOW = re.compile(r"context.{0,3}(length|window)|max_model_len|longer than the maximum", re.IGNORECASE)
@@ -118,30 +119,50 @@ def _function_tool(tool: QueryTool, episode: Episode) -> FunctionTool:
     """Wrap the query tool for openai-agents; its exceptions are never shown to the policy."""
 
     async def invoke(context: Any, arguments: str) -> str:
-        result = await asyncio.to_thread(tool.run, _sql_of(arguments))
+        result = await asyncio.to_thread(tool.run, _text_of(arguments, "sql"))
         text = result.to_json()
         episode.tool_results.append(result)
         episode.messages.append({"role": "tool", "tool_call_id": context.tool_call_id, "content": text})
         return text
 
-    described = TOOL["function"]
+    return _described(TOOL["function"], invoke)
+
+
+def _schema_tools(schema: SchemaTools, episode: Episode) -> list[FunctionTool]:
+    """Wrap the tools that describe the database; they count as turns, not as queries."""
+
+    def wrapped(description: dict[str, Any]) -> FunctionTool:
+        names = description["parameters"].get("required", [])
+
+        async def invoke(context: Any, arguments: str) -> str:
+            values = [_text_of(arguments, name) for name in names]
+            text = await asyncio.to_thread(getattr(schema, description["name"]), *values)
+            episode.messages.append({"role": "tool", "tool_call_id": context.tool_call_id, "content": text})
+            return text
+
+        return _described(description, invoke)
+
+    return [wrapped(description) for description in SCHEMA_TOOLS]
+
+
+def _described(description: dict[str, Any], invoke: Any) -> FunctionTool:
     return FunctionTool(
-        name=described["name"],
-        description=described["description"],
-        params_json_schema=described["parameters"],
+        name=description["name"],
+        description=description["description"],
+        params_json_schema=description["parameters"],
         on_invoke_tool=invoke,
         strict_json_schema=False,
     )
 
 
-def _sql_of(arguments: str) -> str:
+def _text_of(arguments: str, name: str) -> str:
     try:
-        sql = json.loads(arguments)["sql"]
+        text = json.loads(arguments)[name]
     except (ValueError, TypeError, KeyError, RecursionError):
-        sql = None
-    if not isinstance(sql, str):
-        raise ModelBehaviorError("the arguments are no JSON object with a text 'sql'")
-    return sql
+        text = None
+    if not isinstance(text, str):
+        raise ModelBehaviorError(f"the arguments are no JSON object with a text '{name}'")
+    return text
 
 
 _clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = weakref.WeakKeyDictionary()
@@ -158,7 +179,9 @@ def _client(endpoint: Endpoint) -> AsyncOpenAI:
     return _clients[loop].with_options(base_url=endpoint.base_url, api_key=endpoint.api_key or "none")
 
 
-async def run_episode(task_question: str, endpoint: Endpoint, tool: QueryTool, max_turns: int) -> Episode:
+async def run_episode(
+    task_question: str, endpoint: Endpoint, tool: QueryTool, max_turns: int, schema: SchemaTools | None = None
+) -> Episode:
     """Let the policy answer one question.
 
     Args:
@@ -166,6 +189,7 @@ async def run_episode(task_question: str, endpoint: Endpoint, tool: QueryTool, m
         endpoint: the policy.
         tool: what the policy may query.
         max_turns: calls of the policy, the closing one included (>= 1); the last one is made without tools.
+        schema: further tools that describe the database; None: the query tool alone.
 
     Raises:
         EpisodeError: endpoint unreachable, refusing or failing; database gone.
@@ -177,7 +201,7 @@ async def run_episode(task_question: str, endpoint: Endpoint, tool: QueryTool, m
     agent = Agent(
         name="sql_agent",
         instructions=SYSTEM_PROMPT,
-        tools=[_function_tool(tool, episode)],
+        tools=[_function_tool(tool, episode), *(_schema_tools(schema, episode) if schema else [])],
         model=model,
         model_settings=ModelSettings(
             temperature=endpoint.temperature,

@@ -79,6 +79,25 @@ TOOL: dict[str, Any] = {
 }
 """The tool as the chat-completions API describes it."""
 
+SCHEMA_TOOLS: tuple[dict[str, Any], ...] = (
+    {
+        "name": "list_tables",
+        "description": "列出可以查询的表,返回 JSON。",
+        "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
+    },
+    {
+        "name": "describe_table",
+        "description": "列出一张表的列:名称、类型、说明和样例值,返回 JSON。",
+        "parameters": {
+            "type": "object",
+            "properties": {"table": {"type": "string", "description": "表名"}},
+            "required": ["table"],
+            "additionalProperties": False,
+        },
+    },
+)
+"""Tools for databases the policy was not trained on, offered when DATABASE_TOOLS=schema; named as in SchemaTools."""
+
 
 def first_messages(question: str) -> list[dict[str, str]]:
     """Return the messages every episode begins with, as OpenAI dicts."""

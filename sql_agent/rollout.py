@@ -21,6 +21,7 @@ from sql_agent.agent import Endpoint, Episode, EpisodeError, run_episode
 from sql_agent.reward import score_episode
 from sql_agent.task import Task
 from tools.query import QueryTool
+from tools.schema_tools import SchemaTools
 from utils.settings import Settings, load_settings
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,10 @@ class SqlAgent(agl.LitAgent[dict[str, Any]]):
         return QueryTool(self.settings.database_url)
 
     @cached_property
+    def schema(self) -> SchemaTools | None:
+        return SchemaTools(self.tool) if self.settings.database_tools == "schema" else None
+
+    @cached_property
     def judge(self) -> Judge:
         return choose_judge(self.settings)
 
@@ -69,7 +74,7 @@ class SqlAgent(agl.LitAgent[dict[str, Any]]):
         episode = None
         try:
             async with asyncio.timeout(self.settings.episode_timeout):
-                episode = await run_episode(task.question, endpoint, self.tool, self.max_turns)
+                episode = await run_episode(task.question, endpoint, self.tool, self.max_turns, self.schema)
                 return episode, await score_episode(task, episode, self.judge)
         except TimeoutError:
             cause, detail = "timeout", f"no end after {self.settings.episode_timeout:g} s"

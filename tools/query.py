@@ -1,89 +1,53 @@
 """query_database_by_sql: SQL text in, a bounded JSON result or a helpful error out.
 
-    tool = QueryTool("sqlite:////data/medical.db")
-    tool.run("SELECT indication FROM drugs_info WHERE med_name = '...'").to_json()
+    query = build_tool("sqlite:////data/medical.db")        # without a URL: the setting DATABASE_URL
+    query("SELECT indication FROM drugs_info WHERE med_name = '...'")
+
+    tool = QueryTool("sqlite:////data/medical.db")          # the same with the result as an object
+    tool.run("SELECT ...").tables_read
 
 What the model did wrong comes back as a result with status "error"; a database that is gone raises DatabaseError. One
-tool may be used from many threads. The texts in a result are read by a model, so they are in Chinese, and nothing a
-cell or an error contains can end the tool message or open another: see `neutralise`.
+tool may be used from many threads. Results of identical SQL are kept, for the database is read-only.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-from tools.database import Access, Database, DatabaseError, DeadlineExceeded, Rows, StatementError, open_database
-from tools.guard import Refused, check
+from tools.cache import RESULTS
+from tools.database import Access, Database, DatabaseError, DeadlineExceeded, StatementError, open_database
+from tools.guard import Refused, Statement, check
+from tools.hints import hint_for_empty, hint_for_error, hint_for_refusal
+from tools.result import Limits, QueryResult, failure, fit, neutralise
+
+__all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "build_tool", "neutralise"]
 
 DEFAULT_TABLES = ("drugs_info", "disease")
-MAX_NAME = 64  # characters of a column name
-MAX_ERROR = 300  # characters of an error text
-SMALLEST_CELL = 8  # characters; cells shrink to this before a row is given up
-
-# What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like, not "x < 5".
-TAG_START = re.compile(r"<(?=[/|｜!]?[A-Za-z_|｜])")
-# Control characters except tab and newline, and characters that hide or reorder text.
-INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bounds of one call.
-
-    deadline: seconds the statement may take. max_rows: rows shown. max_cell: characters of a cell. max_chars:
-    characters of the whole JSON text (1,000 at least).
-    """
-
-    deadline: float = 1.0
-    max_rows: int = 20
-    max_cell: int = 500
-    max_chars: int = 8_000
-
-
-@dataclass(frozen=True)
-class QueryResult:
-    """What the model gets to see, and which tables were read.
-
-    rows are lists of JSON values. count is the number of rows the statement returned, shown or not. truncated is False
-    or says what was cut. error is None or the reason there is no result.
-    """
-
-    columns: list[str]
-    rows: list[list[Any]]
-    count: int
-    truncated: str | bool = False
-    error: str | None = None
-    tables_read: frozenset[str] = frozenset()
-
-    @property
-    def ok(self) -> bool:
-        """Whether the statement ran."""
-        return self.error is None
-
-    @property
-    def status(self) -> str:
-        """ "success" or "error"."""
-        return "success" if self.ok else "error"
-
-    def to_json(self) -> str:
-        """The tool message: one JSON object with the keys status, columns, rows, count, truncated, error."""
-        keys = ("status", "columns", "rows", "count", "truncated", "error")
-        return json.dumps({key: getattr(self, key) for key in keys}, ensure_ascii=False, separators=(",", ":"))
+DEFAULT_LIMITS = Limits()
 
 
 class QueryTool:
-    """Runs the model's SQL on one database; safe to share between threads, to fork and to pickle."""
+    """Runs the model's SQL on one database; safe to share between threads, to fork and to pickle.
+
+    Args:
+        database_url: SQLAlchemy URL of an SQLite file, PostgreSQL, MySQL or MariaDB.
+        allowed_tables: tables, and on servers views, that may be read.
+        limits: bounds of one call.
+        cache: whether results of identical SQL are kept in this process.
+    """
 
     def __init__(
-        self, database_url: str, allowed_tables: Iterable[str] = DEFAULT_TABLES, limits: Limits = Limits()
+        self,
+        database_url: str,
+        allowed_tables: Iterable[str] = DEFAULT_TABLES,
+        limits: Limits = DEFAULT_LIMITS,
+        cache: bool = True,
     ) -> None:
         self.database_url = database_url
         self.allowed_tables = frozenset(name.lower() for name in allowed_tables)
         self.limits = limits
+        self.cache = cache
 
     def run(self, sql: str) -> QueryResult:
         """Run one SELECT and return a result that fits the limits.
@@ -91,75 +55,76 @@ class QueryTool:
         Raises:
             DatabaseError: the database cannot be used, or lacks an allowed table.
         """
-        database = self._database()
-        try:
-            statement = check(sql, database.dialect, self.allowed_tables)
-            access = Access(self.allowed_tables, statement.own_names)
-            found = database.read(statement.sql, access, self.limits.deadline, self.limits.max_rows)
-        except Refused as refusal:
-            return _failure(str(refusal))
-        except DeadlineExceeded:
-            return _failure(f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。")
-        except StatementError as error:
-            return _failure(f"数据库报错：{error}")
-        return _fit(found, self.limits)
+        database = self.database()
+        if not self.cache:
+            return self._run(database, sql)[0]
+        key = (self.database_url, self.allowed_tables, self.limits, database.version(), sql)
+        kept = RESULTS.get(key)
+        if kept is None:
+            kept, repeatable = self._run(database, sql)
+            if repeatable:
+                RESULTS.put(key, kept, len(sql) + len(kept.to_json()))
+        return kept
 
-    def _database(self) -> Database:
+    def database(self) -> Database:
+        """The open database.
+
+        Raises:
+            DatabaseError: the database cannot be used, or lacks an allowed table.
+        """
         database = open_database(self.database_url)
         missing = self.allowed_tables - database.tables
         if missing:
-            raise DatabaseError(f"the database {database.path} has no table {', '.join(sorted(missing))}")
+            raise DatabaseError(f"the database {database.label} has no table {', '.join(sorted(missing))}")
         return database
 
+    def _run(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
+        """The result, and whether the same SQL would give it again: a slow machine is not the statement's property."""
+        try:
+            statement = check(sql, database.dialect, self.allowed_tables)
+        except Refused as refusal:
+            hint = hint_for_refusal(refusal, database, self.allowed_tables)
+            return replace(failure(str(refusal)), hint=hint), True
+        try:
+            access = Access(self.allowed_tables, statement.own_names, statement.tables)
+            found = database.read(statement.sql, access, self.limits.deadline, self.limits.max_rows)
+        except DeadlineExceeded:
+            return failure(f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"), False
+        except StatementError as error:
+            hint = hint_for_error(str(error), statement, database, self.allowed_tables)
+            return replace(failure(f"数据库报错：{error}"), hint=hint), True
+        result = fit(found, self.limits)
+        return (result, True) if result.count else self._with_hint(result, statement, database)
 
-def neutralise(text: str) -> str:
-    """The text with tags and chat tokens opened by a full-width bracket, and without invisible characters."""
-    return TAG_START.sub("＜", INVISIBLE.sub("", text))
-
-
-def _failure(reason: str) -> QueryResult:
-    return QueryResult([], [], 0, error=_shorten(neutralise(reason), MAX_ERROR))
-
-
-def _fit(found: Rows, limits: Limits) -> QueryResult:
-    """Cut cells, then rows, until the JSON text fits; at least one row stays, with its cells cut further."""
-    columns = [_shorten(neutralise(name), MAX_NAME) for name in found.columns]
-    size = limits.max_cell
-    while True:
-        rows = [[_cell(value, size) for value in row] for row in found.rows]
-        for shown in _fewer(len(rows)):
-            note = _note(found, rows[:shown], size)
-            result = QueryResult(columns, rows[:shown], found.count, note, tables_read=found.tables_read)
-            if len(result.to_json()) <= limits.max_chars:
-                return result
-        if size <= SMALLEST_CELL:
-            note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
-            return QueryResult([], [], found.count, note, tables_read=found.tables_read)
-        size = max(SMALLEST_CELL, size // 2)
+    def _with_hint(self, result: QueryResult, statement: Statement, database: Database) -> tuple[QueryResult, bool]:
+        hint = hint_for_empty(statement, database, self.allowed_tables)
+        return replace(result, hint=hint or ""), hint is not None
 
 
-def _fewer(rows: int) -> Iterable[int]:
-    """Numbers of rows to try: all, then one less each time, at least one."""
-    return range(rows, 0, -1) if rows else (0,)
+def build_tool(
+    url: str | None = None,
+    allowed_tables: Iterable[str] = DEFAULT_TABLES,
+    limits: Limits = DEFAULT_LIMITS,
+    cache: bool = True,
+) -> Callable[[str], str]:
+    """A function from SQL to JSON text, for any agent framework.
 
+    Args:
+        url: SQLAlchemy URL; None: the setting DATABASE_URL, else the embedded database.
+        allowed_tables: what may be read.
+        limits: bounds of one call.
+        cache: whether results of identical SQL are kept in this process.
 
-def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
-    notes = []
-    if found.count > len(shown):
-        total = f"共 {found.count} 行" if found.count_is_exact else f"超过 {found.count} 行"
-        notes.append(f"{total}，只显示前 {len(shown)} 行")
-    if any(isinstance(cell, str) and len(cell) == size and cell.endswith("…") for row in shown for cell in row):
-        notes.append(f"过长的内容已截断到 {size} 字")
-    return "；".join(notes) or False
+    The function raises nothing for what the SQL did, and DatabaseError for what the machine did.
+    """
+    if url is None:
+        from utils.settings import load_settings
 
+        url = load_settings().database_url
+    tool = QueryTool(url, allowed_tables, limits, cache)
 
-def _cell(value: Any, size: int) -> Any:
-    if isinstance(value, bytes):
-        return f"（二进制数据，{len(value)} 字节）"
-    if isinstance(value, float) and value - value != 0:
-        return str(value)  # infinity has no JSON form
-    return _shorten(neutralise(value), size) if isinstance(value, str) else value
+    def query_database_by_sql(sql: str) -> str:
+        """Run one read-only SELECT; the result is JSON text."""
+        return tool.run(sql).to_json()
 
-
-def _shorten(text: str, size: int) -> str:
-    return text if len(text) <= size else text[: size - 1] + "…"
+    return query_database_by_sql

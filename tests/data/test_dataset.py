@@ -7,11 +7,11 @@ import sqlite3
 
 import pytest
 
-from data import build_database, build_dataset
+from data import build_database, build_dataset, fictional
 from data.check import FILES, check_rows
 from data.check import main as check_main
 from data.load import load_rows
-from data.schema import ASKABLE, NAME_COLUMN, TABLES
+from data.schema import ASKABLE, FICTIONAL, NAME_COLUMN, TABLES, TEXTBOOK
 from data.templates import LABELS, QUESTIONS
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
@@ -39,7 +39,7 @@ def test_same_seed_gives_the_same_database(database, tmp_path):
     again = tmp_path / "again.db"
     assert build_database.main(["--output", str(again)]) == 0
     assert again.read_bytes() == database.read_bytes()
-    assert build_database.invent_all(1) != build_database.invent_all(2)
+    assert fictional.invent_all(1) != fictional.invent_all(2)
 
 
 def test_committed_database_is_what_the_script_builds(database):
@@ -50,18 +50,18 @@ def test_tables_have_the_columns_of_the_schema(database):
     with sqlite3.connect(database) as connection:
         for table, columns in TABLES.items():
             found = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            assert found == ["id", *columns]
+            assert found == [*columns]
 
 
-def test_names_are_unique_and_no_name_contains_another():
-    tables = build_database.invent_all()
+def test_invented_names_are_unique_and_no_name_contains_another():
+    tables = {table: list(rows) for table, rows in fictional.fictional_rows(fictional.SEED, 400, 260).items()}
     names = [row[NAME_COLUMN[table]] for table, rows in tables.items() for row in rows]
-    assert len(names) == 520
+    assert len(names) == 660
     assert not [(name, other) for name in names for other in names if name != other and name in other]
 
 
 def test_every_cell_is_filled_and_askable_texts_are_short_and_unique():
-    for table, rows in build_database.invent_all().items():
+    for table, rows in fictional.invent_all().items():
         assert all(cell for row in rows for cell in row.values())
         for column in ASKABLE[table]:
             texts = [row[column] for row in rows]
@@ -70,10 +70,55 @@ def test_every_cell_is_filled_and_askable_texts_are_short_and_unique():
 
 
 def test_an_exhausted_vocabulary_is_an_error_not_a_loop(monkeypatch):
-    monkeypatch.setattr(build_database.words, "MEAL_TIMES", ("饭后服用",))
-    monkeypatch.setattr(build_database, "MAX_TRIES", 50)
+    monkeypatch.setattr(fictional.words, "MEAL_TIMES", ("饭后服用",))
+    monkeypatch.setattr(fictional, "MAX_TRIES", 50)
     with pytest.raises(RuntimeError, match="add words"):
-        build_database.invent_all(drugs=2000, diseases=1)
+        fictional.invent_all(drugs=2000, diseases=1)
+
+
+def test_more_invented_rows_move_none_of_the_first():
+    first = fictional.invent_all()
+    more = {table: list(rows) for table, rows in fictional.fictional_rows(fictional.SEED, 2000, 500).items()}
+    for table, count in (("drugs_info", 2000), ("disease", 500)):
+        assert more[table][: len(first[table])] == first[table]
+        assert [row["id"] for row in more[table]] == list(range(1, count + 1))
+        assert len({row[NAME_COLUMN[table]] for row in more[table]}) == count
+        assert {row["source"] for row in more[table]} == {FICTIONAL}
+
+
+def test_a_database_of_another_size_is_as_reproducible(tmp_path):
+    arguments = ["--fictional-drugs", "700", "--fictional-diseases", "0", "--seed", "5"]
+    for name in ("one.db", "two.db"):
+        assert build_database.main(["--output", str(tmp_path / name), *arguments]) == 0
+    assert (tmp_path / "one.db").read_bytes() == (tmp_path / "two.db").read_bytes()
+    with sqlite3.connect(tmp_path / "one.db") as connection:
+        found = connection.execute("SELECT source, count(*) FROM drugs_info GROUP BY source").fetchall()
+        assert found == [(FICTIONAL, 700), (TEXTBOOK, 82)]
+        found = connection.execute("SELECT DISTINCT source FROM disease").fetchall()
+        assert found == [(TEXTBOOK,)]
+
+
+def test_more_names_than_the_vocabulary_has_is_one_line(tmp_path, capsys):
+    assert build_database.main(["--output", str(tmp_path / "a.db"), "--fictional-drugs", "9000000"]) == 2
+    assert "names for" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_questions_are_about_invented_entities_only():
+    entities = build_dataset.read_entities(build_database.DEFAULT_PATH)
+    assert len(entities) == 520
+    with sqlite3.connect(build_database.DEFAULT_PATH) as connection:
+        real = {name for (name,) in connection.execute("SELECT med_name FROM drugs_info WHERE source = ?", [TEXTBOOK])}
+    assert not real & {entity.name for entity in entities}
+
+
+@pytest.mark.parametrize(("table", "name"), NAME_COLUMN.items())
+def test_a_search_for_part_of_a_name_reads_the_index_only(database, table, name):
+    with sqlite3.connect(database) as connection:
+        plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT {name} FROM {table} WHERE {name} LIKE '%a%'").fetchall()
+        text = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()[0]
+    assert f"USING COVERING INDEX {table}_{name}" in plan[0][3]
+    assert all(f"/* {label} */" in text for label in TABLES[table].values())
 
 
 def test_a_phrasing_belongs_to_one_column():

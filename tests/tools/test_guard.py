@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tools.database import Access, Database, StatementError
+from tools.database import Access, StatementError
 from tools.guard import MAX_SQL_BYTES, Refused, check
 from tools.query import Limits
+from tools.sqlite import SqliteDatabase
 
 TABLES = frozenset({"drugs_info", "disease"})
 
@@ -165,7 +163,7 @@ def test_the_guard_refuses_without_the_connection(sql):
 
 
 def test_the_file_is_opened_for_reading_only(database):
-    connection = Database(database)._engine.raw_connection()
+    connection = SqliteDatabase(database)._engine.raw_connection()
     connection.cursor().execute("PRAGMA query_only = OFF")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.cursor().execute("DELETE FROM disease")
@@ -192,7 +190,7 @@ def test_the_connection_refuses_without_the_guard(guarded, sql):
     before = state(guarded)
     access = Access(TABLES, own_names=frozenset({"secrets"}))
     with pytest.raises(StatementError):
-        Database(guarded).read(sql, access, deadline=1.0, max_rows=5)
+        SqliteDatabase(guarded).read(sql, access, deadline=1.0, max_rows=5)
     assert state(guarded) == before
 
 
@@ -248,26 +246,4 @@ def test_the_length_limit_counts_bytes():
 
 
 def test_only_the_regenerated_text_is_run():
-    assert check("select/*x*/ 1 -- y", "sqlite", TABLES) == ("SELECT 1", frozenset())
-
-
-VOCABULARY = """
-SELECT FROM WHERE drugs_info disease sqlite_master secrets main . * , ( ) ; ' " -- /* */ = id med_name WITH AS t
-RECURSIVE UNION ALL DELETE INSERT INTO VALUES DROP TABLE UPDATE SET PRAGMA ATTACH count max LIKE '%药%' 1 -1 1e999 NULL
-IN EXISTS JOIN ON ORDER BY GROUP LIMIT OFFSET CASE WHEN THEN END || x'00' :p ? [ ] ` REPLACE CREATE
-"""
-WORDS = st.sampled_from(VOCABULARY.split())
-ANY_TEXT = st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=25).map(" ".join))
-SELECTS = st.lists(WORDS, max_size=12).map(lambda words: "SELECT * FROM drugs_info " + " ".join(words))
-
-
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sql=st.one_of(ANY_TEXT, SELECTS))
-def test_any_text_gives_a_bounded_json_result_and_changes_nothing(tool, guarded, sql):
-    before = state(guarded)
-    result = tool.run(sql)
-    message = json.loads(result.to_json())
-    assert list(message) == ["status", "columns", "rows", "count", "truncated", "error"]
-    assert result.tables_read <= TABLES
-    assert "canary" not in result.to_json()
-    assert state(guarded) == before
+    assert check("select/*x*/ 1 -- y", "sqlite", TABLES).sql == "SELECT 1"

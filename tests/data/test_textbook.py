@@ -1,0 +1,53 @@
+"""The real drugs and diseases: enough of them, short enough to copy, and nothing in them that belongs to a maker."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from data import textbook
+from data.schema import ASKABLE, DISEASE_COLUMNS, DRUG_COLUMNS, NAME_COLUMN, TEXTBOOK
+from data.textbook import textbook_rows
+
+LONGEST_FIELD = 24
+MAKERS_COLUMNS = ("med_barcode", "med_approval", "company_name", "pack", "period", "approve_code")
+
+
+@pytest.mark.parametrize(("table", "least"), [("drugs_info", 60), ("disease", 50)])
+def test_there_are_enough_different_entities(table, least):
+    rows = list(textbook_rows(table, 7))
+    names = [row[NAME_COLUMN[table]] for row in rows]
+    assert len(set(names)) == len(names) >= least
+    assert [row["id"] for row in rows] == list(range(7, 7 + len(rows)))
+    assert {row["source"] for row in rows} == {TEXTBOOK}
+
+
+@pytest.mark.parametrize("table", ["drugs_info", "disease"])
+def test_askable_texts_are_there_short_and_clean(table):
+    for row in textbook_rows(table, 1):
+        for column in ASKABLE[table]:
+            assert row[column], f"{row[NAME_COLUMN[table]]}: {column}"
+            assert len(row[column]) <= LONGEST_FIELD, row[column]
+        for cell in filter(lambda cell: isinstance(cell, str), row.values()):
+            assert cell == cell.strip()
+            assert not re.search(r"[\s|,;]", cell.replace("2025-01-01 00:00:00", "")), cell
+
+
+def test_real_drugs_carry_nothing_of_a_maker():
+    for row in textbook_rows("drugs_info", 1):
+        assert not any(row[column] for column in MAKERS_COLUMNS)
+
+
+def test_the_contract_has_23_and_15_columns():
+    assert len(DRUG_COLUMNS) == 23
+    assert len(DISEASE_COLUMNS) == 15
+    assert "source" not in DRUG_COLUMNS | DISEASE_COLUMNS
+
+
+def test_a_file_with_a_foreign_column_is_refused(monkeypatch, tmp_path):
+    file = tmp_path / "a.tsv"
+    file.write_text("med_name\tcolour\n甲\t红\n", encoding="utf-8")
+    monkeypatch.setitem(textbook.FILES, "drugs_info", file)
+    with pytest.raises(ValueError, match="colour"):
+        list(textbook_rows("drugs_info", 1))

@@ -1,0 +1,146 @@
+"""Real database servers for tests: PostgreSQL and MariaDB, started in a temporary folder on a free loopback port.
+
+Debian: apt-get install postgresql mariadb-server. The services those packages start are not used. Both servers refuse
+to run as root, so root hands them to the packages' own users.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+START_SECONDS = 60
+
+
+def free_port() -> int:
+    """A loopback port nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def find_program(name: str, *folders: str) -> str | None:
+    """The program on the PATH, or the newest one below Debian's folders."""
+    for pattern in folders:
+        found = sorted(Path("/").glob(pattern + "/" + name))
+        if found:
+            return str(found[-1])
+    return shutil.which(name)
+
+
+def as_user(name: str) -> dict:
+    """How to start a process as the server's own user; nothing when this is not root."""
+    return {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []} if os.getuid() == 0 else {}
+
+
+@contextlib.contextmanager
+def server_folder(user: str) -> Iterator[Path]:
+    """A short-named temporary folder that belongs to the server's user (socket paths may have 107 bytes)."""
+    folder = Path(tempfile.mkdtemp(prefix="db"))
+    if os.getuid() == 0:
+        shutil.chown(folder, user)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running(command: list[str], user: str, folder: Path, ready) -> Iterator[subprocess.Popen]:
+    """Run a server until the block ends; `ready` raises until it takes connections."""
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **as_user(user))
+    try:
+        wait_until(ready, process, folder)
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until(ready, process: subprocess.Popen, folder: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return ready()
+        except Exception as error:
+            if process.poll() is not None or time.monotonic() > end:
+                log = (folder / "log").read_text(errors="replace")[-2000:]
+                raise RuntimeError(f"the server did not start: {error}\n{log}") from None
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def postgres_server() -> Iterator[tuple[str, subprocess.Popen]]:
+    """An administrator's URL of a fresh PostgreSQL, and its process."""
+    psycopg = pytest.importorskip("psycopg", reason="the package psycopg is not installed")
+    initdb = find_program("initdb", "usr/lib/postgresql/*/bin")
+    if not initdb:
+        pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")
+    port = free_port()
+    with server_folder("postgres") as folder:
+        data = str(folder / "data")
+        subprocess.run(
+            [initdb, "-D", data, "-U", "admin", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            **as_user("postgres"),
+        )
+        options = ["-p", str(port), "-h", "127.0.0.1", "-k", str(folder), "-c", "fsync=off"]
+        command = [str(Path(initdb).with_name("postgres")), "-D", data, *options]
+        url = f"postgresql://admin@127.0.0.1:{port}/postgres"
+        with running(command, "postgres", folder, lambda: psycopg.connect(url).close()) as process:
+            yield url, process
+
+
+@contextlib.contextmanager
+def mariadb_server() -> Iterator[tuple[str, subprocess.Popen]]:
+    """An administrator's URL of a fresh MariaDB with a database `medical`, and its process."""
+    pymysql = pytest.importorskip("pymysql", reason="the package PyMySQL is not installed")
+    server = find_program("mariadbd", "usr/sbin")
+    install = find_program("mariadb-install-db")
+    if not server or not install:
+        pytest.skip("MariaDB is not installed (apt-get install mariadb-server)")
+    port = free_port()
+    with server_folder("mysql") as folder:
+        subprocess.run(
+            [install, "--no-defaults", f"--datadir={folder}/data", "--auth-root-authentication-method=normal"],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            **as_user("mysql"),
+        )
+        command = [
+            server,
+            "--no-defaults",
+            f"--datadir={folder}/data",
+            f"--socket={folder}/socket",
+            f"--pid-file={folder}/pid",
+            f"--port={port}",
+            "--bind-address=127.0.0.1",
+            "--innodb-buffer-pool-size=64M",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--character-set-server=utf8mb4",
+        ]
+
+        def ready() -> None:
+            with pymysql.connect(host="127.0.0.1", port=port, user="root") as connection:
+                connection.cursor().execute("CREATE DATABASE IF NOT EXISTS medical CHARACTER SET utf8mb4")
+
+        with running(command, "mysql", folder, ready) as process:
+            yield f"mysql+pymysql://root@127.0.0.1:{port}/medical?charset=utf8mb4", process
