@@ -114,9 +114,9 @@ def build(arguments: argparse.Namespace) -> dict[str, Any]:
     encoded = [[encode(conversation, tokenizer) for conversation in phase] for phase in (first, second)]
     print(f"longest conversation {max(len(e.ids) for phase in encoded for e in phase)} tokens", flush=True)
     course = Course("A", arguments.steps_a, max(1, min(DECAY_A, arguments.steps_a // 2)), MASTERY)
-    first_phase = train(model, fast_optimizers(model), batches(encoded[0], BATCH_A, rng), course, pad)
+    first_phase = train(model, fast_optimizers(model), batches(encoded[0], BATCH_A, rng, alike=True), course, pad)
     course = Course("B", arguments.steps_b, max(1, arguments.steps_b // 2))
-    train(model, gentle_optimizers(model), batches(encoded[1], BATCH_B, rng), course, pad)
+    train(model, gentle_optimizers(model), batches(encoded[1], BATCH_B, rng, alike=False), course, pad)
     save(model, tokenizer, arguments.out)
     return {
         "parameters": f"{sum(p.numel() for p in model.parameters()):,}",
