@@ -110,7 +110,7 @@ def train(options: argparse.Namespace) -> int:
     from data.load import load_rows
     from training.config import build_config, check_rows, parse_overrides
     from training.device import environment
-    from training.models import check_model
+    from training.models import check_disk, check_model
     from training.run import check_store, run
 
     plan, preset = make_plan(options)
@@ -128,6 +128,7 @@ def train(options: argparse.Namespace) -> int:
     config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
     check_rows(config, len(rows["train"]))
     check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
+    check_disk(plan.model, plan.run_dir)
     check_store(plan)
     os.environ.update(environment(plan.device))  # before the imports that read it
     from sql_agent.rollout import SqlAgent
@@ -249,6 +250,9 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    except OSError as error:
+        print(f"error: {error.strerror or error}: {error.filename or 'while writing the run folder'}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 

@@ -92,10 +92,14 @@ def encode(conversation: Conversation, tokenizer: Any) -> Example:
     return Example(ids, learned)
 
 
-def batches(examples: Sequence[Example], size: int, rng: random.Random) -> Iterator[list[Example]]:
-    """Yield batches of similar length in random order, pass after pass, without end."""
+def batches(examples: Sequence[Example], size: int, rng: random.Random, alike: bool) -> Iterator[list[Example]]:
+    """Yield batches in random order, pass after pass, without end; `alike`: of similar length, which is faster.
+
+    Length gives a decision away (without a query a conversation is short), so batches for learning decisions must be
+    mixed: alike ones would pull towards one choice, then towards the other.
+    """
     while True:
-        order = sorted(range(len(examples)), key=lambda i: len(examples[i].ids) + 4 * rng.random())
+        order = sorted(range(len(examples)), key=lambda i: (len(examples[i].ids) if alike else 0) + 4 * rng.random())
         groups = [order[at : at + size] for at in range(0, len(order) - size + 1, size)]
         rng.shuffle(groups)
         for group in groups:

@@ -119,7 +119,8 @@ def _stop_ray(plan: Plan) -> None:
         ray.shutdown()
         _end(workers)
         if logs is not None:
-            _keep_logs(logs, plan.run_dir / "logs")
+            with contextlib.suppress(OSError):  # a full disk must not hide why the run ended
+                _keep_logs(logs, plan.run_dir / "logs")
     finally:
         signal.signal(signal.SIGINT, previous)
 

@@ -34,6 +34,7 @@ COMMON_ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_raylet_start_wait_time_s": "120",  # 30 s are too few on two busy cores
     "RAY_AUTH_MODE": "token",  # Ray's own default, said aloud so that it does not warn
 }
 

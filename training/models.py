@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 from training.plan import ConfigError
 
+CHECKPOINT_FACTOR = 7
+SPARE_BYTES = 100_000_000
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -36,6 +39,26 @@ def check_model(model: str, max_model_len: int | None = None) -> None:
     positions = config.get("max_position_embeddings")
     if max_model_len and positions and max_model_len > positions:
         raise ConfigError(f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}")
+
+
+def check_disk(model: str, run_dir: Path) -> None:
+    """Make sure that one checkpoint of a model folder fits the disk of the run folder. A hub id is let through.
+
+    A checkpoint has the weights in 32 bit, two moments of AdamW in 32 bit and a copy in the model's own format: about
+    seven times the folder's weights where these have 16 bit.
+
+    Raises:
+        ConfigError: with the bytes needed and free.
+    """
+    weights = sum(file.stat().st_size for file in Path(model).glob("*.safetensors"))
+    needed = CHECKPOINT_FACTOR * weights + SPARE_BYTES
+    place = next(folder for folder in (run_dir, *run_dir.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        raise ConfigError(
+            f"{place} has {free / 1e9:.2f} GB free; a checkpoint of {model} and the run's logs need about "
+            f"{needed / 1e9:.2f} GB. Free some, or choose another disk with --run-dir"
+        )
 
 
 def _require_hub_id(model: str) -> None:

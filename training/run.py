@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import signal
+import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,6 +27,8 @@ from training.tracing import runner_tracer, trace_adapter
 
 if TYPE_CHECKING:
     from agentlightning import LitAgent, Trainer
+
+    from training.algorithm import Outcome
 
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 RUNNER_POLL_SECONDS = 0.2
@@ -53,11 +56,20 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
         if algorithm.outcome.exit_reason == "done":
             algorithm.outcome.exit_reason = "failed"
             algorithm.outcome.message = f"{type(error).__name__}: {error}"
-    if algorithm.outcome.details:
-        (plan.run_dir / "error.txt").write_text(algorithm.outcome.details, encoding="utf-8")
-    summary = write_summary(plan, algorithm.outcome.exit_reason, algorithm.outcome.message, started)
+    return _finish(plan, algorithm.outcome, started)
+
+
+def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
+    """Write and show how the run ended; where the disk is full it is at least said."""
+    try:
+        if outcome.details:
+            (plan.run_dir / "error.txt").write_text(outcome.details, encoding="utf-8")
+        summary = write_summary(plan, outcome.exit_reason, outcome.message, started)
+    except OSError:
+        print(f"{outcome.exit_reason}: {outcome.message}", file=sys.stderr)
+        raise
     show(summary, plan.run_dir)
-    return EXIT_CODES[algorithm.outcome.exit_reason]
+    return EXIT_CODES[outcome.exit_reason]
 
 
 def check_store(plan: Plan) -> None:
@@ -150,6 +162,7 @@ def _log_to_file(plan: Plan) -> None:
         handlers.append(logging.StreamHandler())
     form = "%(asctime)s %(processName)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO, handlers=handlers, format=form, force=True)
+    logging.raiseExceptions = False  # a log that cannot be written (full disk) must not fill the screen
     _let_uvicorn_log_there()
 
 

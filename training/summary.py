@@ -58,7 +58,7 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "reward": _reward(train),
         "counters": sum_counters(train),
         "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
-        "validation": {"rollouts": _rollouts(validation), "reward": _reward(validation)},
+        "validation": _validation(validation),
         "seconds": _seconds(plan.run_dir, steps, started),
     }
 
@@ -77,6 +77,18 @@ def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
         "finished": len(finished),
         "failed": len(records) - len(finished),
         "unscored": sum(record.cause is not None for record in finished),
+    }
+
+
+def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
+    """All validation rollouts counted; the reward of the last validation, and of the first to compare it with."""
+    steps = [record.step for record in records]
+    first = [record for record in records if record.step == min(steps)]
+    last = [record for record in records if record.step == max(steps)]
+    return {
+        "rollouts": _rollouts(records),
+        "reward": _reward(last),
+        "first_reward": _reward(first),
     }
 
 
@@ -139,7 +151,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
         ("rollouts", ", ".join(f"{count} {name}" for name, count in rollouts.items())),
         ("reward", _number(reward["mean"]) + _terms(reward["terms"])),
-        ("validation reward", _number(summary["validation"]["reward"]["mean"])),
+        ("validation reward", _validation_line(summary["validation"])),
         ("counters", ", ".join(f"{name} {value:g}" for name, value in summary["counters"].items())),
         ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
         ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),
@@ -151,6 +163,11 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
             f"{_number(seconds['per_step'])} a step",
         ),
     ]
+
+
+def _validation_line(validation: dict[str, Any]) -> str:
+    first, last = validation["first_reward"]["mean"], validation["reward"]["mean"]
+    return _number(last) if first == last else f"{_number(first)} -> {_number(last)}"
 
 
 def _number(value: float | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sql_agent.config import TINY_MODEL
-from training.models import check_model
+from training.models import check_disk, check_model
 from training.plan import ConfigError
 
 
@@ -58,3 +58,11 @@ def test_a_template_without_tools(folder: Path) -> None:
 def test_more_context_than_positions(folder: Path) -> None:
     with pytest.raises(ConfigError, match="exceeds"):
         check_model(str(folder), 1_000_000)
+
+
+def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None:
+    check_disk(str(folder), tmp_path / "not" / "there" / "yet")
+    with (folder / "model-2.safetensors").open("wb") as huge:
+        huge.truncate(2**43)  # sparse: takes no room itself
+    with pytest.raises(ConfigError, match="GB free; a checkpoint of"):
+        check_disk(str(folder), tmp_path)

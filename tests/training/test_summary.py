@@ -1,0 +1,68 @@
+"""summary.json is computed from a run's plain files, whatever state they are in."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from training.plan import Plan
+from training.records import RolloutRecord
+from training.summary import build_summary, write_summary
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return Plan(tmp_path, "cpu", "model", 3, "--max-turns", 1.0, 96, 60.0)
+
+
+def record(mode: str, step: int, reward: float | None, cause: str | None = None, tokens: int = 10) -> RolloutRecord:
+    return RolloutRecord(
+        f"{mode}{step}{reward}", "g", 0, mode, step, "succeeded", reward=reward, cause=cause, generated_tokens=tokens
+    )
+
+
+def write(plan: Plan, records: list[RolloutRecord], steps: list[dict[str, float]]) -> None:
+    (plan.run_dir / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in records))
+    rows = [json.dumps({"step": number, "data": step}) + "\n" for number, step in enumerate(steps, 1)]
+    (plan.run_dir / "metrics.jsonl").write_text("".join(rows))
+
+
+def test_an_empty_run_has_a_summary(plan: Plan) -> None:
+    summary = write_summary(plan, "failed", "why", started=0.0)
+    assert summary["reward"]["mean"] is None
+    assert summary["rollouts"] == {"finished": 0, "failed": 0, "unscored": 0}
+    assert json.loads((plan.run_dir / "summary.json").read_text())["message"] == "why"
+
+
+def test_tokens_left_out_are_counted_by_cause(plan: Plan) -> None:
+    step = {
+        "timing_s/step": 2.0,
+        "timing_s/update_weights": 0.1,
+        "books/generated_tokens": 10,
+        "books/trained_tokens": 10,
+    }
+    records = [
+        record("train", 1, 1.0),
+        record("train", 1, None, "judge_failed", tokens=7),
+        record("train", 2, 0.5, tokens=5),
+    ]
+    write(plan, records, [step])
+    summary = build_summary(plan, "failed", "", started=0.0)
+    assert summary["dropped_tokens"] == {"judge_failed": 7, "no_update": 5}
+    assert summary["generated_tokens"] == summary["trained_tokens"] == 10
+    assert summary["reward"]["mean"] == 0.75
+    assert summary["weight_updates"] == 1
+
+
+def test_validation_names_the_first_and_the_last(plan: Plan) -> None:
+    write(plan, [record("val", 0, 0.2), record("val", 10, 0.4), record("val", 20, 0.9)], [])
+    validation = build_summary(plan, "done", "", started=0.0)["validation"]
+    assert (validation["first_reward"]["mean"], validation["reward"]["mean"]) == (0.2, 0.9)
+    assert validation["rollouts"]["finished"] == 3
+
+
+def test_a_torn_last_line_is_left_out(plan: Plan) -> None:
+    write(plan, [record("train", 1, 1.0)], [])
+    with (plan.run_dir / "episodes.jsonl").open("a") as file:
+        file.write('{"rollout_id": "to')
+    assert build_summary(plan, "failed", "", started=0.0)["rollouts"]["finished"] == 1
