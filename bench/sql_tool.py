@@ -5,10 +5,10 @@
 The raw side is the same SQL on the tool's own SQLAlchemy engine and pool, fetched whole, plus json.dumps. Both sides
 take turns, and the ratios are of medians.
 
-The search runs on 200,000 invented drugs and 20,000 diseases, lengthened to the size of leaflets, with the indexes on the
-names that data/schema.py gives. A LIKE that begins with % can use no index to find rows, but SQLite scans an index instead
-of the table when the index has every column the statement needs ("covering"): the pages of an index on (med_name) hold
-names and row numbers only, a hundredth of the table.
+The search runs on 200,000 invented drugs and 20,000 diseases, lengthened to the size of leaflets, with the indexes on
+the names that data/schema.py gives. A LIKE that begins with % can use no index to find rows, but SQLite scans an index
+instead of the table when the index has every column the statement needs ("covering"): the pages of an index on
+(med_name) hold names and row numbers only, a hundredth of the table.
 """
 
 from __future__ import annotations
