@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sql_agent.agent import Endpoint, Episode, EpisodeError, run_episode
 from sql_agent.prompts import SYSTEM_PROMPT, TOOL, TOOL_NAME
 from tools.query import QueryTool
+from tools.schema_tools import SchemaTools
 
 QUESTION = "朵莎洛片怎么保存？"
 SQL = "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
@@ -58,6 +59,17 @@ def test_what_is_sent_is_the_prompt_the_tool_and_the_sampling(llm: Any, database
     function = sent["tools"][0]["function"]
     assert {key: function[key] for key in TOOL["function"]} == TOOL["function"]
     assert (sent["temperature"], sent["top_p"], sent["max_tokens"], sent["top_k"]) == (0.5, 1.0, 77, -1)
+
+
+def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, database_url: str) -> None:
+    tool = QueryTool(database_url)
+    llm.script(call("{}", "list_tables"), call('{"table": "disease"}', "describe_table"), query(SQL), say("密封"))
+    target = Endpoint(llm.base_url, "tiny")
+    episode = asyncio.run(run_episode(QUESTION, target, tool, 4, SchemaTools(tool)))
+    assert (episode.stop_reason, episode.turns, len(episode.tool_results)) == ("answered", 4, 1)
+    tables, columns, _ = (json.loads(message["content"]) for message in episode.messages if message["role"] == "tool")
+    assert tables["tables"] == ["disease", "drugs_info"]
+    assert "disease_name" in [column["name"] for column in columns["columns"]]
 
 
 def test_each_request_extends_the_one_before(llm: Any, database_url: str) -> None:
