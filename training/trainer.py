@@ -66,16 +66,16 @@ class LightningTrainer(PPOTrainerSync):
             raise RunStopped(
                 f"step {self.global_steps}: {trained} tokens would be trained but the policy generated {generated}"
             )
-        records = self.agent_loop_manager.take_step_records()
-        books.clear()
-        return {
+        metrics = {
             "books/episodes": len(sessions),
             "books/sequences": len(keys),
-            "books/triplets": sum(record.triplets for record in records if record.key in sessions),
+            "books/triplets": sum(books[session].triplets for session in sessions),
             "books/generated_tokens": generated,
             "books/trained_tokens": trained,
-            **step_metrics(records, "episodes"),
+            **step_metrics(self.agent_loop_manager.take_step_records(), "episodes"),
         }
+        books.clear()
+        return metrics
 
 
 @ray.remote
@@ -91,17 +91,18 @@ class TrainingActor:
         logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO)
         OmegaConf.resolve(config)
         tq.init(config.transfer_queue)
-        trainer, manager = None, None
+        trainer, manager, succeeded = None, None, False
         try:
             trainer = LightningTrainer(config=config)
             trainer.init()
             manager = RolloutManager(plan, config, trainer.llm_server_manager.get_addresses())
             note_time(Path(plan.run_dir), "engine_ready")
             trainer.fit(manager)
+            succeeded = True
         finally:
             tracking = getattr(trainer, "logger", None)
             if tracking is not None:
-                tracking.finish(exit_code=0)
+                tracking.finish(exit_code=0 if succeeded else 1)
             if manager is not None:
                 manager.close()
             tq.close()
