@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,15 +22,36 @@ class Case:
     context: list[str] = field(default_factory=list)
     gold: dict[str, Any] | None = None
 
+    @property
+    def key(self) -> str:
+        """A hash of the content: cases with the same key deserve the same verdict."""
+        content = json.dumps(vars(self), sort_keys=True, default=str, ensure_ascii=False)
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a verdict took. calls: requests sent, retries included; cached: 1 for a verdict given before in this
+    process; cost_usd: None where a request has no known price, which is not a price of 0."""
+
+    calls: int = 0
+    cached: int = 0
+    cost_usd: float | None = 0.0
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judge's score in [0, 1] with the parts it was made of; or no score, and the cause ("no_reference",
-    "judge_failed")."""
+    """A judge's score in [0, 1] with the parts it was made of; or no score, and the cause why there is none.
+
+    Causes: "no_reference", "judge_failed", "judge_timeout", "judge_malformed", "judge_unavailable" (docs/rewards.md).
+    `usage` and `checks` (numbers found beside the score, such as another judge's difference) do not change it.
+    """
 
     score: float | None
     parts: dict[str, float] = field(default_factory=dict)
     cause: str | None = None
+    usage: Usage = field(default_factory=Usage, compare=False)
+    checks: dict[str, float] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if (self.score is None) == (self.cause is None):

@@ -1,25 +1,39 @@
 """The offline judge: compares the answer with what is known to be right. Deterministic, no network, well under 1 ms.
 
-The score is coverage x precision x agreement x brevity:
+    await ReferenceJudge().judge(Case(question, answer, reference, context, gold))
+    ReferenceJudge().score(question="...", answer="...", reference="...", rows=[{"dosage": "一次15毫克"}])
 
-- coverage: the share of the gold text found in the answer. Gold is the result the gold SQL returned; without one the
-  evidence quotes; without them the reference answer. Without that either, the case is not scored.
-- precision: other cells of the agent's query results that the answer copies count against it: no dumping.
-- agreement: numbers in the answer that are nowhere in gold, question or reference count against gold's own numbers.
-- brevity: an answer more than about twice as long as needed is paid in proportion.
+What the gold data is decides what is looked for (scoring/gold.py): a number must be equal; names are counted, right
+against extra ones; values must stand with the name they belong to; texts count by the share that is said; where nothing
+was to be found, an honest abstention earns 1 and an invention 0. That share is multiplied by factors for what counts
+against an answer (scoring/penalties.py): copied cells of the tool's results, strange numbers, unsupported statements,
+another name than the question's, hedging, words to the judge, length beyond about twice what is needed.
+
+What it cannot see: synonyms it has no rule for (English drug names, abbreviations, traditional characters), a right
+answer that gold does not hold, a denial in words it has no pattern for, whether advice is sensible, style. It compares
+with gold; it does not know medicine. docs/offline-judge.md has its measured agreement with hand-made labels.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
+from scoring.abstention import abstains, honesty
 from scoring.case import Case, Verdict
-from scoring.text import closeness, fragments, normalise, numbers, words_only
+from scoring.coverage import coverage, grouped
+from scoring.degenerate import context_rows, is_degenerate, known_text, without_question
+from scoring.gold import Gold, read_gold
+from scoring.names import named
+from scoring.penalties import brevity, hedging, number_agreement, precision, sincerity, subject, support
+from scoring.quantities import LIST_MARK, canonical
+from scoring.reading import Reading
+from scoring.text import numbers, words_only
 
-SHORTEST_FOREIGN_CELL = 4  # characters; shorter cells occur in answers by chance
-SPARE_CHARACTERS = 30  # an answer may say a little more than gold, however short that is
+__all__ = ["ReferenceJudge", "is_degenerate"]
+
+MOST_NUMBERS = 3  # an answer to "how many" that offers more values offers none
 
 
 class ReferenceJudge:
@@ -29,92 +43,71 @@ class ReferenceJudge:
 
     async def judge(self, case: Case) -> Verdict:
         """The verdict; not scored, with the cause "no_reference", when the case has nothing to compare with."""
-        wanted = _wanted(case)
-        if not wanted:
+        return self.compare(case)
+
+    def score(
+        self, *, question: str, answer: str, reference: str = "", rows: Sequence[Mapping[str, Any]] | None = None
+    ) -> float:
+        """The score in [0, 1] of one answer. `rows`: what the gold query returns; without rows `reference` decides.
+
+        Raises:
+            ValueError: neither a reference nor a row to compare with.
+        """
+        columns = list(dict.fromkeys(column for row in rows or [] for column in row))
+        cells = [[row.get(column) for column in columns] for row in rows or []]
+        gold = {"structured_gt": {"columns": columns, "rows": cells}} if cells else None
+        verdict = self.compare(Case(question, answer, reference, gold=gold))
+        if verdict.score is None:
+            raise ValueError("nothing to compare with: reference is empty and there are no rows; give one of them")
+        return verdict.score
+
+    def compare(self, case: Case) -> Verdict:
+        """As `judge`, for callers without an event loop."""
+        gold = read_gold(case)
+        if gold is None:
             return Verdict(None, cause="no_reference")
         if is_degenerate(case):
             return Verdict(0.0, {"degenerate": 1.0})
-        answer = words_only(_without_question(case))
-        known = words_only("\n".join([*wanted, case.reference, case.question]))
-        parts = {
-            "coverage": _coverage(wanted, answer, case.question),
-            "precision": _precision(case.context, answer, known),
-            "agreement": _agreement(wanted, answer, case),
-            "brevity": _brevity(wanted, case),
-        }
-        score = 1.0
-        for part in parts.values():
-            score *= part
-        return Verdict(score, parts)
+        parts = _parts(gold, case)
+        return Verdict(min(1.0, prod(parts.values())), parts)
 
 
-def is_degenerate(case: Case) -> bool:
-    """Whether the answer says nothing: empty, punctuation only, or no more than the question."""
-    return not words_only(_without_question(case))
+def _parts(gold: Gold, case: Case) -> dict[str, float]:
+    """The factors of the score by name; which there are depends on the kind of gold."""
+    reading, cells = Reading(without_question(case), case.question), context_rows(case.context)
+    parts = {"sincerity": sincerity(reading)}
+    if gold.kind == "nothing":
+        shown = [cell for row in cells for cell in row]
+        return parts | {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)}
+    texts = [*gold.texts, *(text for name, texts in gold.groups.items() for text in (name, *texts))]
+    needed = max(len(words_only(case.reference)), sum(len(words_only(text)) for text in texts))
+    parts["brevity"] = brevity(needed, reading)
+    if gold.kind == "number":
+        return parts | {"number": _number(gold.texts[0], case)}
+    known = known_text(case)
+    parts["coverage"] = _covered(gold, reading)
+    parts["precision"] = precision(cells, reading.words, known)
+    parts["hedging"] = hedging(reading)
+    if gold.kind == "names":
+        return parts
+    parts["agreement"] = number_agreement(map(canonical, texts), reading, known)
+    parts["support"] = support(reading, known, needed)
+    parts["subject"] = subject(reading, known)
+    return parts
 
 
-def _without_question(case: Case) -> str:
-    answer, question = normalise(case.answer), normalise(case.question)
-    answer = answer.replace(question, "\n") if question else answer
-    return "" if words_only(answer) == words_only(question) else answer
+def _covered(gold: Gold, reading: Reading) -> float:
+    if gold.kind == "names":
+        return named(gold.texts, reading, gold.ordered)
+    return grouped(gold.groups, reading) if gold.kind == "table" else coverage(gold.texts, reading)
 
 
-def _wanted(case: Case) -> list[str]:
-    """The gold texts to look for, from the best source the case has."""
-    gold = case.gold or {}
-    cells = [str(cell) for row in (gold.get("structured_gt") or {}).get("rows", []) for cell in row if cell is not None]
-    quotes = [str(item["quote"]) for item in gold.get("evidence") or [] if item.get("quote")]
-    for texts in (cells, quotes, [case.reference]):
-        found = [text for text in texts if words_only(text)]
-        if found:
-            return found
-    return []
-
-
-def _coverage(wanted: list[str], answer: str, question: str) -> float:
-    """The mean over the gold texts of the share of each that the answer has, fragments weighted by length."""
-    asked = words_only(question)
-    shares = []
-    for text in wanted:
-        parts = fragments(text)
-        # What the question says already is no answer, unless gold says nothing else.
-        parts = [part for part in parts if part not in asked] or parts
-        length = sum(map(len, parts))
-        shares.append(sum(len(part) * closeness(part, answer) for part in parts) / length)
-    return sum(shares) / len(shares)
-
-
-def _precision(context: Iterable[str], answer: str, known: str) -> float:
-    """Length of known text against length of foreign cells in the answer; 1 without any."""
-    foreign = {
-        cell for cell in _cells(context) if len(cell) >= SHORTEST_FOREIGN_CELL and cell not in known and cell in answer
-    }
-    if not foreign:
-        return 1.0
-    copied = sum(map(len, foreign))
-    return max(0, len(answer) - copied) / len(answer)
-
-
-def _cells(context: Iterable[str]) -> set[str]:
-    """Every text cell of the tool results, as words only; results that are not the tool's JSON have none."""
-    cells: set[str] = set()
-    for text in context:
-        try:
-            result: Any = json.loads(text)
-        except ValueError:
-            continue
-        rows = result.get("rows", []) if isinstance(result, dict) else []
-        cells |= {words_only(cell) for row in rows for cell in row if isinstance(cell, str)}
-    return cells
-
-
-def _agreement(wanted: list[str], answer: str, case: Case) -> float:
-    gold = numbers("\n".join(wanted))
-    strange = numbers(answer) - gold - numbers(case.question) - numbers(case.reference)
-    return len(gold) / (len(gold) + len(strange)) if gold else 1.0
-
-
-def _brevity(wanted: list[str], case: Case) -> float:
-    needed = max(len(words_only(case.reference)), sum(len(words_only(text)) for text in wanted))
-    allowed = 2 * needed + len(words_only(case.question)) + SPARE_CHARACTERS
-    return min(1.0, allowed / max(1, len(normalise(case.answer))))
+def _number(gold: str, case: Case) -> float:
+    """1 for the number alone, less for each other value offered beside it, 0 without it; none at all may mean 0."""
+    wanted, asked = float(gold), numbers(canonical(case.question))
+    said = numbers(canonical(case.answer))
+    if not said:
+        none = wanted == 0 and abstains(case.answer)
+        return float(none or (wanted == 1 and "一" in LIST_MARK.sub("", case.answer)))
+    offered = (said - asked) | ({wanted} & said)
+    return 1.0 / len(offered) if wanted in offered and len(offered) <= MOST_NUMBERS else 0.0

@@ -1,0 +1,147 @@
+"""Checks of answers and query results without a judge: the arithmetic behind reward terms and metrics.
+
+    same_result(["a"], [["x"], ["y"]], {"columns": ["b"], "rows": [["y"], ["x"]]})     # True: order is not asked for
+    quantities("一次0.5克")                                                             # {(500.0, "毫克")}
+
+Pure functions of texts and rows; every share lies in [0, 1].
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import permutations
+from typing import Any
+
+from scoring.quantities import canonical
+from scoring.text import words_only
+
+CUT = "…"  # what ends a cell that the tool shortened
+MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
+SHORTEST_CLAIM = 4  # characters; shorter quoted words are emphasis, not citation
+
+Row = Sequence[Any]
+
+# Numbers of `canonical` text with the unit or measure word behind them.
+QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(毫克|毫升|度|分钟|小时|天|个?月|年|岁|次|片|粒|丸|袋|支|瓶|包|滴|%)?")
+QUOTED = re.compile(r"[“「『\"]([^“”「」『』\"]+)[”」』\"]")
+REFERENCE = re.compile(r"https?://\S+|\[\d+(?:[,，\-]\d+)*\]|【\d+】|\bdoi:\S+", re.IGNORECASE)
+MARKUP = re.compile(r"<\s*/?\s*(?:tool|think|function|\|)|```|^\s*[{\[]|\"(?:sql|name|arguments)\"\s*:", re.IGNORECASE)
+Quantity = tuple[float, str]
+
+
+def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any]) -> bool:
+    """Whether a result holds the gold result: the same rows, each as often, in order only where gold is "ordered".
+
+    Columns may have other names and another order. A cell that the tool cut equals the text it is the beginning of.
+    """
+    wanted = [list(row) for row in gold.get("rows") or []]
+    width = len(gold.get("columns") or []) or (len(wanted[0]) if wanted else len(columns))
+    if len(rows) != len(wanted) or (rows and len(columns) != width):
+        return False
+    orders = permutations(range(width)) if 1 < width <= MOST_COLUMNS else [tuple(range(width))]
+    return any(
+        _same_rows([[row[i] for i in order] for row in rows], wanted, bool(gold.get("ordered"))) for order in orders
+    )
+
+
+def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) -> bool:
+    if ordered:
+        return all(_same_row(row, want) for row, want in zip(rows, wanted, strict=True))
+    left = list(wanted)
+    for row in rows:
+        match = next((want for want in left if _same_row(row, want)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return True
+
+
+def _same_row(row: list[Any], want: list[Any]) -> bool:
+    return len(row) == len(want) and all(_same_cell(cell, other) for cell, other in zip(row, want, strict=True))
+
+
+def _same_cell(cell: Any, want: Any) -> bool:
+    shown, text = _plain(cell), _plain(want)
+    return shown == text or (shown.endswith(CUT) and len(shown) > 1 and text.startswith(shown[: -len(CUT)]))
+
+
+def _plain(cell: Any) -> str:
+    """A cell as comparable text: 3, 3.0 and "3" are equal, and so are null and the empty text."""
+    if cell is None:
+        return ""
+    text = unicodedata.normalize("NFKC", str(cell)).strip().replace("...", CUT)
+    try:
+        return f"{float(text):g}" if not isinstance(cell, bool) else text
+    except ValueError:
+        return text
+
+
+def evidence_found(quotes: Iterable[str], cells: Iterable[str]) -> float:
+    """The share of the quotes that some returned cell holds; 0 without quotes."""
+    wanted = [words_only(quote) for quote in quotes]
+    shown = [_cell_words(cell) for cell in cells]
+    found = [quote for quote in wanted if any(_holds(cell, quote) for cell in shown)]
+    return len(found) / len(wanted) if wanted else 0.0
+
+
+def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -> float:
+    """The share of the different returned cells that hold a quote or are part of one; 0 without cells.
+
+    Cells that the question says already, such as the name asked for, and bare numbers count neither way.
+    """
+    wanted, asked = [words_only(quote) for quote in quotes], words_only(question)
+    shown = {_cell_words(cell) for cell in cells}
+    shown = {cell for cell in shown if cell[0] and cell[0] not in asked}
+    return sum(any(_holds(cell, quote) for quote in wanted) for cell in shown) / len(shown) if shown else 0.0
+
+
+def _cell_words(cell: str) -> tuple[str, bool]:
+    """The cell's words, and whether the tool cut it."""
+    return words_only(cell), cell.endswith(CUT)
+
+
+def _holds(cell: tuple[str, bool], quote: str) -> bool:
+    words, was_cut = cell
+    return bool(quote) and (quote in words or (was_cut and bool(words) and quote.startswith(words)))
+
+
+def quantities(text: str) -> set[Quantity]:
+    """The text's numbers with their units, in comparable units; the unit is "" where none follows."""
+    return {(float(number), unit) for number, unit in QUANTITY.findall(canonical(text))}
+
+
+def quantities_agree(answer: str, known: str, wanted: str) -> float:
+    """The share of the answer's quantities that `known` (rows and question) has too.
+
+    A number without a unit agrees with the same number in any unit. An answer without numbers agrees when `wanted` (the
+    gold text) has none either.
+    """
+    said, there = quantities(answer), quantities(known)
+    if not said:
+        return float(not quantities(wanted))
+    values = {number for number, _ in there}
+    return sum((number, unit) in there or (not unit and number in values) for number, unit in said) / len(said)
+
+
+def claims_hold(answer: str, known: str) -> float:
+    """The share of the answer's quotes and references that `known` (rows and question) bears out; 1 without any.
+
+    Quoted passages must be there word for word; addresses and numbered references must stand there as they are.
+    """
+    passages = [words_only(text) for text in QUOTED.findall(answer)]
+    held = [text in words_only(known) for text in passages if len(text) >= SHORTEST_CLAIM]
+    held += [text in known for text in REFERENCE.findall(answer)]
+    return sum(held) / len(held) if held else 1.0
+
+
+def is_plain(answer: str) -> bool:
+    """Whether the answer is prose: no tool call, chat token, code fence or JSON in it."""
+    return MARKUP.search(answer) is None
+
+
+def fits_length(answer: str, needed: int) -> float:
+    """1 up to twice the needed characters (at least 60), falling evenly to 0 at twice that."""
+    allowed = max(60, 2 * needed)
+    return min(1.0, max(0.0, 2 - len(answer.strip()) / allowed))

@@ -1,0 +1,79 @@
+"""What the offline judge is made of, by example: forms of text, polarity, abstentions; and rewards and verdicts."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.abstention import abstains, honesty
+from scoring.judge import Verdict
+from scoring.polarity import agreement
+from scoring.quantities import canonical
+from scoring.rubric import Reward, weighted_sum
+from scoring.text import closeness, fragments, numbers, words_only
+
+QUESTION = "朵朵片怎么吃？"
+
+
+def test_canonical_by_example():
+    assert canonical("每次0.5克，每天两次") == canonical("一次500mg，一日2次") == "每次500毫克,每日2次"
+    assert canonical("不超过25℃") == canonical("≤25度") == "25度以下"
+    assert canonical("共三十七种") == "共37种"
+    assert canonical("1. 甲\n2. 乙") == "甲\n乙"
+    assert canonical("１\u200b５毫克") == "15毫克"
+
+
+def test_agreement_by_example():
+    assert agreement("孕妇禁用", "孕妇可用") == 0
+    assert agreement("孕妇禁用", "有孕妇的话不能用") == agreement("密封保存", "应密封保存") == 1
+    assert agreement("25度以下保存", "25度以上保存") < 0.5
+
+
+def test_abstentions_by_example():
+    assert abstains("数据库中没有找到该药。")
+    assert not abstains("没有副作用，可以放心服用。")
+    assert honesty("没有找到，建议咨询药师。", QUESTION) == 1
+    assert honesty("没有找到，但可用里佩莎胶囊。", QUESTION) == 0
+
+
+@given(text=st.text(max_size=60))
+def test_text_in_normal_form(text):
+    assert words_only(words_only(text)) == words_only(text)
+    assert all(part and part == words_only(part) for part in fragments(text))
+    assert all(math.isfinite(number) for number in numbers(text))
+
+
+def test_closeness_by_example():
+    assert closeness("一次15毫克", "我每天一次15毫克") == 1
+    assert 0.5 < closeness("一次15毫克", "每次15毫克") < 1
+    assert closeness("一次15毫克", "一次20毫克") == closeness("一次15毫克", "用") == closeness("一次15毫克", "") == 0
+    assert closeness("5毫克", "15毫克") == closeness("15毫克", "1.5毫克") == 0
+    assert numbers("每次１．５毫克，共10次") == {1.5, 10}
+    assert fragments("比例1:2，约1.5克。每日3次，") == ["比例12", "约1.5克", "每日3次"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"total": None, "terms": {}, "unscored": None},
+        {"total": 1.0, "terms": {}, "unscored": "judge_failed"},
+        {"total": math.nan, "terms": {}, "unscored": None},
+        {"total": None, "terms": {"rule": math.inf}, "unscored": "x"},
+    ],
+)
+def test_a_reward_has_a_finite_total_or_a_cause(values):
+    with pytest.raises(ValueError, match="reward"):
+        Reward(**values)
+
+
+def test_verdicts_and_sums_refuse_nonsense():
+    assert Reward(1.0, {"rule": 0.1, "judge": 0.9}).unscored is None
+    for values in ((None, {}, None), (0.5, {}, "x"), (1.5, {}, None), (math.nan, {}, None)):
+        with pytest.raises(ValueError, match="score"):
+            Verdict(*values)
+    assert weighted_sum({"a": 0.5, "b": 1.0}, {"a": 0.2, "b": 0.8}) == pytest.approx(0.9)
+    with pytest.raises(ValueError, match="do not fit"):
+        weighted_sum({"a": 1.0}, {"b": 1.0})

@@ -1,0 +1,125 @@
+"""The arithmetic behind reward terms: result sets, evidence, quantities, citations, manner."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring import terms
+
+GOLD = {"columns": ["med_name", "dosage"], "rows": [["甲片", "一次1片"], ["乙片", "一次2片"]]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "same"),
+    [
+        (["med_name", "dosage"], [["甲片", "一次1片"], ["乙片", "一次2片"]], True),
+        (["n", "d"], [["乙片", "一次2片"], ["甲片", "一次1片"]], True),
+        (["dosage", "med_name"], [["一次1片", "甲片"], ["一次2片", "乙片"]], True),
+        (["n", "d"], [["甲片", "一次 1片".replace(" ", "")], ["乙片", "一次…"]], True),
+        (["n", "d"], [["甲片", "一次1片"], ["乙片", "两次…"]], False),
+        (["n", "d"], [["甲片", "一次2片"], ["乙片", "一次1片"]], False),
+        (["n", "d"], [["甲片", "一次1片"]], False),
+        (["n", "d"], [["甲片", "一次1片"]] * 2, False),
+        (["n"], [["甲片"], ["乙片"]], False),
+        (["n", "d", "id"], [["甲片", "一次1片", 1], ["乙片", "一次2片", 2]], False),
+        ([], [], False),
+    ],
+)
+def test_result_sets(columns, rows, same):
+    assert terms.same_result(columns, rows, GOLD) is same
+
+
+def test_order_counts_only_where_gold_says_so():
+    backwards = [["乙片", "一次2片"], ["甲片", "一次1片"]]
+    assert terms.same_result(["a", "b"], backwards, GOLD)
+    assert not terms.same_result(["a", "b"], backwards, GOLD | {"ordered": True})
+    assert terms.same_result(["a", "b"], GOLD["rows"], GOLD | {"ordered": True})
+
+
+@pytest.mark.parametrize(
+    ("shown", "gold", "same"),
+    [
+        (3, 3.0, True),
+        ("3", 3, True),
+        (3, 4, False),
+        (None, "", True),
+        ("", None, True),
+        ("ＡＢ", "AB", True),
+        ("…", "甲", False),
+        ("甲…", "甲乙", True),
+        ("甲", "甲乙", False),
+        (True, 1, False),
+    ],
+)
+def test_cells(shown, gold, same):
+    assert terms.same_result(["x"], [[shown]], {"columns": ["y"], "rows": [[gold]]}) is same
+
+
+def test_an_empty_result_is_the_gold_of_an_unanswerable_question():
+    assert terms.same_result(["a", "b"], [], {"columns": ["dosage"], "rows": []})
+    assert not terms.same_result(["a"], [["x"]], {"columns": ["dosage"], "rows": []})
+
+
+@given(st.lists(st.lists(st.none() | st.integers() | st.text(max_size=4), min_size=2, max_size=2), max_size=5))
+def test_any_result_equals_itself_in_any_order(rows):
+    gold = {"columns": ["a", "b"], "rows": rows}
+    assert terms.same_result(["b", "a"], [[b, a] for a, b in reversed(rows)], gold)
+
+
+def test_evidence():
+    quotes = ["密封，阴凉处保存", "一次1片"]
+    assert terms.evidence_found(quotes, ["密封, 阴凉处保存", "别的"]) == 0.5
+    assert terms.evidence_found(quotes, ["密封，阴…", "一次1片，饭后"]) == 1
+    assert terms.evidence_found([], ["x"]) == terms.evidence_found(quotes, []) == 0
+    assert terms.evidence_among(quotes, ["一次1片", "禁忌：孕妇", "甲片", "一次1片"], "甲片怎么吃？") == 0.5
+    assert terms.evidence_among(quotes, ["甲片"], "甲片怎么吃？") == terms.evidence_among(quotes, [], "q") == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("每次0.5g，每天3次", 1.0),
+        ("一次500毫克，一日三次", 1.0),
+        ("一次500毫升，一日3次", 0.5),
+        ("一次700毫克，一日4次", 0.0),
+        ("饭后服用", 0.0),
+        ("3", 1.0),
+    ],
+)
+def test_quantities(answer, value):
+    known = "一次500毫克，一日3次，饭后服用"
+    assert terms.quantities_agree(answer, known, known) == value
+
+
+def test_without_numbers_in_gold_none_are_needed():
+    assert terms.quantities_agree("饭后服用", "饭后服用", "饭后服用") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [
+        ("密封保存", 1.0),
+        ("原文为“密封，阴凉处保存”。", 1.0),
+        ("原文为“冷冻保存三个月”。", 0.0),
+        ("“密封，阴凉处保存”，又“冷冻保存三个月”", 0.5),
+        ("密封保存[1]", 0.0),
+        ("密封保存，见 https://example.org/x", 0.0),
+        ("请注意“密封”", 1.0),
+    ],
+)
+def test_claims(answer, value):
+    assert terms.claims_hold(answer, "密封，阴凉处保存") == value
+
+
+@pytest.mark.parametrize("answer", ['{"sql": "SELECT 1"}', "<tool_call>x", "</think>好", "```sql\nx\n```", "[1, 2]"])
+def test_what_is_no_prose(answer):
+    assert not terms.is_plain(answer)
+    assert terms.is_plain("一次1片，温度<25℃")
+
+
+def test_length():
+    assert terms.fits_length("长" * 60, 1) == terms.fits_length("长" * 200, 100) == 1
+    assert terms.fits_length("长" * 90, 1) == 0.5
+    assert terms.fits_length("长" * 500, 1) == 0
