@@ -130,6 +130,8 @@ def train(options: argparse.Namespace) -> int:
     check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
     check_disk(plan.model, plan.run_dir)
     check_store(plan)
+    if plan.role != "algorithm":  # there the episodes are judged elsewhere
+        check_judge()
     os.environ.update(environment(plan.device))  # before the imports that read it
     from sql_agent.rollout import SqlAgent
 
@@ -170,6 +172,7 @@ def make_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
         proxy_host=settings.llm_proxy_host,
         proxy_port=settings.llm_proxy_port,
         proxy_public_host=settings.llm_proxy_public_host,
+        max_unscored_share=settings.max_unscored_share,
         debug=options.debug,
     )
     return plan, {**preset.overrides, "trainer.logger": loggers(settings)}
@@ -218,14 +221,36 @@ def require_references(rows: list[dict[str, Any]]) -> None:
     """Raises ConfigError when the judge that would be used can score too few of the rows."""
     from scoring.judge import ReferenceJudge, choose_judge
     from training.plan import ConfigError
-    from training.watch import MAX_UNSCORED_SHARE
     from utils.settings import load_settings
 
+    settings = load_settings()
+    offline = choose_judge(settings).name == ReferenceJudge.name
     bare = [row for row in rows if not (row["answer"] or row.get("structured_gt") or row.get("evidence"))]
-    if isinstance(choose_judge(load_settings()), ReferenceJudge) and len(bare) > MAX_UNSCORED_SHARE * len(rows):
+    if offline and len(bare) > settings.max_unscored_share * len(rows):
         raise ConfigError(
             f"{len(bare)} of {len(rows)} training rows have no answer to compare with, and the offline reference judge "
             "needs one; set TEACHER_MODEL or REWARD_MODEL_URL, or give answers"
+        )
+
+
+def check_judge() -> None:
+    """Ask the judge for one verdict; raises ConfigError when there is none, SettingsError for wrong REWARD_TERMS."""
+    import asyncio
+
+    from scoring.judge import choose_judge, why_unusable
+    from sql_agent.reward import rubric_from
+    from training.plan import ConfigError
+    from utils.settings import load_settings
+
+    settings = load_settings()
+    if "judge" not in rubric_from(settings).weights:
+        return
+    problem = asyncio.run(why_unusable(choose_judge(settings)))
+    if problem:
+        raise ConfigError(
+            f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={settings.judge_timeout:g} s. Start the "
+            "judge, or set TEACHER_MODEL, TEACHER_BASE_URL and TEACHER_API_KEY, or REWARD_MODEL_URL and REWARD_SCALE, "
+            "to one that answers; with none of them set the offline reference judge is used"
         )
 
 

@@ -1,40 +1,240 @@
-"""Named reward terms of the SQL agent and their sum.
+"""Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same table.
 
-`rule`: 0.1, once, when a query that ran read one of the allowed tables; an attempt alone earns nothing. `judge`: 0 to
-1, from `scoring/judge.py`. The total is their sum, 0 to 1.1. A judge that gave no score leaves the episode unscored,
-which is not 0: it has no total, and the cause is named.
+    rubric = rubric_from(load_settings())                                    # REWARD_TERMS, "rule=0.1,judge=1.0"
+    reward = await score_episode(task, episode, judge, rubric)
+    reward.total, reward.terms, reward.unscored, reward.score
+
+By default `rule` (0 or 0.1) and `judge` (0 to 1) add up to a total from 0 to 1.1. Every term is a value in [0, 1] times
+its weight. A term that needs gold the question does not have is left out for every episode of that question alike. A
+judge that gave no score leaves the episode unscored, which is not 0: it has no total, and the cause is named.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from scoring.judge import Case, Judge
-from scoring.rubric import Reward, weighted_sum
+from scoring import terms
+from scoring.abstention import abstains, honesty
+from scoring.case import Usage
+from scoring.degenerate import is_degenerate
+from scoring.judge import Case, Judge, Verdict
+from scoring.rubric import Reward, Rubric, RubricError, parse_rubric
+from scoring.text import words_only
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import Task
+from utils.settings import SettingsError
 
 if TYPE_CHECKING:
     from sql_agent.agent import Episode
+    from tools.query import QueryResult
+    from utils.settings import Settings
 
-WEIGHTS = {"rule": 0.1, "judge": 1.0}
+DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0})
+FEWEST_TURNS = 2  # one query and the answer
 
 
-def rule_score(episode: Episode) -> float:
-    """Return 1 when any query ran and read an allowed table, else 0."""
+def rule(task: Task, episode: Episode) -> float:
+    """1 when a query that the guard allowed ran and read an allowed table, else 0; however many there were.
+
+    An empty result counts: on an unanswerable question it is what an honest look finds.
+    """
     return float(any(result.ok and result.tables_read & COLUMNS.keys() for result in episode.tool_results))
 
 
-async def score_episode(task: Task, episode: Episode, judge: Judge) -> Reward:
-    """Score an episode; one without an answer is judged on the empty text. The terms are weighted already."""
+def execution(task: Task, episode: Episode) -> float | None:
+    """1 when the last query that ran returned the gold result set; None without one.
+
+    Columns may be named and ordered differently, rows come in any order unless gold is "ordered"; a result of which not
+    all rows are shown does not match.
+    """
+    gold = _structured(task)
+    if gold is None:
+        return None
+    ran = [result for result in episode.tool_results if result.ok]
+    if not ran or ran[-1].count != len(ran[-1].rows):
+        return 0.0
+    return float(terms.same_result(ran[-1].columns, ran[-1].rows, gold))
+
+
+def evidence_recall(task: Task, episode: Episode) -> float | None:
+    """The share of the gold evidence that the queries returned; None without evidence."""
+    quotes = _quotes(task)
+    return terms.evidence_found(quotes, _cells(episode)) if quotes else None
+
+
+def evidence_precision(task: Task, episode: Episode) -> float | None:
+    """The share of the cells returned that are gold evidence, names asked for aside; None without evidence."""
+    quotes = _quotes(task)
+    return terms.evidence_among(quotes, _cells(episode), task.question) if quotes else None
+
+
+def numbers(task: Task, episode: Episode) -> float:
+    """The share of the answer's numbers, with their units, that are in the rows returned or in the question."""
+    gold = " ".join(str(cell) for row in (_structured(task) or {}).get("rows", []) for cell in row)
+    return _if_answered(task, episode, lambda answer: terms.quantities_agree(answer, _known(task, episode), gold))
+
+
+def abstention(task: Task, episode: Episode) -> float | None:
+    """On an unanswerable question how honestly the answer says, after looking, that nothing was found; else None.
+
+    1 for that and courtesies, 0 for an answer that states something all the same (`scoring.abstention.honesty`).
+    """
+    if not is_unanswerable(task):
+        return None
+    looked = rule(task, episode) == 1
+    return honesty(episode.answer or "", task.question, map(words_only, _cells(episode))) if looked else 0.0
+
+
+def citations(task: Task, episode: Episode) -> float:
+    """The share of quoted passages and references in the answer that the rows returned contain; 1 without any."""
+    return _if_answered(task, episode, lambda answer: terms.claims_hold(answer, _known(task, episode)))
+
+
+def format(task: Task, episode: Episode) -> float:
+    """1 for an answer in prose that ended by itself: no tool call, chat token, code or JSON in it."""
+    ended = episode.stop_reason == "answered"
+    return _if_answered(task, episode, lambda answer: float(ended and terms.is_plain(answer)))
+
+
+def length(task: Task, episode: Episode) -> float:
+    """1 up to twice the reference's length (at least 60 characters), falling evenly to 0 at twice that."""
+    return _if_answered(task, episode, lambda answer: terms.fits_length(answer, len(task.answer)))
+
+
+def turns(task: Task, episode: Episode) -> float:
+    """1 for an answer in at most two calls of the policy, then 2 divided by their number."""
+    return _if_answered(task, episode, lambda _: min(1.0, FEWEST_TURNS / max(1, episode.turns)))
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term: its value of an episode, None where it does not apply; the judge's comes from the verdict."""
+
+    range: str
+    earns: str
+    value: Callable[[Task, Episode], float | None] | None
+
+
+TERMS = {
+    "rule": Term(
+        "0 or 1", "a query that the guard allowed ran and read an allowed table, once; empty results count", rule
+    ),
+    "judge": Term("0 to 1", "the judge's score of the answer", None),
+    "execution": Term("0 or 1", "the last query that ran returned the gold result set", execution),
+    "evidence_recall": Term("0 to 1", "share of the gold evidence that the queries returned", evidence_recall),
+    "evidence_precision": Term("0 to 1", "share of the cells returned that are gold evidence", evidence_precision),
+    "numbers": Term("0 to 1", "share of the answer's numbers with units that are in the rows or the question", numbers),
+    "abstention": Term("0 to 1", "on an unanswerable question, after looking: says that nothing was found", abstention),
+    "citations": Term("0 to 1", "share of quotes and references in the answer that the rows contain", citations),
+    "format": Term("0 or 1", "the answer is prose and ended by itself", format),
+    "length": Term("0 to 1", "1 up to twice the reference's length, then falling", length),
+    "turns": Term("0 to 1", "1 up to two calls of the policy, then 2 divided by their number", turns),
+}
+"""Every term by its name; docs/rewards.md has the same table, and a test compares them."""
+
+
+def rubric_from(settings: Settings) -> Rubric:
+    """The rubric of REWARD_TERMS.
+
+    Raises:
+        SettingsError: a text that names no usable terms.
+    """
+    try:
+        return parse_rubric(settings.reward_terms, TERMS)
+    except RubricError as error:
+        raise SettingsError(f"REWARD_TERMS: {error}") from None
+
+
+def term_values(task: Task, episode: Episode, names: Any = TERMS) -> dict[str, float]:
+    """The values, before weights, of the named terms that apply to the question; the judge's is not among them."""
+    values = {}
+    for name in names:
+        compute = TERMS[name].value
+        value = compute(task, episode) if compute else None
+        if value is not None:
+            values[name] = value
+    return values
+
+
+def is_unanswerable(task: Task) -> bool:
+    """Whether the gold result is empty: no rows, or nothing in them."""
+    gold = _structured(task)
+    return gold is not None and not any(cell is not None and str(cell).strip() for row in gold["rows"] for cell in row)
+
+
+def abstained(episode: Episode) -> bool:
+    """Whether the answer says that the database does not have it."""
+    return abstains(episode.answer or "")
+
+
+def case_of(task: Task, episode: Episode) -> Case:
+    """What the judge sees of an episode; one without an answer is judged on the empty text."""
     context = [result.to_json() for result in episode.tool_results]
-    verdict = await judge.judge(Case(task.question, episode.answer or "", task.answer, context, task.gold))
-    scores = {"rule": rule_score(episode)}
+    return Case(task.question, episode.answer or "", task.answer, context, task.gold)
+
+
+async def score_episode(task: Task, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC) -> Reward:
+    """Score an episode; the judge is asked only where the rubric has it. The terms are weighted already."""
+    values = term_values(task, episode, rubric.weights)
+    if "judge" not in rubric.weights:
+        weighted = rubric.weigh(values)
+        return Reward(math.fsum(weighted.values()), weighted)
+    start = time.perf_counter()
+    verdict = await judge.judge(case_of(task, episode))
+    notes: dict[str, Any] = {
+        "measures": {f"judge_{name}": part for name, part in verdict.parts.items() if name != "degenerate"},
+        "counters": _counters(verdict, time.perf_counter() - start),
+    }
+    notes["measures"] |= verdict.checks
     if verdict.score is None:
-        return Reward(None, _weighted(scores), verdict.cause)
-    scores["judge"] = verdict.score
-    return Reward(weighted_sum(scores, WEIGHTS), _weighted(scores))
+        return Reward(None, rubric.weigh(values), verdict.cause, **notes)
+    weighted = rubric.weigh(values | {"judge": verdict.score})
+    return Reward(math.fsum(weighted.values()), weighted, score=verdict.score, **notes)
 
 
-def _weighted(scores: dict[str, float]) -> dict[str, float]:
-    return {name: score * WEIGHTS[name] for name, score in scores.items()}
+def _counters(verdict: Verdict, seconds: float) -> dict[str, float]:
+    """Sums worth having: time and cost of the judge. A cost nobody knows is not 0, so it is not there."""
+    usage: Usage = verdict.usage
+    counters = {
+        "judge_seconds": round(seconds, 6),
+        "judge_calls": usage.calls,
+        "judge_cached": usage.cached,
+        "degenerate": float("degenerate" in verdict.parts),
+        "second_judged": float("second_judge_difference" in verdict.checks),
+    }
+    return counters if usage.cost_usd is None else counters | {"judge_cost_usd": usage.cost_usd}
+
+
+def _if_answered(task: Task, episode: Episode, value: Callable[[str], float]) -> float:
+    """0 without an answer, or for one that says nothing: manner is paid only where there is matter."""
+    answer = episode.answer or ""
+    return 0.0 if is_degenerate(case_of(task, episode)) else value(answer)
+
+
+def _structured(task: Task) -> dict[str, Any] | None:
+    gold = (task.gold or {}).get("structured_gt")
+    return gold if isinstance(gold, dict) and isinstance(gold.get("rows"), list) else None
+
+
+def _quotes(task: Task) -> list[str]:
+    evidence = (task.gold or {}).get("evidence") or []
+    return [item["quote"] for item in evidence if isinstance(item, dict) and isinstance(item.get("quote"), str)]
+
+
+def _returned(episode: Episode) -> list[QueryResult]:
+    return [result for result in episode.tool_results if result.ok]
+
+
+def _cells(episode: Episode) -> list[str]:
+    """The text cells of every result."""
+    return [cell for result in _returned(episode) for row in result.rows for cell in row if isinstance(cell, str)]
+
+
+def _known(task: Task, episode: Episode) -> str:
+    """Everything the policy may rightly repeat: the rows returned and the question."""
+    cells = [str(cell) for result in _returned(episode) for row in result.rows for cell in row if cell is not None]
+    return "\n".join([*cells, task.question])

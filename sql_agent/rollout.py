@@ -2,7 +2,8 @@
 
 The only file here that imports agentlightning. The note is one annotation with the attribute `episode`, which is JSON:
 {"terms": {name: number}, "total": number | null, "unscored": cause | null, "stop_reason": text,
-"calls": replies of the policy, "counters": {name: number}}.
+"calls": replies of the policy, "counters": {name: number}, "measures": {name: number},
+"canaries": {"judged": number, "accepted": number}}.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 
 import agentlightning as agl
 
+from scoring.canaries import Canaries, was_accepted
 from scoring.judge import Judge, choose_judge
-from scoring.rubric import Reward
+from scoring.rubric import Reward, Rubric
 from sql_agent.agent import Endpoint, Episode, EpisodeError, run_episode
-from sql_agent.reward import score_episode
+from sql_agent.reward import case_of, rubric_from, score_episode
 from sql_agent.task import Task
 from tools.query import QueryTool
 from tools.schema_tools import SchemaTools
@@ -59,23 +61,43 @@ class SqlAgent(agl.LitAgent[dict[str, Any]]):
     def judge(self) -> Judge:
         return choose_judge(self.settings)
 
+    @cached_property
+    def rubric(self) -> Rubric:
+        return rubric_from(self.settings)
+
+    @cached_property
+    def canaries(self) -> Canaries:
+        return Canaries(self.settings.canary_share if "judge" in self.rubric.weights else 0.0)
+
     async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
         """Run and score one episode; return the total reward, or None when the episode could not be scored."""
-        endpoint = endpoint_of(resources[RESOURCE], rollout)
-        episode, reward = await self._play(Task.from_row(task), endpoint)
-        agl.emit_annotation({"episode": json.dumps(record_of(episode, reward), ensure_ascii=False)})
+        endpoint, checked = endpoint_of(resources[RESOURCE], rollout), Task.from_row(task)
+        # The canary needs nothing of the episode, so it is judged while the episode is played.
+        canary = asyncio.create_task(self._judge_canary(checked))
+        try:
+            episode, reward = await self._play(checked, endpoint)
+            record = record_of(episode, reward, await canary)
+        finally:
+            canary.cancel()
+        agl.emit_annotation({"episode": json.dumps(record, ensure_ascii=False)})
         return reward.total
 
     async def validation_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
         """The same as training: what is measured is what is trained."""
         return await self.training_rollout_async(task, resources, rollout)
 
+    async def _judge_canary(self, task: Task) -> dict[str, int]:
+        """How many known-bad answers to this question were judged and accepted; none judged when it is not its turn."""
+        case = self.canaries.draw(case_of(task, Episode()))
+        accepted = was_accepted(await self.judge.judge(case)) if case else None
+        return {"judged": int(accepted is not None), "accepted": int(bool(accepted))}
+
     async def _play(self, task: Task, endpoint: Endpoint) -> tuple[Episode | None, Reward]:
         episode = None
         try:
             async with asyncio.timeout(self.settings.episode_timeout):
                 episode = await run_episode(task.question, endpoint, self.tool, self.max_turns, self.schema)
-                return episode, await score_episode(task, episode, self.judge)
+                return episode, await score_episode(task, episode, self.judge, self.rubric)
         except TimeoutError:
             cause, detail = "timeout", f"no end after {self.settings.episode_timeout:g} s"
         except EpisodeError as error:
@@ -92,14 +114,15 @@ def endpoint_of(llm: Any, rollout: Any) -> Endpoint:
     return Endpoint(base_url, llm.model, llm.api_key, extra=sampling, **known)
 
 
-def record_of(episode: Episode | None, reward: Reward) -> dict[str, Any]:
+def record_of(episode: Episode | None, reward: Reward, canaries: dict[str, int]) -> dict[str, Any]:
     """Return the episode annotation; an episode that broke off has the stop reason "failed" and no counts but zeros."""
     results = episode.tool_results if episode else []
-    counters = {
+    counters: dict[str, float] = {
         "turns": episode.turns if episode else 0,
         "sql_calls": len(results),
         "sql_ok": sum(result.ok for result in results),
         "answered": int(bool(episode and episode.answer)),
+        **reward.counters,
     }
     stop_reason = episode.stop_reason if episode else "failed"
     return {
@@ -109,4 +132,6 @@ def record_of(episode: Episode | None, reward: Reward) -> dict[str, Any]:
         "stop_reason": stop_reason,
         "calls": counters["turns"],
         "counters": counters,
+        "measures": reward.measures,
+        "canaries": canaries,
     }

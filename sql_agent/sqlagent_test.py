@@ -23,7 +23,7 @@ from data.load import DataError, load_rows
 from scoring.judge import choose_judge
 from scoring.rubric import Reward
 from sql_agent.agent import Endpoint, Episode, EpisodeError, run_episode
-from sql_agent.reward import score_episode
+from sql_agent.reward import rubric_from, score_episode
 from sql_agent.task import Task, TaskError
 from tools.query import QueryTool
 from utils.settings import ROOT, Settings, SettingsError, load_settings
@@ -50,7 +50,7 @@ async def run_and_score(
     judge = choose_judge(settings)
     async with asyncio.timeout(settings.episode_timeout):
         episode = await run_episode(task.question, endpoint, QueryTool(settings.database_url), max_turns)
-        return episode, await score_episode(task, episode, judge), judge.name
+        return episode, await score_episode(task, episode, judge, rubric_from(settings)), judge.name
 
 
 def show(console: Console, task: Task, episode: Episode, reward: Reward, judge: str) -> None:

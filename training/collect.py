@@ -86,6 +86,8 @@ def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call]) -> No
     episode = read_annotation(text)
     record.terms = {name: float(value) for name, value in episode["terms"].items()}
     record.counters = dict(episode["counters"])
+    record.measures = dict(episode.get("measures") or {})
+    record.canaries = dict(episode.get("canaries") or {})
     record.stop_reason = episode["stop_reason"]
     record.calls = int(episode["calls"])
     record.reward = find_final_reward(spans)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from training.watch import MAX_UNSCORED_SHARE
+
 
 class ConfigError(ValueError):
     """A setting cannot work; the message names what was seen, what was expected and what to do."""
@@ -15,6 +17,7 @@ class Plan:
     """One run. Built once by the command line, read everywhere, changed nowhere.
 
     `max_tokens` bounds what the policy generates in one call; `episode_timeout` is in seconds.
+    `max_unscored_share` is the share of a step's rollouts that may be unscored before the step is skipped.
     """
 
     run_dir: Path
@@ -37,6 +40,7 @@ class Plan:
     proxy_host: str = "127.0.0.1"
     proxy_port: int = 0
     proxy_public_host: str | None = None
+    max_unscored_share: float = MAX_UNSCORED_SHARE
     debug: bool = False
 
     @property

@@ -3,10 +3,13 @@
 An agent writes one annotation a rollout, `{"episode": JSON}`:
 
     {"terms": {name: float}, "total": float | null, "unscored": cause | null, "stop_reason": str,
-     "calls": int, "counters": {name: number}}
+     "calls": int, "counters": {name: number},
+     "measures": {name: number}, "canaries": {"judged": int, "accepted": int}}
 
-The engine adds terms and counters up without knowing their names. `calls` is how many completions the policy gave: the
-trace must hold as many. A record with a `cause` is left out of the update and counted under that cause; it is not zero.
+The last two may be missing. The engine takes means of terms and measures and sums of counters without knowing their
+names. Canaries are known-bad answers that were judged beside the episode's. `calls` is how many completions the policy
+gave: the trace must hold as many. A record with a `cause` is left out of the update and counted under that cause; it is
+not zero.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ class RolloutRecord:
     stop_reason: str | None = None
     terms: dict[str, float] = field(default_factory=dict)
     counters: dict[str, float] = field(default_factory=dict)
+    measures: dict[str, float] = field(default_factory=dict)
+    canaries: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     triplets: int = 0
     sequences: int = 0
@@ -98,8 +103,12 @@ def step_metrics(records: list[RolloutRecord], prefix: str) -> dict[str, float]:
         metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
     for name, value in mean_terms(scored).items():
         metrics[f"{prefix}/terms/{name}"] = value
+    for name, value in mean_measures(records).items():
+        metrics[f"{prefix}/measures/{name}"] = value
     for name, value in sum_counters(records).items():
         metrics[f"{prefix}/counters/{name}"] = value
+    for name, value in sum_canaries(records).items():
+        metrics[f"{prefix}/canaries/{name}"] = value
     for name, value in causes(records).items():
         metrics[f"{prefix}/causes/{name}"] = value
     for name, value in Counter(record.stop_reason for record in records if record.stop_reason).items():
@@ -109,11 +118,20 @@ def step_metrics(records: list[RolloutRecord], prefix: str) -> dict[str, float]:
 
 def mean_terms(scored: list[RolloutRecord]) -> dict[str, float]:
     """Mean of every reward term over the scored rollouts that have it."""
-    values: dict[str, list[float]] = {}
-    for record in scored:
-        for name, value in record.terms.items():
-            values.setdefault(name, []).append(value)
-    return {name: sum(seen) / len(seen) for name, seen in values.items()}
+    return _means(record.terms for record in scored)
+
+
+def mean_measures(records: Iterable[RolloutRecord]) -> dict[str, float]:
+    """Mean of every measure over the rollouts that have it."""
+    return _means(record.measures for record in records)
+
+
+def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, int]:
+    """How many known-bad answers were judged, and how many of them accepted."""
+    total: Counter[str] = Counter(judged=0, accepted=0)
+    for record in records:
+        total.update(record.canaries)
+    return dict(total)
 
 
 def sum_counters(records: Iterable[RolloutRecord]) -> dict[str, float]:
@@ -122,6 +140,14 @@ def sum_counters(records: Iterable[RolloutRecord]) -> dict[str, float]:
     for record in records:
         total.update(record.counters)
     return dict(total)
+
+
+def _means(found: Iterable[dict[str, float]]) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for numbers in found:
+        for name, value in numbers.items():
+            values.setdefault(name, []).append(value)
+    return {name: sum(seen) / len(seen) for name, seen in values.items()}
 
 
 def _equal_reward_groups(scored: list[RolloutRecord]) -> int:

@@ -51,7 +51,7 @@ class RolloutManager:
         self.policy = PolicyAccess(plan, config, servers, self.store)
         limits = Limits(prompt=config.data.max_prompt_length, response=config.data.max_response_length)
         self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level)
-        self.watch = Watch()
+        self.watch = Watch(plan.max_unscored_share)
         self.step_records: list[RolloutRecord] = []
         self.delivered: list[RolloutRecord] = []
         self.books: dict[str, RolloutRecord] = {}

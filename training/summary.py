@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from training.plan import Plan
-from training.records import RolloutRecord, mean_terms, sum_counters
+from training.records import RolloutRecord, mean_measures, mean_terms, sum_canaries, sum_counters
 
 PHASES = {
     "rollout": "timing_s/gen",
@@ -57,6 +57,8 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "weight_updates": sum("timing_s/update_weights" in step for step in steps),
         "reward": _reward(train),
         "counters": sum_counters(train),
+        "measures": mean_measures(train),
+        "canaries": sum_canaries(records),
         "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
         "validation": _validation(validation),
         "seconds": _seconds(plan.run_dir, steps, started),
@@ -152,6 +154,11 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("rollouts", ", ".join(f"{count} {name}" for name, count in rollouts.items())),
         ("reward", _number(reward["mean"]) + _terms(reward["terms"])),
         ("validation reward", _validation_line(summary["validation"])),
+        (
+            "judge's parts and checks",
+            ", ".join(f"{name} {value:.3f}" for name, value in summary["measures"].items()) or "-",
+        ),
+        ("canaries", "{accepted} accepted of {judged} known-bad answers".format(**summary["canaries"])),
         ("counters", ", ".join(f"{name} {value:g}" for name, value in summary["counters"].items())),
         ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
         ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),

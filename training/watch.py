@@ -5,17 +5,23 @@ docs/architecture.md shows the same as a table; a test compares the two through 
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from training.records import RolloutRecord, causes, unscored_share
 
+logger = logging.getLogger(__name__)
+
 MAX_UNSCORED_SHARE = 0.30
 MAX_SKIPS_IN_A_ROW = 3
 MISSING_SPANS_SHARE = 0.05
 MISSING_SPANS_WINDOW = 200
 MIN_SILENCE_SECONDS = 180.0
+CANARY_WINDOW = 200
+CANARY_WARNS = 0.02
+CANARY_STOPS = 0.05
 
 SPANS_MISSING = "spans_missing"
 REWARD_MISSING = "reward_missing"
@@ -35,12 +41,17 @@ EVENTS = (
     Event("zero triplets", "every rollout of a step that called the policy left none", "stop"),
     Event("rewards missing", "every rollout of a step ended without an episode record", "stop"),
     Event("spans missing", f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts", "stop"),
-    Event("unscored rollouts", f"over {MAX_UNSCORED_SHARE:.0%} of a step", "skip the step"),
+    Event(
+        "unscored rollouts", f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a step", "skip the step"
+    ),
     Event("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
     Event("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
     Event("vLLM or proxy does not answer", "asked when a step is skipped or nothing finishes", "stop"),
     Event("a runner process of this run ends", "asked every second", "stop"),
     Event("trained tokens differ from generated tokens", "every update", "stop"),
+    Event("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
+    Event("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
+    Event("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
     Event("groups with equal reward", "every step", "warn"),
 )
 
@@ -52,9 +63,11 @@ class RunStopped(RuntimeError):
 class Watch:
     """Judges the finished rollouts of one step after another."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_unscored_share: float = MAX_UNSCORED_SHARE) -> None:
         self.skips = 0
+        self.max_unscored_share = max_unscored_share
         self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
+        self._canaries: deque[bool] = deque(maxlen=CANARY_WINDOW)
 
     def judge(self, records: list[RolloutRecord], delivered: Sequence[RolloutRecord] = ()) -> str | None:
         """Decide about a step's new rollouts: None to train on them, a reason to skip them.
@@ -66,8 +79,9 @@ class Watch:
         """
         self._stop_on_silence(records)
         self._stop_on_missing_spans(records)
+        self._watch_canaries(records)
         share = unscored_share([*delivered, *records])
-        if share <= MAX_UNSCORED_SHARE:
+        if share <= self.max_unscored_share:
             self.skips = 0
             return None
         self.skips += 1
@@ -101,6 +115,22 @@ class Watch:
                 f"spans missing: {sum(self._recent)} of the last {MISSING_SPANS_WINDOW} rollouts have fewer calls in "
                 "the store than the policy answered. Is the store overloaded, or reached over a slow network?"
             )
+
+    def _watch_canaries(self, records: list[RolloutRecord]) -> None:
+        """Warn or stop when the judge accepts answers that are known to be bad, over a full window."""
+        for record in records:
+            judged, accepted = record.canaries.get("judged", 0), record.canaries.get("accepted", 0)
+            self._canaries.extend(number < accepted for number in range(judged))
+        share = sum(self._canaries) / CANARY_WINDOW
+        if len(self._canaries) < CANARY_WINDOW or share <= CANARY_WARNS:
+            return
+        seen = f"canaries accepted: the judge took {share:.1%} of the last {CANARY_WINDOW} known-bad answers for good"
+        if share > CANARY_STOPS:
+            raise RunStopped(
+                f"{seen}. A reward that can be had for nonsense teaches nonsense. Choose a stronger judge "
+                "(TEACHER_MODEL) or fit REWARD_SCALE anew; docs/rewards.md says more. Then resume with --resume."
+            )
+        logger.warning("%s; over %.0f%% stop the run", seen, 100 * CANARY_STOPS)
 
 
 def silence_limit(episode_timeout: float) -> float:

@@ -46,7 +46,17 @@ class Settings(BaseSettings):
     teacher_model: str | None = Field(None, description="litellm model name of the teacher LLM; set: it is the judge.")
     teacher_base_url: str | None = Field(None, description="Base URL of the teacher LLM's API.")
     reward_model_url: str | None = Field(None, description="Reward-model endpoint, POST {prompt, response} -> {score}.")
+    reward_scale: Path | None = Field(None, description="JSON file that maps the endpoint's raw scores to [0, 1].")
     judge_timeout: float = Field(30.0, gt=0, description="Seconds one judge call may take, retries included.")
+
+    # What an episode earns, and what watches over the judge.
+    reward_terms: str = Field("rule=0.1,judge=1.0", description="Terms of the reward with their weights.")
+    max_unscored_share: float = Field(0.3, ge=0, le=1, description="Share of unscored rollouts that skips a step.")
+    canary_share: float = Field(0.25, ge=0, le=1, description="Share of episodes that judge a known-bad answer too.")
+    second_judge_model: str | None = Field(None, description="litellm model name of a second judge, for agreement.")
+    second_judge_api_key: SecretStr | None = Field(None, description="API key of the second judge.")
+    second_judge_base_url: str | None = Field(None, description="Base URL of the second judge's API.")
+    second_judge_share: float = Field(0.05, ge=0, le=1, description="Share of answers the second judge sees too.")
 
     # The endpoint that sqlagent_test and evaluation ask when no flag names one.
     openai_base_url: str | None = Field(
@@ -79,6 +89,11 @@ class Settings(BaseSettings):
         if value.strip().lower() not in TRUE_WORDS | FALSE_WORDS:
             raise ValueError("use one of 1/true/yes/on or 0/false/no/off")
         return value.strip().lower()
+
+    @field_validator("reward_scale")
+    @classmethod
+    def _from_the_root(cls, value: Path | None) -> Path | None:
+        return value if value is None else ROOT / value  # an absolute path stays what it is
 
     @property
     def managed_store(self) -> bool:

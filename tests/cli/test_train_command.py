@@ -139,7 +139,32 @@ def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "2 of 2 training rows have no answer" in refused(capsys, "--train-file", rows)
 
 
-def test_mongo_without_its_driver_or_server(capsys: pytest.CaptureFixture[str]) -> None:
+def choose_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default one may belong to a run on this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AGL_SERVER_PORT", str(free.getsockname()[1]))
+
+
+def test_a_judge_that_is_down(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    choose_free_port(monkeypatch)
+    monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
+    monkeypatch.setenv("JUDGE_TIMEOUT", "5")
+    message = refused(capsys, "--ci-fast")
+    assert "the reward_model judge gave no score (judge_failed: " in message
+    assert "Start the judge, or set TEACHER_MODEL" in message
+
+
+def test_terms_nobody_knows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    choose_free_port(monkeypatch)
+    monkeypatch.setenv("REWARD_TERMS", "rule=0.1,acuracy=1")
+    assert "there is no term 'acuracy'; the terms are rule, judge" in refused(capsys, "--ci-fast")
+
+
+def test_mongo_without_its_driver_or_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choose_free_port(monkeypatch)
     message = refused(capsys, "--ci-fast", "--mongo-uri", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100")
     assert "driver" in message or "no MongoDB answers" in message
 

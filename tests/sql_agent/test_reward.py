@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from dataclasses import replace
 
 import pytest
 
-from scoring.judge import Case, ReferenceJudge, Verdict
+from scoring.judge import Case, ReferenceJudge, Usage, Verdict
+from scoring.rubric import Rubric
 from sql_agent.agent import Episode
-from sql_agent.reward import score_episode
+from sql_agent.reward import DEFAULT_RUBRIC, TERMS, execution, is_unanswerable, rubric_from, score_episode, term_values
 from sql_agent.task import Task
 from tools.query import QueryResult, QueryTool
+from utils.settings import ROOT, Settings, SettingsError
 
 TASK = Task("t", "朵莎洛片怎么保存？", "密封", "drug_field", None)
 
@@ -76,3 +80,140 @@ def test_select_one_earns_no_rule_term(database_url: str) -> None:
 def test_no_answer_is_worth_nothing_to_the_offline_judge() -> None:
     reward = asyncio.run(score_episode(TASK, Episode(), ReferenceJudge()))
     assert reward.total == 0
+
+
+# Each further term: an episode that earns it and one that does not, otherwise alike.
+STORAGE = "密封，20℃以下干燥处保存"
+EVIDENCE = [{"table": "drugs_info", "row_id": 1, "field": "storage", "quote": STORAGE}]
+GOLD = {"structured_gt": {"columns": ["storage"], "rows": [[STORAGE]]}, "evidence": EVIDENCE}
+GOLDEN = Task("g", "朵莎洛片怎么保存？", f"朵莎洛片的贮藏方法：{STORAGE}", "drug_field", GOLD)
+EMPTY = {"structured_gt": {"columns": ["storage"], "rows": []}}
+MISSING = Task("m", "无名片怎么保存？", "数据库中没有找到无名片。", "unanswerable", EMPTY)
+FOUND = QueryResult(["storage"], [[STORAGE]], 1, tables_read=frozenset({"drugs_info"}))
+NOTHING = QueryResult(["storage"], [], 0, tables_read=frozenset({"drugs_info"}))
+WRONG = replace(FOUND, rows=[["避光保存，避免受潮"]])
+WIDE = QueryResult(["form", "storage"], [["片剂，白色", STORAGE]], 1, tables_read=frozenset({"drugs_info"}))
+
+
+def played(answer: str, *results: QueryResult, turns: int = 2, stop_reason: str = "answered") -> Episode:
+    return Episode(answer=answer, stop_reason=stop_reason, tool_results=list(results), turns=turns)
+
+
+PAIRS = {
+    "rule": (GOLDEN, played(STORAGE, FOUND), played(STORAGE)),
+    "judge": (GOLDEN, played(STORAGE, FOUND), played("避光即可", FOUND)),
+    "execution": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, WRONG)),
+    "evidence_recall": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WRONG)),
+    "evidence_precision": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WIDE)),
+    "numbers": (GOLDEN, played(STORAGE, FOUND), played("密封，30℃以下干燥处保存", FOUND)),
+    "abstention": (MISSING, played(MISSING.answer, NOTHING), played("一般避光保存即可", NOTHING)),
+    "citations": (GOLDEN, played(f"原文“{STORAGE}”", FOUND), played("原文“冷冻保存，不得超过三年”", FOUND)),
+    "format": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, stop_reason="length")),
+    "length": (GOLDEN, played(STORAGE, FOUND), played(STORAGE + "请遵医嘱，注意休息" * 20, FOUND)),
+    "turns": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, turns=4)),
+}
+
+
+def total(task: Task, episode: Episode, rubric: Rubric) -> float:
+    found = asyncio.run(score_episode(task, episode, ReferenceJudge(), rubric)).total
+    assert found is not None
+    return found
+
+
+def test_every_term_has_such_a_pair() -> None:
+    assert PAIRS.keys() == TERMS.keys()
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_a_term_changes_the_total_by_its_weight(name: str) -> None:
+    task, good, bad = PAIRS[name]
+    rubric = Rubric({**DEFAULT_RUBRIC.weights, name: 0.5})
+    others = Rubric({other: weight for other, weight in DEFAULT_RUBRIC.weights.items() if other != name})
+    earned = total(task, good, rubric) - total(task, good, others)
+    less = total(task, bad, rubric) - total(task, bad, others)
+    assert earned == pytest.approx(0.5)
+    assert 0 <= less < 0.5 - 1e-6
+
+
+def test_by_default_the_total_reaches_its_highest() -> None:
+    assert DEFAULT_RUBRIC.highest == pytest.approx(1.1)
+    assert total(GOLDEN, played(STORAGE, FOUND), DEFAULT_RUBRIC) == pytest.approx(1.1)
+    assert rubric_from(Settings(_env_file=None)) == DEFAULT_RUBRIC
+
+
+def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rule() -> None:
+    assert is_unanswerable(MISSING)
+    assert total(MISSING, played(MISSING.answer, NOTHING), DEFAULT_RUBRIC) == pytest.approx(1.1)
+    unseen = asyncio.run(score_episode(MISSING, played(MISSING.answer), ReferenceJudge()))
+    assert unseen.terms["rule"] == 0
+    assert term_values(MISSING, played(MISSING.answer))["abstention"] == 0
+
+
+def test_terms_without_gold_are_left_out() -> None:
+    names = {"execution", "evidence_recall", "evidence_precision", "abstention"}
+    assert not names & term_values(TASK, played("密封", FOUND)).keys()
+    assert term_values(GOLDEN, played(STORAGE, FOUND)).keys() == TERMS.keys() - {"judge", "abstention"}
+
+
+def test_a_count_of_zero_is_an_answer() -> None:
+    gold = {"structured_gt": {"columns": ["count"], "rows": [[0]]}}
+    assert not is_unanswerable(replace(GOLDEN, gold=gold))
+
+
+def test_rows_that_are_not_shown_do_not_match() -> None:
+    assert execution(GOLDEN, played(STORAGE, replace(FOUND, count=2))) == 0
+
+
+@pytest.mark.parametrize("answer", ["", "？", GOLDEN.question])
+def test_an_answer_that_says_nothing_earns_no_manner(answer: str) -> None:
+    values = term_values(GOLDEN, played(answer, FOUND))
+    assert [values[name] for name in ("numbers", "citations", "format", "length", "turns")] == [0] * 5
+
+
+def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
+    verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2, 0, 0.01), checks={"second_judge_difference": 0.125})
+    reward = asyncio.run(score_episode(TASK, played("密封", FOUND), FixedJudge(verdict)))
+    assert reward.score == 0.5
+    assert reward.measures == {"judge_accuracy": 0.25, "second_judge_difference": 0.125}
+    assert reward.counters.pop("judge_seconds") >= 0
+    expected = {"judge_calls": 2, "judge_cached": 0, "judge_cost_usd": 0.01, "degenerate": 0, "second_judged": 1}
+    assert reward.counters == expected
+    unpriced = FixedJudge(Verdict(0.5, usage=Usage(1, 0, None)))
+    assert "judge_cost_usd" not in asyncio.run(score_episode(TASK, played("密封", FOUND), unpriced)).counters
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rule=0.1,judgement=1", "no term 'judgement'; the terms are rule, judge, execution"),
+        ("rule", "'rule' is not NAME=WEIGHT"),
+        ("rule=0.1,", "'' is not NAME=WEIGHT"),
+        ("rule=0.1,rule=0.2", "twice"),
+        ("rule=nan", "expected a number above 0"),
+        ("rule=inf", "expected a number above 0"),
+        ("rule=0", "expected a number above 0"),
+        ("rule=-1", "expected a number above 0"),
+        ("rule=x", "expected a number above 0"),
+    ],
+)
+def test_wrong_terms_get_one_message(text: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        rubric_from(Settings(_env_file=None, reward_terms=text))
+
+
+def test_terms_and_weights_are_read() -> None:
+    rubric = rubric_from(Settings(_env_file=None, reward_terms=" rule = 0.2 , execution=1"))
+    assert rubric.weights == {"rule": 0.2, "execution": 1.0}
+
+
+def test_the_documented_table_of_terms_is_the_code_s() -> None:
+    page = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, flags=re.MULTILINE)
+    weights = {name: f"{weight:g}" for name, weight in DEFAULT_RUBRIC.weights.items()}
+    assert rows == [(name, term.range, weights.get(name, "off"), term.earns) for name, term in TERMS.items()]
+
+
+def test_a_value_outside_its_range_or_without_a_weight_is_refused() -> None:
+    for values in ({"rule": 1.5}, {"rule": -0.1}, {"rule": float("nan")}, {"turns": 1.0}):
+        with pytest.raises(ValueError, match=r"values of terms|do not fit"):
+            DEFAULT_RUBRIC.weigh(values)

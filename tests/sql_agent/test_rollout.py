@@ -42,8 +42,9 @@ ANSWER = {"message": {"role": "assistant", "content": ROW["answer"]}, "finish_re
 def environment(monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[None]:
     """Settings of these tests: the small database, no judge but the offline one."""
     monkeypatch.setenv("DATABASE_URL", database_url)
-    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL"):
+    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "REWARD_TERMS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CANARY_SHARE", "0")
     load_settings.cache_clear()
     yield
     load_settings.cache_clear()
@@ -69,14 +70,53 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
     llm.script(CALL, ANSWER)
     reward, record = roll(llm.base_url)
     assert reward == pytest.approx(1.1)
+    assert record["counters"].pop("judge_seconds") > 0
+    assert record.pop("measures")
+    assert record.pop("canaries") == {"judged": 0, "accepted": 0}
     assert record == {
         "terms": {"rule": pytest.approx(0.1), "judge": pytest.approx(1.0)},
         "total": pytest.approx(1.1),
         "unscored": None,
         "stop_reason": "answered",
         "calls": 2,
-        "counters": {"turns": 2, "sql_calls": 1, "sql_ok": 1, "answered": 1},
+        "counters": {
+            "turns": 2,
+            "sql_calls": 1,
+            "sql_ok": 1,
+            "answered": 1,
+            "judge_calls": 0,
+            "judge_cached": 0,
+            "judge_cost_usd": 0,
+            "degenerate": 0,
+            "second_judged": 0,
+        },
     }
+
+
+def test_a_canary_is_judged_beside_the_episode(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_SHARE", "1")
+    load_settings.cache_clear()
+    llm.script(CALL, ANSWER)
+    reward, record = roll(llm.base_url)
+    assert reward == pytest.approx(1.1)
+    assert record["canaries"] == {"judged": 1, "accepted": 0}
+
+
+def test_a_broken_episode_still_reports_its_canary(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_SHARE", "1")
+    load_settings.cache_clear()
+    llm.status = 500
+    assert roll(llm.base_url)[1]["canaries"] == {"judged": 1, "accepted": 0}
+
+
+def test_the_terms_are_a_setting(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REWARD_TERMS", "execution=0.5, turns=0.25")
+    load_settings.cache_clear()
+    llm.script(CALL, ANSWER)
+    reward, record = roll(llm.base_url)
+    assert reward == pytest.approx(0.75)
+    assert record["terms"] == {"execution": 0.5, "turns": 0.25}
+    assert "judge_seconds" not in record["counters"]
 
 
 def test_sampling_parameters_come_from_the_resource(llm: Any) -> None:

@@ -55,3 +55,14 @@ def test_an_annotation_must_be_whole() -> None:
     del whole["calls"]
     with pytest.raises(ValueError, match="calls"):
         read_annotation(json.dumps(whole))
+
+
+def test_measures_are_averaged_and_canaries_added_up() -> None:
+    records = [
+        record(0, measures={"a": 1.0}, canaries={"judged": 1, "accepted": 1}),
+        record(1, measures={"a": 0.0, "b": 0.5}, canaries={"judged": 1, "accepted": 0}),
+        record(2, cause="timeout"),
+    ]
+    metrics = step_metrics(records, "x")
+    assert (metrics["x/measures/a"], metrics["x/measures/b"]) == (0.5, 0.5)
+    assert (metrics["x/canaries/judged"], metrics["x/canaries/accepted"]) == (2, 1)

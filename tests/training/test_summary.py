@@ -7,7 +7,7 @@ import pytest
 
 from training.plan import Plan
 from training.records import RolloutRecord
-from training.summary import build_summary, write_summary
+from training.summary import build_summary, show, write_summary
 
 
 @pytest.fixture
@@ -66,3 +66,16 @@ def test_a_torn_last_line_is_left_out(plan: Plan) -> None:
     with (plan.run_dir / "episodes.jsonl").open("a") as file:
         file.write('{"rollout_id": "to')
     assert build_summary(plan, "failed", "", started=0.0)["rollouts"]["finished"] == 1
+
+
+def test_the_reward_s_breakdown_and_the_canaries_are_shown(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    episode = record("train", 1, 0.7)
+    episode.terms, episode.measures = {"rule": 0.1, "judge": 0.6}, {"judge_accuracy": 0.5}
+    episode.canaries = {"judged": 3, "accepted": 1}
+    write(plan, [episode], [])
+    summary = build_summary(plan, "done", "", started=0.0)
+    assert (summary["reward"]["terms"], summary["measures"]) == (episode.terms, episode.measures)
+    show(summary, plan.run_dir)
+    shown = capsys.readouterr().out
+    for text in ("rule 0.100, judge 0.600", "judge_accuracy 0.500", "1 accepted of 3 known-bad answers"):
+        assert text in shown

@@ -6,8 +6,10 @@ import pytest
 
 from training.records import RolloutRecord
 from training.watch import (
+    CANARY_WINDOW,
     EVENTS,
     MAX_SKIPS_IN_A_ROW,
+    MAX_UNSCORED_SHARE,
     MISSING_SPANS_WINDOW,
     REWARD_MISSING,
     SPANS_MISSING,
@@ -15,6 +17,7 @@ from training.watch import (
     Watch,
     silence_limit,
 )
+from utils.settings import Settings
 
 
 def records(n: int, cause: str | None = None, calls: int = 2, triplets: int = 2) -> list[RolloutRecord]:
@@ -77,5 +80,37 @@ def test_silence_is_never_waited_for_without_limit() -> None:
 
 def test_the_documented_table_is_the_code_s() -> None:
     page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
-    for event in EVENTS:
-        assert f"| {event.name} | {event.window} | {event.action} |" in page
+    table = page.split("| event | rate and window | action |")[1].split("\n\n")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")]
+    assert rows == [f"| {event.name} | {event.window} | {event.action} |" for event in EVENTS]
+
+
+def judged(n: int, accepted: int = 0) -> list[RolloutRecord]:
+    found = records(n)
+    for number, record in enumerate(found):
+        record.canaries = {"judged": 1, "accepted": int(number < accepted)}
+    return found
+
+
+def test_accepted_canaries_warn_and_then_stop(caplog: pytest.LogCaptureFixture) -> None:
+    watch = Watch()
+    watch.judge(judged(CANARY_WINDOW, accepted=4))
+    assert "canaries" not in caplog.text
+    watch.judge(judged(CANARY_WINDOW, accepted=5))
+    assert "took 2.5% of the last 200 known-bad answers" in caplog.text
+    with pytest.raises(RunStopped, match=r"canaries accepted: the judge took 5\.5%"):
+        watch.judge(judged(11, accepted=11))
+
+
+def test_canaries_are_counted_over_a_full_window_only() -> None:
+    watch = Watch()
+    assert watch.judge(judged(CANARY_WINDOW - 1, accepted=CANARY_WINDOW - 1)) is None
+    with pytest.raises(RunStopped, match="canaries accepted"):
+        watch.judge(judged(1))
+
+
+def test_the_share_of_unscored_rollouts_is_a_setting() -> None:
+    half = records(5) + records(5, "judge_failed")
+    assert Watch(0.5).judge(half) is None
+    assert Watch(0.4).judge(half)
+    assert Settings(_env_file=None).max_unscored_share == MAX_UNSCORED_SHARE

@@ -1,0 +1,236 @@
+"""What scoring costs and how well the offline judge agrees with people, each figure measured in this run.
+
+    python -m bench.scoring                  # about four minutes; one line of JSON last
+    python -m bench.scoring --no-step        # without the training run: seconds, step_overhead_ratio is null
+
+- offline_answers_per_s: different answers the offline judge scores in a second on one core.
+- llm_judge_ratio_32: throughput of the LLM judge with 32 calls in flight against a local HTTP server that answers after
+  100 ms, divided by the ideal of 320 a second. The server runs in a process of its own. `litellm_ratio_32` is the same
+  through `litellm.acompletion`, the path of providers with another protocol.
+- step_overhead_ratio: seconds of processor time that scoring 128 episodes takes (terms, offline judge, canaries),
+  divided by the median seconds of a CPU training step of 128 episodes (`bench.step`). Four runner processes score
+  beside each other, so a step waits for less than that.
+- spearman: rank correlation of the offline judge and the held-out half of tests/scoring/labels.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from data.load import load_rows
+from scoring.canaries import Canaries
+from scoring.judge import Case, LLMJudge, ReferenceJudge
+from scoring.judge_prompt import WEIGHTS
+
+ROOT = Path(__file__).resolve().parent.parent
+LABELS = ROOT / "tests" / "scoring" / "labels.jsonl"
+LATENCY = 0.1  # seconds
+IN_FLIGHT = 32
+LLM_CALLS = 640
+EPISODES = 128
+ROUNDS = 5  # the best of so many: other work on the machine only ever slows
+
+
+def cases() -> list[Case]:
+    """Different answers to every question of the training set: right, half, and right for the next question."""
+    rows = load_rows(ROOT / "data" / "train.parquet")
+    found = []
+    for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
+        gold = {name: json.loads(row[name]) for name in ("structured_gt", "evidence") if row.get(name)}
+        shown = {"status": "success", **gold.get("structured_gt", {"columns": [], "rows": []})}
+        context = [json.dumps(shown, ensure_ascii=False)]
+        for answer in (row["answer"], row["answer"][: len(row["answer"]) // 2], other["answer"]):
+            found.append(Case(row["question"], answer, row["answer"], context, gold))
+    return found
+
+
+async def _judge_all(judge: Any, known: list[Case]) -> None:
+    for case in known:
+        await judge.judge(case)
+
+
+def offline_rate(known: list[Case]) -> float:
+    """Answers a second of the offline judge; a new process would be as fast, for no answer is judged twice."""
+    start = time.process_time()
+    asyncio.run(_judge_all(ReferenceJudge(), known))
+    return len(known) / (time.process_time() - start)
+
+
+def serve(port: Connection) -> None:
+    """A chat-completions server that answers every request after LATENCY with four scores; runs until it is killed."""
+    scores = json.dumps(dict.fromkeys(WEIGHTS, 0.5))
+    message = {"role": "assistant", "content": scores}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    reply = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
+    reply["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    body = json.dumps(reply).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+                length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length"))
+                await reader.readexactly(length)
+                await asyncio.sleep(LATENCY)
+                writer.write(head + body)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
+
+    asyncio.run(main())
+
+
+def llm_ratios(known: list[Case]) -> tuple[float, float]:
+    """Throughput over the ideal: the LLM judge, and the same judge made to go through litellm's own client."""
+    spawn = multiprocessing.get_context("spawn")
+    here, there = spawn.Pipe()
+    server = spawn.Process(target=serve, args=(there,), daemon=True)
+    server.start()
+    try:
+        address = ("openai/judge", f"http://127.0.0.1:{here.recv()}/v1", "none", 30.0)
+        direct, through = (_best_ratio(partial(kind, *address), known) for kind in (LLMJudge, _ThroughLitellm))
+        return direct, through
+    finally:
+        server.kill()
+        server.join()
+
+
+class _ThroughLitellm(LLMJudge):
+    """Takes litellm's path though the endpoint speaks OpenAI's protocol."""
+
+    async def _direct(self, body: dict[str, Any]) -> Any:
+        return await self._through_litellm(body)
+
+
+def _best_ratio(make: Callable[[], LLMJudge], known: list[Case]) -> float:
+    return max(asyncio.run(_ratio(make(), known)) for _ in range(ROUNDS))
+
+
+async def _ratio(judge: LLMJudge, known: list[Case]) -> float:
+    """Calls a second over IN_FLIGHT / LATENCY, after one call a worker to open the connections."""
+    warm, measured = known[:IN_FLIGHT], iter(known[IN_FLIGHT : IN_FLIGHT + LLM_CALLS])
+    await asyncio.gather(*(_must_score(judge, case) for case in warm))
+
+    async def work() -> None:
+        for case in measured:
+            await _must_score(judge, case)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+    return LLM_CALLS / (time.perf_counter() - start) * LATENCY / IN_FLIGHT
+
+
+async def _must_score(judge: LLMJudge, case: Case) -> None:
+    verdict = await judge.judge(case)
+    if verdict.usage.calls != 1:
+        raise RuntimeError(f"expected one call and a score, got {verdict}")
+
+
+def scoring_seconds() -> float:
+    """Processor seconds of scoring EPISODES episodes as a runner does it: gold SQL really run, canaries drawn."""
+    from sql_agent.agent import Episode
+    from sql_agent.reward import case_of, score_episode
+    from sql_agent.task import Task
+    from tools.query import QueryTool
+    from utils.settings import Settings
+
+    settings = Settings(_env_file=None)
+    tool, judge, canaries = QueryTool(settings.database_url), ReferenceJudge(), Canaries(settings.canary_share)
+    played: list[tuple[Task, Episode]] = []
+    for row in load_rows(ROOT / "data" / "train.parquet")[:EPISODES]:
+        statements = [row["sql"]] if isinstance(row["sql"], str) else row["sql"]
+        results = [tool.run(sql) for sql in statements]
+        played.append((Task.from_row(row), Episode(row["answer"], "answered", tool_results=results, turns=2)))
+
+    async def score() -> None:
+        for task, episode in played:
+            await score_episode(task, episode, judge)
+            canary = canaries.draw(case_of(task, Episode()))
+            if canary:
+                await judge.judge(canary)
+
+    start = time.process_time()
+    asyncio.run(score())
+    return time.process_time() - start
+
+
+def step_seconds() -> float:
+    """Median seconds of a training step of 128 episodes, with the real engine."""
+    from bench.step import report, train
+
+    with tempfile.TemporaryDirectory() as folder:
+        run_dir = Path(folder) / "run"
+        return float(report(run_dir, train(run_dir, steps=3))["seconds_per_step"])
+
+
+def agreement() -> tuple[float, int]:
+    """Spearman's rank correlation on the held-out labels (ties get their mean rank), and how many there are."""
+    import pandas
+
+    rows = [json.loads(line) for line in LABELS.read_text(encoding="utf-8").splitlines()]
+    held_out = [row for row in rows if row["half"] == "held_out"]
+
+    async def judged() -> list[float | None]:
+        judge = ReferenceJudge()
+        return [(await judge.judge(_labelled(row))).score for row in held_out]
+
+    scores, labels = pandas.Series(asyncio.run(judged())), pandas.Series([row["score"] for row in held_out])
+    return float(scores.rank().corr(labels.rank())), len(held_out)
+
+
+def _labelled(row: dict[str, Any]) -> Case:
+    gold = {"structured_gt": row["structured_gt"], "evidence": row["evidence"]}
+    return Case(row["question"], row["answer"], row["reference"], [], gold)
+
+
+def measure(with_step: bool) -> dict[str, Any]:
+    """Every figure."""
+    known = cases()
+    llm, through_litellm = llm_ratios(known)
+    spearman, labels = agreement()
+    seconds = scoring_seconds()
+    step = step_seconds() if with_step else None
+    return {
+        "bench": "scoring",
+        "machine": f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
+        "offline_answers_per_s": round(offline_rate(known)),
+        "llm_judge_ratio_32": round(llm, 3),
+        "litellm_ratio_32": round(through_litellm, 3),
+        "scoring_seconds_per_128": round(seconds, 4),
+        "seconds_per_step": step,
+        "step_overhead_ratio": round(seconds / step, 5) if step else None,
+        "spearman": round(spearman, 3),
+        "held_out_labels": labels,
+    }
+
+
+def main() -> None:
+    """Run the bench and print its one line of JSON."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m bench.scoring", description=__doc__, formatter_class=form)
+    parser.add_argument("--no-step", action="store_true", help="leave out the training run")
+    print(json.dumps(measure(not parser.parse_args().no_step)))
+
+
+if __name__ == "__main__":
+    main()
