@@ -53,7 +53,8 @@ class EpisodeError(RuntimeError):
 class Endpoint:
     """An OpenAI-compatible chat-completions endpoint and how to sample from it; None leaves a value to the server.
 
-    `extra` goes into the request's body as it is, e.g. {"top_k": -1}.
+    `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `http_client` (an httpx.AsyncClient) carries the
+    requests instead of the shared connection pool.
     """
 
     base_url: str
@@ -63,6 +64,7 @@ class Endpoint:
     top_p: float | None = 1.0
     max_tokens: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    http_client: Any = None
 
 
 @dataclass
@@ -72,7 +74,8 @@ class Episode:
     `stop_reason`: "answered"; "length" (the last reply was cut by its token limit; the answer is what there is, or
     None); "no_answer" (an empty reply); "bad_tool_call" (unknown tool, or arguments that are no JSON object with a text
     `sql`); "context_overflow" (the endpoint refused a prompt that is too long); "max_turns" (a tool call where none was
-    allowed). `messages`: the transcript as OpenAI dicts. `turns`: replies of the policy.
+    allowed). `messages`: the transcript as OpenAI dicts. `turns`: replies of the policy. Tokens are summed over the
+    turns as the endpoint counts them; 0 where it does not.
     """
 
     answer: str | None = None
@@ -80,6 +83,8 @@ class Episode:
     messages: list[dict[str, Any]] = field(default_factory=list)
     tool_results: list[QueryResult] = field(default_factory=list)
     turns: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
 
 
 class _CountingModel(OpenAIChatCompletionsModel):
@@ -108,6 +113,9 @@ class _CountingModel(OpenAIChatCompletionsModel):
             raise EpisodeError("endpoint_error", "the reply has no choices")
         choice = completion.choices[0]
         self._episode.turns += 1
+        if completion.usage:
+            self._episode.prompt_tokens += completion.usage.prompt_tokens
+            self._episode.completion_tokens += completion.usage.completion_tokens
         self.finish_reason = choice.finish_reason
         message: dict[str, Any] = {"role": "assistant", "content": choice.message.content}
         if choice.message.tool_calls:
@@ -176,7 +184,9 @@ def _client(endpoint: Endpoint) -> AsyncOpenAI:
     loop = asyncio.get_running_loop()
     if loop not in _clients:
         _clients[loop] = AsyncOpenAI(base_url=endpoint.base_url, api_key="none", max_retries=MAX_RETRIES)
-    return _clients[loop].with_options(base_url=endpoint.base_url, api_key=endpoint.api_key or "none")
+    return _clients[loop].with_options(
+        base_url=endpoint.base_url, api_key=endpoint.api_key or "none", http_client=endpoint.http_client
+    )
 
 
 async def run_episode(

@@ -1,0 +1,149 @@
+"""Episodes without a model, played through the real tool: the gold answers, and an agent made of one template.
+
+    gold_episode(task.question, gold_statements(row), task.answer, tool)     # the ceiling: must score 1
+    TemplateAgent(tool).episode("朵莎洛片怎么保存？")                           # the floor a model has to beat
+
+The template agent looks for a name of the database in the question and for a word that means a column, asks for that
+cell and repeats it. It takes nothing from the question's row but the question.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sql_agent.agent import Episode
+from sql_agent.prompts import TOOL_NAME, first_messages
+from tools.database import DatabaseError
+from tools.query import Limits, QueryResult, QueryTool
+
+ABSTENTION = "数据库中没有找到相关信息。"
+NOT_FOUND = "数据库中没有找到“{name}”的相关信息。"
+NAME_COLUMNS = {"drugs_info": "med_name", "disease": "disease_name"}
+
+# Words that mean a column, the more telling ones first; what no word fits is the first column of the table.
+KEYWORDS: dict[str, dict[str, tuple[str, ...]]] = {
+    "drugs_info": {
+        "indication": ("适应症", "主治", "适用"),
+        "adverse_reactions": ("不良反应", "副作用"),
+        "contraindications": ("禁忌", "禁用", "不能吃"),
+        "drug_interactions": ("相互作用", "同服", "合用", "一起"),
+        "dosage": ("用法", "用量", "剂量", "怎么吃", "服用方法", "几次"),
+        "storage": ("贮藏", "保存", "储存", "存放"),
+        "precautions": ("注意", "慎用", "小心"),
+        "component": ("成分", "成份"),
+        "company_name": ("厂家", "公司", "企业", "生产"),
+        "period": ("有效期", "保质期"),
+        "cate_name": ("类别", "分类"),
+        "form": ("剂型",),
+        "mechanism_action": ("药理", "机制"),
+        "approve_code": ("批准文号",),
+    },
+    "disease": {
+        "overview": ("概述", "介绍", "是什么病"),
+        "clinical_manif": ("症状", "临床表现", "表现"),
+        "treatment": ("治疗", "怎么治"),
+        "cause": ("病因", "原因", "引起"),
+        "prevention": ("预防", "避免"),
+        "examination": ("检查",),
+        "complication": ("并发",),
+        "differ_diag": ("鉴别",),
+        "diagnosis": ("诊断",),
+        "prognosis": ("预后",),
+        "epidemiology": ("流行",),
+    },
+}
+# All names are read once and not shown to anyone: wider than what a policy may see.
+NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
+
+
+def gold_statements(row: dict[str, Any]) -> list[str]:
+    """The gold SQL of a row of the data, as a list; [] when it has none."""
+    sql = row.get("sql") or []
+    return [sql] if isinstance(sql, str) else [str(statement) for statement in sql]
+
+
+def gold_episode(question: str, statements: Sequence[str], answer: str, tool: QueryTool) -> Episode:
+    """The episode of a policy that runs the gold SQL and gives the gold answer."""
+    episode = Episode(messages=list(first_messages(question)))
+    for statement in statements:
+        _query(episode, statement, tool)
+    return _answer(episode, answer)
+
+
+class TemplateAgent:
+    """The template agent; reads all names of the database once, when it is made."""
+
+    def __init__(self, tool: QueryTool) -> None:
+        self.tool = tool
+        wide = QueryTool(tool.database_url, tool.allowed_tables, NAME_LIMITS, cache=False)
+        tables = [table for table in NAME_COLUMNS if table in tool.allowed_tables]
+        self.names = {table: _names(wide, table) for table in tables}
+
+    def episode(self, question: str) -> Episode:
+        """Play one question: one query, then the answer."""
+        episode = Episode(messages=list(first_messages(question)))
+        table, names = self._entities(question)
+        key, column = NAME_COLUMNS[table], _column(table, question)
+        asked = names or [question]
+        listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
+        if len(asked) == 1:
+            result = _query(episode, f"SELECT {column} FROM {table} WHERE {key} = {listed}", self.tool)
+            told = [(asked[0], cell) for (cell,) in result.rows]
+        else:
+            result = _query(episode, f"SELECT {key}, {column} FROM {table} WHERE {key} IN ({listed})", self.tool)
+            told = [(name, cell) for name, cell in result.rows]
+        answer = "；".join(f"{name}：{cell}" for name, cell in told if cell not in (None, ""))
+        return _answer(episode, answer or (NOT_FOUND.format(name=names[0]) if names else ABSTENTION))
+
+    def _entities(self, question: str) -> tuple[str, list[str]]:
+        """The table with the longest name found in the question, and the names of it found there (two at most)."""
+        found = {table: _found(names, question) for table, names in self.names.items()}
+        table = max(found, key=lambda table: max(map(len, found[table]), default=0))
+        return table, found[table][:2]
+
+
+def _names(tool: QueryTool, table: str) -> list[str]:
+    column = NAME_COLUMNS[table]
+    result = tool.run(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL")
+    if not result.ok:
+        raise DatabaseError(f"the names of {table} cannot be read: {result.error}")
+    return [str(name) for (name,) in result.rows if str(name).strip()]
+
+
+def _found(names: Sequence[str], question: str) -> list[str]:
+    """The names in the question, longest first; a name inside one already found is no second one."""
+    found: list[str] = []
+    for name in sorted((name for name in names if name in question), key=len, reverse=True):
+        if not any(name in longer for longer in found):
+            found.append(name)
+    return found
+
+
+def _column(table: str, question: str) -> str:
+    for column, words in KEYWORDS[table].items():
+        if any(word in question for word in words):
+            return column
+    return next(iter(KEYWORDS[table]))
+
+
+def _query(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:
+    """Run a statement as a policy's tool call and write both into the transcript."""
+    result = tool.run(sql)
+    number = f"call-{len(episode.tool_results)}"
+    function = {"name": TOOL_NAME, "arguments": json.dumps({"sql": sql}, ensure_ascii=False)}
+    call = {"id": number, "type": "function", "function": function}
+    episode.messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    episode.messages.append({"role": "tool", "tool_call_id": number, "content": result.to_json()})
+    episode.tool_results.append(result)
+    episode.turns += 1
+    return result
+
+
+def _answer(episode: Episode, answer: str) -> Episode:
+    episode.messages.append({"role": "assistant", "content": answer})
+    episode.turns += 1
+    episode.answer = answer or None
+    episode.stop_reason = "answered" if answer else "no_answer"
+    return episode

@@ -1,0 +1,165 @@
+"""From the records of an evaluation's episodes to its numbers.
+
+    scores = summarise(records, seed=0)       # {"overall": {...}, "by_task_type": {...}, "by_difficulty": {...}}
+
+A record is a line of `episodes.jsonl` (`sql_agent/records.py`). Several samples of a question are one cluster: every
+number is a mean over questions of the mean over a question's episodes, and intervals come from resampling questions.
+Unscored episodes are counted and otherwise left out. A number nothing was there to measure for is None, not 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from math import comb
+from operator import itemgetter
+from typing import Any
+
+Record = dict[str, Any]
+Clusters = list[list[float]]
+
+SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
+RESAMPLES = 10_000
+CHUNK = 500  # resamples drawn at a time: memory stays at CHUNK x questions numbers
+TAILS = (2.5, 97.5)  # percentiles: a 95 % interval
+
+
+def summarise(records: Sequence[Record], seed: int) -> dict[str, Any]:
+    """The scores of all records, and of each task type and difficulty by itself."""
+    return {
+        "overall": scores_of(records, seed),
+        "by_task_type": {name: scores_of(part, seed) for name, part in _parts(records, "task_type")},
+        "by_difficulty": {name: scores_of(part, seed) for name, part in _parts(records, "difficulty")},
+    }
+
+
+def _parts(records: Sequence[Record], column: str) -> Iterable[tuple[str, list[Record]]]:
+    for name in sorted({record[column] for record in records}):
+        yield name, [record for record in records if record[column] == name]
+
+
+def scores_of(records: Sequence[Record], seed: int) -> dict[str, Any]:
+    """The numbers of one group of episodes; docs/evaluation.md defines each."""
+    scored = [record for record in records if record["score"] is not None]
+    score = clusters(scored, itemgetter("score"))
+    execution = clusters(scored, itemgetter("execution_match"))
+    return {
+        "n": len(score),
+        "episodes": len(scored),
+        "unscored": dict(Counter(record["unscored"] for record in records if record["score"] is None)),
+        "score": mean(score),
+        "ci95": interval([_average(cluster) for cluster in score], seed),
+        "terms": _named(scored, "terms"),
+        "checks": _named(scored, "checks"),
+        "judge_parts": _named(scored, "measures"),
+        "execution_accuracy": mean(execution),
+        "execution_accuracy_ci95": interval([_average(cluster) for cluster in execution], seed),
+        "sql_ok": _share(query["ok"] for record in scored for query in record["queries"]),
+        "queried": mean(clusters(scored, lambda r: bool(r["queries"]))),
+        "evidence_recall": mean(clusters(scored, itemgetter("evidence_recall"))),
+        "abstention": _abstention(scored),
+        "recovery": _recovery(scored),
+        **_passes(score),
+        "turns": mean(clusters(scored, itemgetter("turns"))),
+        "tokens": {name: mean(clusters(scored, itemgetter(f"{name}_tokens"))) for name in ("prompt", "completion")},
+        "stop_reasons": dict(sorted(Counter(record["stop_reason"] for record in scored).items())),
+        "unfinished": mean(clusters(scored, lambda r: r["stop_reason"] != "answered")),
+        "latency": _latency([record["seconds"] for record in scored]),
+    }
+
+
+def clusters(records: Iterable[Record], value: Callable[[Record], float | bool | None]) -> Clusters:
+    """The values of each question's episodes; episodes without a value, and questions without any, are left out."""
+    found: dict[str, list[float]] = {}
+    for record in records:
+        number = value(record)
+        if number is not None:
+            found.setdefault(record["id"], []).append(float(number))
+    return list(found.values())
+
+
+def mean(of: Clusters) -> float | None:
+    """The mean over questions of the mean over a question's episodes; None without questions."""
+    return _average([_average(cluster) for cluster in of]) if of else None
+
+
+def _average(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def interval(values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)) -> list[float] | None:
+    """The 95 % percentile bootstrap interval [low, high] of the mean, one value a question; None without values.
+
+    One question says nothing about the spread of questions: its interval is all there is, `bounds`.
+    """
+    import numpy as np
+
+    if len(values) < 2:
+        return list(bounds) if values else None
+    generator, data = np.random.default_rng(seed), np.asarray(values)
+    means = [
+        data[generator.integers(0, len(data), size=(CHUNK, len(data)))].mean(axis=1) for _ in range(RESAMPLES // CHUNK)
+    ]
+    limits: Any = np.percentile(np.concatenate(means), TAILS)
+    return [float(bound) for bound in limits]
+
+
+def pass_at(samples: int, successes: int, k: int) -> float:
+    """The chance that at least one of k samples drawn from these succeeds (Chen et al. 2021, arXiv 2107.03374)."""
+    return 1.0 - comb(samples - successes, k) / comb(samples, k)
+
+
+def pass_all(samples: int, successes: int, k: int) -> float:
+    """The chance that all of k samples drawn from these succeed: pass^k (Yao et al. 2024, arXiv 2406.12045)."""
+    return comb(successes, k) / comb(samples, k)
+
+
+def _passes(score: Clusters) -> dict[str, dict[str, float]]:
+    """pass@k and pass^k for every k up to the largest number of scored samples that every question has."""
+    largest = min(map(len, score), default=0)
+    counts = [(len(cluster), sum(value >= SUCCESS for value in cluster)) for cluster in score]
+    return {
+        name: {str(k): _average([chance(n, c, k) for n, c in counts]) for k in range(1, largest + 1)}
+        for name, chance in (("pass@k", pass_at), ("pass^k", pass_all))
+    }
+
+
+def _named(scored: Sequence[Record], column: str) -> dict[str, float | None]:
+    """The mean of each number in a column of named numbers, over the episodes that have it."""
+    values: dict[str, list[Record]] = {}
+    for record in scored:
+        for name, value in record[column].items():
+            values.setdefault(name, []).append({"id": record["id"], "value": value})
+    return {name: mean(clusters(found, itemgetter("value"))) for name, found in sorted(values.items())}
+
+
+def _share(flags: Iterable[bool]) -> float | None:
+    found = list(flags)
+    return sum(found) / len(found) if found else None
+
+
+def _abstention(scored: Sequence[Record]) -> dict[str, Any]:
+    """Precision: of the episodes that abstained, how many should have; recall: of those that should, how many did."""
+    return {
+        "precision": _share(record["unanswerable"] for record in scored if record["abstained"]),
+        "recall": _share(record["abstained"] for record in scored if record["unanswerable"]),
+        "abstained": sum(record["abstained"] for record in scored),
+        "unanswerable": sum(record["unanswerable"] for record in scored),
+    }
+
+
+def _recovery(scored: Sequence[Record]) -> dict[str, Any]:
+    """Of the episodes in which a query failed, how many had one that ran after it."""
+    oks = [[query["ok"] for query in record["queries"]] for record in scored]
+    failed = [flags for flags in oks if not all(flags)]
+    return {"share": _share(any(flags[flags.index(False) :]) for flags in failed), "episodes": len(failed)}
+
+
+def _latency(seconds: Sequence[float]) -> dict[str, float] | None:
+    """Seconds of an episode, judge included."""
+    import numpy as np
+
+    if not seconds:
+        return None
+    found: Any = np.percentile(seconds, (50, 95))
+    return {"mean": _average(seconds), "p50": float(found[0]), "p95": float(found[1])}

@@ -1,0 +1,92 @@
+"""What can be served, and how a server that cannot start is told. The server itself: tests/engine/test_evaluate.py."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from training import serve
+from training.checkpoints import MARK
+from training.plan import ConfigError
+from utils.settings import ROOT
+
+TINY = ROOT / "sql_agent" / "tiny_model"
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """A run with two checkpoints, the first of which is complete."""
+    for step in (1, 2):
+        shutil.copytree(TINY, tmp_path / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface")
+    (tmp_path / "checkpoints" / MARK).write_text("1")
+    return tmp_path
+
+
+def test_folders_runs_checkpoints_and_hub_ids_can_be_served(run_folder: Path) -> None:
+    steps = [run_folder / "checkpoints" / f"global_step_{step}" for step in (1, 2)]
+    assert serve.servable(str(TINY)) == str(TINY)
+    assert serve.servable(str(run_folder)) == str(steps[0] / "actor" / "huggingface")
+    assert serve.servable(str(steps[1])) == str(steps[1] / "actor" / "huggingface")
+    assert serve.servable("Qwen/Qwen3-0.6B") == "Qwen/Qwen3-0.6B"
+
+
+def test_what_cannot_be_served_is_told_before_a_server_starts(run_folder: Path, tmp_path: Path) -> None:
+    (run_folder / "checkpoints" / MARK).unlink()
+    with pytest.raises(ConfigError, match="no complete checkpoint"):
+        serve.servable(str(run_folder))
+    (tmp_path / "empty").mkdir()
+    for model in (str(tmp_path / "empty"), "./nowhere", "name"):
+        with pytest.raises(ConfigError, match="model folder"):
+            serve.servable(model)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_server_listens_on_loopback_and_parses_tool_calls(device: str) -> None:
+    words = " ".join(serve.command("m", device, 1234, n_gpus=2))
+    assert "--host 127.0.0.1 --port 1234" in words
+    assert "--tool-call-parser hermes" in words
+    assert "--tensor-parallel-size 2" in words
+    assert ("--enforce-eager" in words) == (device == "cpu")
+
+
+def test_a_server_that_ends_at_once_is_told_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "command", lambda *_: ["bash", "-c", "echo noise; echo 'SomeError: too little'; exit 3"])
+    with pytest.raises(serve.ServeError, match="ended with code 3") as error, serve.serve(str(TINY), tmp_path / "log"):
+        pass
+    assert str(error.value).endswith("SomeError: too little")
+
+
+MORTAL = """
+import http.server, json, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = json.dumps({"data": [{"max_model_len": 64}]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).handle_request()
+sys.exit("EngineDeadError: gone")
+"""
+
+
+def test_a_failure_after_the_servers_death_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def use() -> None:
+        with serve.serve(str(TINY), tmp_path / "log") as server:
+            assert server.max_model_len == 64
+            server.process.wait(10)
+            raise RuntimeError("connection refused")
+
+    monkeypatch.setattr(serve, "command", lambda model, device, port, n_gpus: [sys.executable, "-c", MORTAL, str(port)])
+    with pytest.raises(serve.ServeError, match="EngineDeadError: gone"):
+        use()
+
+
+def test_a_model_that_cannot_be_served_is_wrong_usage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert serve.main(["name-of-nothing", "--log", str(tmp_path / "log")]) == 2
+    assert capsys.readouterr().err.startswith("serve: no model folder")

@@ -1,0 +1,206 @@
+"""A vLLM server for a model folder, a hub id or a run's checkpoint, on the loopback address; CPU and GPU.
+
+    .venv/bin/python -m training.serve sql_agent/tiny_model                  # until Ctrl-C; prints the address
+    .venv/bin/python -m training.serve runs/NAME --port 8000                 # a run's latest checkpoint
+
+    with serve("runs/NAME", log=Path("vllm.log")) as server:                 # in a program
+        server.base_url, server.max_model_len
+
+The one way in this project to serve a folder outside training: the evaluation uses it, and so may any other client of
+an OpenAI-compatible endpoint. Tool calls are parsed as in training. The CPU part was run; the GPU part was not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from training.checkpoints import PREFIX, latest_checkpoint
+from training.device import choose_device, environment
+from training.models import check_model
+from training.plan import ConfigError
+from training.ports import free_port, require_free
+
+HOST = "127.0.0.1"
+SERVED_NAME = "policy"
+START_SECONDS = 1800.0  # a model of the hub is downloaded first
+STOP_SECONDS = 20.0
+POLL_SECONDS = 0.5
+LOG_LINES = 12
+
+DEVICE_FLAGS = {
+    # As in training: compiling takes over a minute, and the CPU has no kernels for the weights' 16 bits worth having.
+    "cpu": ("--dtype", "float32", "--enforce-eager", "--max-num-seqs", "64"),
+    "cuda": ("--dtype", "auto", "--gpu-memory-utilization", "0.9"),  # not run
+}
+
+
+class ServeError(RuntimeError):
+    """The server did not start or died; the message has its last words."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that answers. `model` is the folder or hub id; `name` is what it is served as.
+
+    `max_model_len` counts the tokens of prompt and reply together: what the model has positions and the cache has
+    room for.
+    """
+
+    model: str
+    base_url: str
+    name: str
+    max_model_len: int
+    process: subprocess.Popen[bytes]
+
+
+def servable(model: str) -> str:
+    """The model folder (or hub id) meant by `model`: a run means its latest complete checkpoint.
+
+    Raises:
+        ConfigError: a run without a checkpoint, or a folder that is not a model that can call tools.
+    """
+    folder = Path(model)
+    if (folder / "checkpoints").is_dir():
+        latest = latest_checkpoint(folder)
+        if latest is None:
+            raise ConfigError(f"the run {folder} has no complete checkpoint; train it further, or name another")
+        folder = latest
+    if folder.name.startswith(PREFIX) and (folder / "actor").is_dir():
+        folder = folder / "actor" / "huggingface"
+    found = str(folder) if folder.is_dir() else model
+    check_model(found)
+    return found
+
+
+@contextlib.contextmanager
+def serve(model: str, log: Path, device: str = "auto", port: int = 0, n_gpus: int = 1) -> Iterator[Server]:
+    """Start vLLM, wait until it answers, and stop it and its children at the end.
+
+    Args:
+        model: see `servable`.
+        log: file for the server's output; appended to.
+        device: `auto`, `cpu` or `cuda`.
+        port: 0 picks a free one.
+        n_gpus: GPUs the model is split over.
+
+    Raises:
+        ConfigError: the model cannot be served, or the port is taken.
+        ServeError: the server ended, did not answer in time, or ended before something in the body failed.
+    """
+    model, device = servable(model), choose_device(device)
+    if port:
+        require_free(HOST, port, "--port")
+    port = port or free_port(HOST)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command(model, device, port, n_gpus),
+            env=os.environ | environment(device),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches this program first, which then stops the server
+        )
+    try:
+        server = _wait(process, model, f"http://{HOST}:{port}", log)
+        try:
+            yield server
+        except Exception as error:
+            if process.poll() is not None:
+                raise ServeError(_epitaph(process, log)) from error
+            raise
+    finally:
+        _stop(process)
+
+
+def command(model: str, device: str, port: int, n_gpus: int = 1) -> list[str]:
+    """The command line of the server."""
+    return [
+        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
+        *("--model", model, "--served-model-name", SERVED_NAME, "--host", HOST, "--port", str(port)),
+        *("--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--max-model-len", "auto"),
+        *("--generation-config", "vllm"),  # sampling is the client's business, not that of a file in the folder
+        *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
+        *DEVICE_FLAGS[device],
+    ]
+
+
+def _wait(process: subprocess.Popen[bytes], model: str, address: str, log: Path) -> Server:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise ServeError(_epitaph(process, log))
+        length = _max_model_len(f"{address}/v1/models")
+        if length:
+            return Server(model, f"{address}/v1", SERVED_NAME, length, process)
+        time.sleep(POLL_SECONDS)
+    raise ServeError(f"vLLM did not answer within {START_SECONDS:g} s ({log}):\n{_last_words(log)}")
+
+
+def _max_model_len(url: str) -> int | None:
+    """The length the server tells, or None while it does not answer."""
+    import httpx
+
+    try:
+        reply = httpx.get(url, timeout=5, trust_env=False)
+    except httpx.HTTPError:
+        return None
+    return int(reply.json()["data"][0]["max_model_len"]) if reply.status_code == 200 else None
+
+
+def _epitaph(process: subprocess.Popen[bytes], log: Path) -> str:
+    return f"vLLM ended with code {process.returncode} ({log}):\n{_last_words(log)}"
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line for line in lines if "Error" in line]
+    return "\n".join((errors or lines)[-LOG_LINES:])
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the server and everything it started: they share its process group."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m training.serve", description=__doc__.splitlines()[0])
+    parser.add_argument("model", help="model folder, hub id, run folder or global_step_N folder")
+    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--n-gpus", type=int, default=1, help="GPUs the model is split over")
+    parser.add_argument("--log", type=Path, default=Path("runs/serve.log"), help="the server's output")
+    arguments = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        print(f"starting vLLM, log in {arguments.log}", flush=True)
+        with serve(arguments.model, arguments.log, arguments.device, arguments.port, arguments.n_gpus) as server:
+            print(f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it", flush=True)
+            server.process.wait()
+            raise ServeError(_epitaph(server.process, arguments.log))
+    except ConfigError as error:
+        print(f"serve: {error}", file=sys.stderr)
+        return 2
+    except ServeError as error:
+        print(f"serve: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
