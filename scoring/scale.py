@@ -1,0 +1,101 @@
+"""The map from a reward model's raw score to [0, 1], as `utils/reward_scale.py` fits it and the judge applies it.
+
+    scale = load_scale("runs/reward_scale.json")        # the setting REWARD_SCALE
+    scale.apply(-1.7)                                   # 0.08
+
+The file is one JSON object, one of
+
+    {"kind": "quantile", "raw": [-3.1, -0.4, 2.2], "unit": [0.0, 0.5, 1.0]}
+    {"kind": "logistic", "center": -0.4, "scale": 1.3}
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
+
+
+class ScaleError(ValueError):
+    """A scale file that cannot be used, or a score that is no finite number; the message says which and why."""
+
+
+class _Map(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def apply(self, raw: float) -> float:
+        """The score in [0, 1]; never smaller for a larger `raw`.
+
+        Raises:
+            ScaleError: `raw` is not finite.
+        """
+        if not math.isfinite(raw):
+            raise ScaleError(f"the raw score is {raw}; expected a finite number")
+        return min(1.0, max(0.0, self._value(raw)))
+
+    def _value(self, raw: float) -> float:
+        raise NotImplementedError
+
+
+class QuantileScale(_Map):
+    """Straight lines between the points (raw, unit); below the first and above the last point the end's value."""
+
+    kind: Literal["quantile"] = "quantile"
+    raw: list[FiniteFloat] = Field(min_length=2)
+    unit: list[Annotated[FiniteFloat, Field(ge=0, le=1)]] = Field(min_length=2)
+
+    @model_validator(mode="after")
+    def _is_monotone(self) -> QuantileScale:
+        if len(self.raw) != len(self.unit):
+            raise ValueError(f"raw has {len(self.raw)} points, unit {len(self.unit)}")
+        if any(left >= right for left, right in zip(self.raw, self.raw[1:], strict=False)):
+            raise ValueError("raw must grow from point to point")
+        if any(left > right for left, right in zip(self.unit, self.unit[1:], strict=False)):
+            raise ValueError("unit must not fall")
+        return self
+
+    def _value(self, raw: float) -> float:
+        right = bisect_right(self.raw, raw)
+        if right == 0 or right == len(self.raw):
+            return self.unit[0 if right == 0 else -1]
+        low, high = self.raw[right - 1], self.raw[right]
+        # Halves: the distance of two finite numbers may be infinite, that of their halves is not.
+        share = (raw / 2 - low / 2) / (high / 2 - low / 2)
+        return self.unit[right - 1] + share * (self.unit[right] - self.unit[right - 1])
+
+
+class LogisticScale(_Map):
+    """1 / (1 + exp(-(raw - center) / scale))."""
+
+    kind: Literal["logistic"] = "logistic"
+    center: FiniteFloat
+    scale: Annotated[FiniteFloat, Field(gt=0)]
+
+    def _value(self, raw: float) -> float:
+        # tanh has no overflow where exp has one; both are the same function.
+        return 0.5 + 0.5 * math.tanh((raw / 2 - self.center / 2) / self.scale)
+
+
+Scale = QuantileScale | LogisticScale
+_FILE: TypeAdapter[Scale] = TypeAdapter(Annotated[Scale, Field(discriminator="kind")])
+
+
+def load_scale(path: str | PathLike[str]) -> Scale:
+    """The scale of a JSON file.
+
+    Raises:
+        ScaleError: no such file, not JSON, or not one of the two kinds with values that make a map.
+    """
+    try:
+        return _FILE.validate_json(Path(path).read_bytes())
+    except OSError as error:
+        reason = error.strerror
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        reason = f"{where}: {first['msg']}" if where else first["msg"]
+    raise ScaleError(f"the reward scale {path} cannot be used ({reason}); make one with python utils/reward_scale.py")
