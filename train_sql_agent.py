@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent
 STARTED = time.time()
+CHECKED = 64  # questions of each file that are checked against the database before training
 TRACKER_VARIABLES = (
     "SWANLAB_API_KEY",
     "SWANLAB_MODE",
@@ -53,8 +54,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--train-file", default=str(ROOT / "data" / "train.parquet"), help="questions to train on (Parquet)")
-    add("--val-file", default=str(ROOT / "data" / "val.parquet"), help="questions to validate on (Parquet)")
+    add("--train-file", default=str(ROOT / "data" / "train.parquet"), help="questions to train on (Parquet or JSONL)")
+    add("--val-file", default=str(ROOT / "data" / "val.parquet"), help="questions to validate on (Parquet or JSONL)")
     add(
         "--model",
         help="model folder or hub id (default: BASE_MODEL, else the bundled tiny model on CPU, Qwen/Qwen3-0.6B on GPU)",
@@ -107,6 +108,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def train(options: argparse.Namespace) -> int:
     """Check everything cheap, then train; returns the exit code."""
+    from data.convert import write_rows
     from data.load import load_rows
     from training.config import build_config, check_rows, parse_overrides
     from training.device import environment
@@ -123,15 +125,21 @@ def train(options: argparse.Namespace) -> int:
         raise ConfigError(f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it")
     files = {"train": options.train_file, "val": options.val_file}
     rows = {name: load_rows(path) for name, path in files.items()}
-    report_rows(rows)
+    prepare_rows(rows, check=plan.role != "algorithm")  # where only weights are made, no database need be
     require_references(rows["train"])
-    config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
+    copies = {name: plan.run_dir / "data" / f"{name}.parquet" for name in files}
+    paths = {name: str(path) for name, path in copies.items()}
+    config = build_config(plan, paths, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
     check_rows(config, len(rows["train"]))
     check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
     check_disk(plan.model, plan.run_dir)
     check_store(plan)
     if plan.role != "algorithm":  # there the episodes are judged elsewhere
         check_judge()
+    if plan.role != "runner":
+        for name, path in copies.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_rows(rows[name], path)
     os.environ.update(environment(plan.device))  # before the imports that read it
     from sql_agent.rollout import SqlAgent
 
@@ -207,14 +215,30 @@ def loggers(settings: Settings) -> list[str]:
     return chosen
 
 
-def report_rows(rows: dict[str, list[dict[str, Any]]]) -> None:
-    """Say what was read, and how many rows will be judged without a reference."""
+def prepare_rows(rows: dict[str, list[dict[str, Any]]], check: bool) -> None:
+    """Draft missing answers, check a sample against the database if asked to, and say what was read and found."""
+    from data.check import Checker
+    from data.draft import fill_answers
     from data.load import count_without_reference
+    from utils.settings import load_settings
 
+    url = load_settings().database_url
     for name, found in rows.items():
+        drafted = fill_answers(found, url)
         bare = count_without_reference(found)
-        note = f", {bare} without an answer (judged without a reference)" if bare else ""
-        print(f"{name}: {len(found)} questions{note}", flush=True)
+        notes = [f", {drafted} answers drafted from gold SQL or evidence"] if drafted else []
+        notes += [f", {bare} without an answer (judged without a reference)"] if bare else []
+        print(f"{name}: {len(found)} questions{''.join(notes)}", flush=True)
+        if not check:
+            continue
+        findings = Checker(url).check(found[:: max(1, len(found) // CHECKED)][:CHECKED])
+        wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
+        if wrong:
+            print(
+                f"{name}: {len(wrong)} of {len(findings)} checked questions have a problem, such as "
+                f"{': '.join(wrong[0])}; python -m data.validate FILE lists all",
+                flush=True,
+            )
 
 
 def require_references(rows: list[dict[str, Any]]) -> None:
@@ -225,7 +249,7 @@ def require_references(rows: list[dict[str, Any]]) -> None:
 
     settings = load_settings()
     offline = choose_judge(settings).name == ReferenceJudge.name
-    bare = [row for row in rows if not (row["answer"] or row.get("structured_gt") or row.get("evidence"))]
+    bare = [row for row in rows if not row["answer"]]  # what has gold has an answer drafted from it
     if offline and len(bare) > settings.max_unscored_share * len(rows):
         raise ConfigError(
             f"{len(bare)} of {len(rows)} training rows have no answer to compare with, and the offline reference judge "
@@ -259,6 +283,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     try:
         from data.load import DataError
+        from tools.database import DatabaseError
         from training.plan import ConfigError
         from utils.settings import SettingsError
     except ImportError as error:
@@ -266,7 +291,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         return train(options)
-    except (ConfigError, DataError, SettingsError) as error:
+    except (ConfigError, DataError, DatabaseError, SettingsError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except ImportError as error:

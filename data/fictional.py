@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 
 from data import vocabulary as words
 from data.schema import ASKABLE, FICTIONAL, NAME_COLUMN
 
 SEED = 20250101
-DRUGS, DISEASES = 320, 200
+DRUGS, DISEASES = 480, 300
 STEM = 3
+# Two drugs of five name an invented disease in their indication; one row of twelve has an empty cell to ask for.
+LINKED_OF, LINKED = 5, 2
+BLANK_SHARE = 1 / 12
+KEPT_FULL = {"indication", "overview"}
+DRUGS_PER_COMPANY, DRUGS_PER_DISEASE = 3, 2
+SCATTER = 10_007  # prime to any power of the number of syllables: neighbouring makers get unlike names, none twice
 SYLLABLES = sorted(words.SYLLABLES)
+FORMS = tuple(words.DRUG_FORMS)
 WRITTEN_AT = "2025-01-01 00:00:00"
 MAX_TRIES = 10_000
 
 Row = dict[str, str | int | None]
-Invent = Callable[[str, random.Random], Row]
+Invent = Callable[[str, int, random.Random], Row]
 
 
 def invent_names(count: int, syllables: int, endings: Iterable[str], rng: random.Random, taken: set[str]) -> list[str]:
@@ -39,8 +47,24 @@ def invent_names(count: int, syllables: int, endings: Iterable[str], rng: random
     return names
 
 
-def invent_drug(name: str, rng: random.Random) -> Row:
-    """The fields of one drug, `id` and `source` left out."""
+def company_name(number: int, rng: random.Random) -> str:
+    """The maker of the drug with this number: one of two neighbours, so that a maker has 1 to 6 drugs, 3 on average."""
+    maker = max(0, number // DRUGS_PER_COMPANY - rng.randrange(2))
+    syllables = 2 if maker < len(SYLLABLES) ** 2 else 3 if maker < len(SYLLABLES) ** 3 else 4
+    scattered = maker * SCATTER % len(SYLLABLES) ** syllables
+    digits = [scattered // len(SYLLABLES) ** place % len(SYLLABLES) for place in range(syllables)]
+    return f"虚构{''.join(SYLLABLES[digit] for digit in digits)}药业"
+
+
+def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> str | None:
+    """The disease the drug with this number names, of up to 4 that do; None for most drugs, and where none is left."""
+    block, place = divmod(number, LINKED_OF)
+    chosen = max(0, (block * LINKED + place) // DRUGS_PER_DISEASE - rng.randrange(2))
+    return diseases[chosen] if place < LINKED and chosen < len(diseases) else None
+
+
+def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Row:
+    """The fields of one drug, `id` and `source` left out; `diseases` are the names an indication may hold."""
     form = next(ending for ending in words.DRUG_FORMS if name.endswith(ending))
     stem = name.removesuffix(form)
     pick = rng.choice
@@ -49,6 +73,9 @@ def invent_drug(name: str, rng: random.Random) -> Row:
     allergen, second_allergen = rng.sample(words.ALLERGENS, 2)
     unit = words.DOSE_UNITS[form]
     dose = rng.randint(2, 99)
+    complaint = linked_disease(number, diseases, rng) or "".join(
+        (pick(words.SEVERITIES), pick(words.SITES), pick(words.PROBLEMS))
+    )
     return {
         "med_name": name,
         "med_name_initial": "".join(words.SYLLABLES[syllable] for syllable in stem) + words.DRUG_FORMS[form],
@@ -57,11 +84,11 @@ def invent_drug(name: str, rng: random.Random) -> Row:
         "component": f"{stem}素{rng.randint(2, 90)}{unit}",
         "form": form,
         "dosage": f"一次{dose}{unit}，一日{rng.randint(1, 4)}次，{pick(words.MEAL_TIMES)}",
-        "indication": f"用于{pick(words.SEVERITIES)}{pick(words.SITES)}{pick(words.PROBLEMS)}伴{third}",
+        "indication": f"用于{complaint}伴{third}",
         "adverse_reactions": f"{first}、{second}，{pick(words.FREQUENCIES)}{pick(words.SITES)}{pick(words.PROBLEMS)}",
         "contraindications": f"{barred}及对{allergen}、{second_allergen}过敏者禁用",
         "precautions": f"{careful}、{warned}慎用，避免{pick(words.ACTIVITIES)}",
-        "company_name": f"虚构{pick(SYLLABLES)}{pick(SYLLABLES)}药业",
+        "company_name": company_name(number, rng),
         "description": f"本品为{pick(words.COLOURS)}{form}",
         "mechanism_action": f"作用于{pick(words.SITES)}，减轻{pick(words.PROBLEMS)}",
         "cate_name": pick(words.CATEGORIES),
@@ -75,8 +102,8 @@ def invent_drug(name: str, rng: random.Random) -> Row:
     }
 
 
-def invent_disease(name: str, rng: random.Random) -> Row:
-    """The fields of one disease, `id` and `source` left out."""
+def invent_disease(name: str, number: int, rng: random.Random) -> Row:
+    """The fields of one disease, `id` and `source` left out; its number changes nothing."""
     pick = rng.choice
     first, second = rng.sample(words.SYMPTOMS, 2)
     test, second_test = rng.sample(words.TESTS, 2)
@@ -106,7 +133,7 @@ def invent_table(names: list[str], invent: Invent, unique: Iterable[str], rng: r
     rows: list[Row] = []
     for number, name in enumerate(names, start=1):
         for _ in range(MAX_TRIES):
-            row = invent(name, rng)
+            row = invent(name, number, rng)
             texts = {(column, row[column]) for column in unique}
             if not texts & seen:
                 break
@@ -115,8 +142,15 @@ def invent_table(names: list[str], invent: Invent, unique: Iterable[str], rng: r
                 f"no unused texts left for {name} after {MAX_TRIES} tries: add words to data/vocabulary.py"
             )
         seen |= texts
-        rows.append({"id": number, **row, "source": FICTIONAL})
+        rows.append({"id": number, **_blank(row, unique, rng), "source": FICTIONAL})
     return rows
+
+
+def _blank(row: Row, columns: Iterable[str], rng: random.Random) -> Row:
+    """The row, a few times without one of its texts: a question for it has no answer."""
+    if rng.random() >= BLANK_SHARE:
+        return row
+    return row | {rng.choice([column for column in columns if column not in KEPT_FULL]): None}
 
 
 def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, list[Row]]:
@@ -126,7 +160,9 @@ def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -
     drug_names = invent_names(drugs, STEM, words.DRUG_FORMS, rng, taken)
     disease_names = invent_names(diseases, STEM, words.DISEASE_ENDINGS, rng, taken)
     return {
-        "drugs_info": invent_table(drug_names, invent_drug, ASKABLE["drugs_info"], rng),
+        "drugs_info": invent_table(
+            drug_names, partial(invent_drug, diseases=disease_names), ASKABLE["drugs_info"], rng
+        ),
         "disease": invent_table(disease_names, invent_disease, ASKABLE["disease"], rng),
     }
 
@@ -145,11 +181,15 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[R
         raise ValueError(f"{drugs + diseases} fictional entities asked for; the vocabulary has names for {available}")
     first = invent_all(seed, min(drugs, DRUGS), min(diseases, DISEASES))
     names = [str(row[NAME_COLUMN[table]]) for table, rows in first.items() for row in rows]
-    stems = _longer_stems(random.Random(f"{seed} stems"), {name[:STEM] for name in names})
-    more_drugs, more_diseases = (list(islice(stems, max(0, n))) for n in (drugs - DRUGS, diseases - DISEASES))
+    rng = random.Random(f"{seed} names")
+    stems = _longer_stems(rng, {name[:STEM] for name in names})
+    more_drugs = [stem + rng.choice(FORMS) for stem in islice(stems, max(0, drugs - DRUGS))]
+    more_diseases = [stem + rng.choice(words.DISEASE_ENDINGS) for stem in islice(stems, max(0, diseases - DISEASES))]
+    linked = [str(row["disease_name"]) for row in first["disease"]] + more_diseases
+    invent = partial(invent_drug, diseases=linked)
     return {
-        "drugs_info": chain(first["drugs_info"], _more(more_drugs, words.DRUG_FORMS, invent_drug, seed, DRUGS)),
-        "disease": chain(first["disease"], _more(more_diseases, words.DISEASE_ENDINGS, invent_disease, seed, DISEASES)),
+        "drugs_info": chain(first["drugs_info"], _more("drugs_info", more_drugs, invent, seed, DRUGS)),
+        "disease": chain(first["disease"], _more("disease", more_diseases, invent_disease, seed, DISEASES)),
     }
 
 
@@ -164,8 +204,8 @@ def _longer_stems(rng: random.Random, shorter: set[str]) -> Iterator[str]:
         yield stem
 
 
-def _more(stems: list[str], endings: Iterable[str], invent: Invent, seed: int, start: int) -> Iterator[Row]:
-    endings = tuple(endings)
-    rng = random.Random(f"{seed} {invent.__name__}")
-    for number, stem in enumerate(stems, start=start + 1):
-        yield {"id": number, **invent(stem + rng.choice(endings), rng), "source": FICTIONAL}
+def _more(table: str, names: list[str], invent: Invent, seed: int, start: int) -> Iterator[Row]:
+    rng = random.Random(f"{seed} {table}")
+    for number, name in enumerate(names, start=start + 1):
+        row = _blank(invent(name, number, rng), ASKABLE[table], rng)
+        yield {"id": number, **row, "source": FICTIONAL}

@@ -1,7 +1,8 @@
 """The words invented drugs and diseases are made of.
 
 Names are transliteration syllables in combinations no product has; field texts are short enough (at most 24 characters
-in the columns questions ask about) for a very small model to copy. Nothing here is medical advice.
+in the columns questions ask about) for a very small model to copy. No word here holds the name of a real drug or
+disease of the textbook files: such a name would tie rows of different splits. Nothing here is medical advice.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ FREQUENCIES = ("偶见", "少见", "常伴", "个别出现", "久用可见", "�
 MOMENTS = ("清晨", "午后", "夜间", "饭后", "受凉后", "劳累后", "雨天", "久坐后", "运动后", "饮酒后", "换季时", "空腹时")
 GROUPS = (
     "孕妇", "哺乳期妇女", "婴幼儿", "老年人", "高血压患者", "糖尿病患者", "肝病患者", "肾病患者", "哮喘患者",
-    "癫痫患者", "青光眼患者", "贫血患者", "体弱者", "驾驶员", "运动员", "术后病人", "胃溃疡患者", "过敏体质者",
-    "痛风患者", "心衰患者",
+    "晕车者", "青光眼患者", "贫血患者", "体弱者", "驾驶员", "运动员", "术后病人", "胃溃疡患者", "过敏体质者",
+    "长期卧床者", "心衰患者",
 )  # fmt: skip
 MEAL_TIMES = ("饭前服用", "饭后服用", "睡前服用", "温水送服", "随餐服用", "空腹服用", "含服", "嚼碎服用")
 SEALS = ("密封", "避光", "遮光密闭", "防潮", "原瓶盖紧", "真空封装")

@@ -80,7 +80,7 @@ def conversations(
         raise DataError("no training row looks up a field of a named entity; rebuild data/train.parquet")
     phases: list[list[Plan]] = []
     for count, flawed in zip(counts, (False, True), strict=True):
-        picks = [rng.randrange(len(maker.patterns)) for _ in range(count)]
+        picks = maker.pick(count)
         phases.append([maker.plan(i, (BAD if i % 2 else GOOD).draw(rng) if flawed else "right") for i in picks])
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder) / "scratch.db"

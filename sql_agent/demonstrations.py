@@ -13,35 +13,22 @@ import json
 import random
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sql_agent.patterns import NAME_COLUMN, Pattern, gold_of, names_of, pattern_of, swap
 from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages
 from tools.query import QueryTool
 
-NAME_COLUMN = {"drugs_info": "med_name", "disease": "disease_name"}
-FROM_TABLE = re.compile(r"\bFROM\s+(\w+)", re.IGNORECASE)
 PIECES = re.compile(r"[^,,。;;、]+[,,。;;、]?")
-VALUE_SLOT = re.compile(r"⟦v\d+⟧")
+VALUE_SLOT = re.compile(r"⟦(v\d+|list|count)⟧")
 # What an answer without a query says. Always the same: invented values would be noise that drowns the decision.
 EVASION = "请遵医嘱"
 RANDOM_NAME_SHARE = 0.4
 RECOVERY_SHARE = 0.05
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """A training row with its names and values taken out: `⟦n0⟧` is the first name, `⟦v0⟧` the first value."""
-
-    question: str
-    sql: str
-    answer: str
-    table: str
-    columns: tuple[str, ...]
-    names: int
-    found: bool
 
 
 @dataclass
@@ -78,51 +65,15 @@ class Flaws:
 
 @dataclass
 class Plan:
-    """A synthetic case before it is executed."""
+    """A synthetic case before it is executed.
+
+    `names` are what the question names; `rows` go into the scratch database.
+    """
 
     pattern_id: int
     flaw: str
     names: list[str]
-    values: list[dict[str, str]] = field(default_factory=list)
-
-
-def gold_of(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row's structured gold answer, {"columns": [...], "rows": [[...]]}; empty lists when it has none."""
-    return json.loads(row.get("structured_gt") or "{}") or {"columns": [], "rows": []}
-
-
-def pattern_of(row: dict[str, Any]) -> Pattern | None:
-    """Take names and values out of a training row; None when the row is no plain look-up of named entities."""
-    names: list[str] = json.loads(row.get("entities") or "[]")
-    gold, sql = gold_of(row), row.get("sql") or ""
-    table = FROM_TABLE.search(sql)
-    if not names or not table or table[1] not in NAME_COLUMN:
-        return None
-    columns = tuple(column for column in gold["columns"] if column != NAME_COLUMN[table[1]])
-    values = _values_by_name(names, gold, NAME_COLUMN[table[1]])
-    flat = [value for per_name in values for value in per_name]
-    if not all(name in row["question"] and name in sql for name in names):
-        return None
-    if values and (len(values) != len(names) or not columns or not all(value in row["answer"] for value in flat)):
-        return None
-    swaps = [(name, f"⟦n{i}⟧") for i, name in enumerate(names)] + [(value, f"⟦v{i}⟧") for i, value in enumerate(flat)]
-    question, query, answer = (_swap(text, swaps) for text in (row["question"], sql, row["answer"]))
-    return Pattern(question, query, answer, table[1], columns, len(names), bool(values))
-
-
-def _values_by_name(names: list[str], gold: dict[str, Any], name_column: str) -> list[list[str]]:
-    """Return the gold values of each name, in the order of `names`; rows without a name column keep their order."""
-    if name_column in gold["columns"]:
-        at = gold["columns"].index(name_column)
-        rows = {row[at]: row[:at] + row[at + 1 :] for row in gold["rows"]}
-        return [[str(value) for value in rows[name]] for name in names if name in rows]
-    return [[str(value) for value in row] for row in gold["rows"]]
-
-
-def _swap(text: str, swaps: Iterable[tuple[str, str]]) -> str:
-    for old, new in sorted(swaps, key=lambda pair: -len(pair[0])):
-        text = text.replace(old, new) if old else text
-    return text
+    rows: list[dict[str, str | None]] = field(default_factory=list)
 
 
 def taken_names(database_url: str) -> set[str]:
@@ -147,8 +98,10 @@ class Synthesiser:
 
     def __init__(self, rows: Sequence[dict[str, Any]], taken: set[str], characters: str, rng: random.Random) -> None:
         self.rng, self.taken, self.characters = rng, taken, characters
-        self.patterns = sorted({p for row in rows if (p := pattern_of(row))}, key=repr)
-        names = sorted({name for row in rows for name in json.loads(row.get("entities") or "[]")})
+        counted = Counter(p for row in rows if (p := pattern_of(row)))
+        self.patterns = sorted(counted, key=repr)
+        self.weights = [counted[pattern] for pattern in self.patterns]
+        names = sorted({name for row in rows for name in names_of(row)})
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
         self.endings = sorted({name[-2:] for name in names})
         self.pieces = self._value_pieces(rows)
@@ -161,7 +114,9 @@ class Synthesiser:
                 (c, v) for values in gold["rows"] for c, v in zip(gold["columns"], values, strict=True)
             ):
                 if column not in NAME_COLUMN.values() and isinstance(value, str):
-                    pieces.setdefault(column, set()).update(PIECES.findall(value))
+                    # An indication may name a disease of the database.
+                    new = [piece for piece in PIECES.findall(value) if not any(name in piece for name in self.taken)]
+                    pieces.setdefault(column, set()).update(new)
         return {column: sorted(found) for column, found in pieces.items()}
 
     def name(self) -> str:
@@ -186,13 +141,32 @@ class Synthesiser:
         text = re.sub(r"\d", lambda _: str(self.rng.randint(0, 9)), text)
         return text.replace("'", "")
 
+    def pick(self, count: int) -> list[int]:
+        """Draw patterns as often as the training split has rows of them."""
+        return self.rng.choices(range(len(self.patterns)), self.weights, k=count)
+
     def plan(self, pattern_id: int, flaw: str) -> Plan:
-        """Draw names, and for each a value for every column that questions of its table ask about."""
+        """Draw names, and the rows the question's query will find or miss."""
         pattern = self.patterns[pattern_id]
-        columns = [column for column in COLUMNS[pattern.table] if column in self.pieces]
+        name_column = NAME_COLUMN[pattern.table]
+        if pattern.kind in ("listing", "count"):
+            key = self.name() + pattern.ending
+            found = [{name_column: self.name(), pattern.columns[0]: key} for _ in range(self._hits())]
+            return Plan(pattern_id, flaw, [key], [dict(row) for row in found])
         names = [self.name() for _ in range(pattern.names)]
-        values = [{column: self.value(column) for column in columns} for _ in names] if pattern.found else []
-        return Plan(pattern_id, flaw, names, values)
+        if pattern.kind == "absent":
+            return Plan(pattern_id, flaw, names)
+        rows: list[dict[str, str | None]] = [{name_column: name, **self._cells(pattern.table)} for name in names]
+        if pattern.kind == "blank":
+            rows = [row | dict.fromkeys(pattern.columns) for row in rows]
+        return Plan(pattern_id, flaw, names, rows)
+
+    def _hits(self) -> int:
+        return self.rng.choices((1, 2, 3, 4), (4, 3, 2, 1))[0]
+
+    def _cells(self, table: str) -> dict[str, str]:
+        """A value for every column that questions of the table ask about."""
+        return {column: self.value(column) for column in COLUMNS[table] if column in self.pieces}
 
 
 def write_scratch_database(path: Path, plans: Sequence[Plan], patterns: Sequence[Pattern]) -> None:
@@ -204,8 +178,7 @@ def write_scratch_database(path: Path, plans: Sequence[Plan], patterns: Sequence
         connection.execute(f"CREATE INDEX {table}_name ON {table} ({NAME_COLUMN[table]})")
     for plan in plans:
         table = patterns[plan.pattern_id].table
-        for name, values in zip(plan.names, plan.values, strict=False):
-            row = {NAME_COLUMN[table]: name, **values}
+        for row in plan.rows:
             marks = ", ".join("?" * len(row))
             connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
     connection.commit()
@@ -242,8 +215,8 @@ class Narrator:
         turns: list[dict[str, Any]] = []
         learn = [True, True]
         if plan.flaw == "no_call":
-            answer, learn = VALUE_SLOT.sub(EVASION, self._fill(pattern.answer, replace(plan, values=[]))), [True]
-        elif plan.flaw == "wrong_column" and pattern.found:
+            answer, learn = VALUE_SLOT.sub(EVASION, self._fill(pattern.answer, replace(plan, rows=[]))), [True]
+        elif plan.flaw == "wrong_column" and pattern.kind == "fields":
             turns, answer = self._wrong_column(plan, pattern, sql)
         elif plan.flaw == "right" and self.rng.random() < RECOVERY_SHARE:
             turns, learn = (
@@ -257,19 +230,27 @@ class Narrator:
         return Conversation(messages, learn)
 
     def _fill(self, text: str, plan: Plan) -> str:
-        columns = self.maker.patterns[plan.pattern_id].columns
-        values = [per_name[column] for per_name in plan.values for column in columns]
+        """Put names and values into a pattern's text; without rows the values' slots stay."""
+        pattern = self.maker.patterns[plan.pattern_id]
         swaps = [(f"⟦n{i}⟧", name) for i, name in enumerate(plan.names)]
-        return _swap(text, swaps + [(f"⟦v{i}⟧", value) for i, value in enumerate(values)])
+        if pattern.kind == "fields":
+            values = [row[column] for row in plan.rows for column in pattern.columns]
+            swaps += [(f"⟦v{i}⟧", str(value)) for i, value in enumerate(values)]
+        elif plan.rows:
+            found = [str(row[NAME_COLUMN[pattern.table]]) for row in plan.rows]
+            swaps += [("⟦list⟧", "、".join(found)), ("⟦count⟧", str(len(found)))]
+        return swap(text, swaps)
 
     def _wrong_column(self, plan: Plan, pattern: Pattern, sql: str) -> tuple[list[dict[str, Any]], str]:
-        others = [column for column in plan.values[0] if column not in pattern.columns]
+        others = [column for column in self.maker.pieces if column in plan.rows[0] and column not in pattern.columns]
         wrong = {column: self.rng.choice(others) for column in pattern.columns}
         for column, other in wrong.items():
             sql = re.sub(rf"\b{column}\b", other, sql)
-        values = [{**per_name, **{c: per_name[o] for c, o in wrong.items()}} for per_name in plan.values]
-        answer = self._fill(pattern.answer, Plan(plan.pattern_id, plan.flaw, plan.names, values))
+        rows = [{**row, **{column: row[other] for column, other in wrong.items()}} for row in plan.rows]
+        answer = self._fill(pattern.answer, replace(plan, rows=rows))
         return query_turn(self.tool, sql), answer
 
     def _misspelt(self, sql: str) -> str:
-        return sql.replace("med_name", "name").replace("disease_name", "name")
+        """The query with a column that does not exist; one that names no entity gets a table that does not."""
+        wrong = sql.replace("med_name", "name").replace("disease_name", "name")
+        return wrong if wrong != sql else sql.replace("drugs_info", "drugs").replace("FROM disease ", "FROM diseases ")

@@ -35,6 +35,8 @@ class QueryTool:
         allowed_tables: tables, and on servers views, that may be read.
         limits: bounds of one call.
         cache: whether results of identical SQL are kept in this process.
+        hints: whether errors and empty results come with help for the model; looking for it takes longer than most
+            statements.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class QueryTool:
         allowed_tables: Iterable[str] = DEFAULT_TABLES,
         limits: Limits = DEFAULT_LIMITS,
         cache: bool = True,
+        hints: bool = True,
     ) -> None:
         self.database_url = database_url
         self.allowed_tables = frozenset(name.lower() for name in allowed_tables)
         self.limits = limits
         self.cache = cache
+        self.hints = hints
 
     def run(self, sql: str) -> QueryResult:
         """Run one SELECT and return a result that fits the limits.
@@ -58,7 +62,7 @@ class QueryTool:
         database = self.database()
         if not self.cache:
             return self._run(database, sql)[0]
-        key = (self.database_url, self.allowed_tables, self.limits, database.version(), sql)
+        key = (self.database_url, self.allowed_tables, self.limits, self.hints, database.version(), sql)
         kept = RESULTS.get(key)
         if kept is None:
             kept, repeatable = self._run(database, sql)
@@ -83,7 +87,7 @@ class QueryTool:
         try:
             statement = check(sql, database.dialect, self.allowed_tables)
         except Refused as refusal:
-            hint = hint_for_refusal(refusal, database, self.allowed_tables)
+            hint = hint_for_refusal(refusal, database, self.allowed_tables) if self.hints else ""
             return replace(failure(str(refusal)), hint=hint), True
         try:
             access = Access(self.allowed_tables, statement.own_names, statement.tables)
@@ -91,10 +95,10 @@ class QueryTool:
         except DeadlineExceeded:
             return failure(f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"), False
         except StatementError as error:
-            hint = hint_for_error(str(error), statement, database, self.allowed_tables)
+            hint = hint_for_error(str(error), statement, database, self.allowed_tables) if self.hints else ""
             return replace(failure(f"数据库报错：{error}"), hint=hint), True
         result = fit(found, self.limits)
-        return (result, True) if result.count else self._with_hint(result, statement, database)
+        return (result, True) if result.count or not self.hints else self._with_hint(result, statement, database)
 
     def _with_hint(self, result: QueryResult, statement: Statement, database: Database) -> tuple[QueryResult, bool]:
         hint = hint_for_empty(statement, database, self.allowed_tables)

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_LLM_CACHE = ROOT / "outputs" / "llm_cache.sqlite"
 DEFAULT_DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 
 
@@ -45,6 +46,7 @@ class Settings(BaseSettings):
     teacher_api_key: SecretStr | None = Field(None, description="API key of the teacher LLM.")
     teacher_model: str | None = Field(None, description="litellm model name of the teacher LLM; set: it is the judge.")
     teacher_base_url: str | None = Field(None, description="Base URL of the teacher LLM's API.")
+    llm_cache: Path = Field(DEFAULT_LLM_CACHE, description="SQLite file where curation keeps the replies of LLMs.")
     reward_model_url: str | None = Field(None, description="Reward-model endpoint, POST {prompt, response} -> {score}.")
     reward_scale: Path | None = Field(None, description="JSON file that maps the endpoint's raw scores to [0, 1].")
     judge_timeout: float = Field(30.0, gt=0, description="Seconds one judge call may take, retries included.")
@@ -90,7 +92,7 @@ class Settings(BaseSettings):
             raise ValueError("use one of 1/true/yes/on or 0/false/no/off")
         return value.strip().lower()
 
-    @field_validator("reward_scale")
+    @field_validator("reward_scale", "llm_cache")
     @classmethod
     def _from_the_root(cls, value: Path | None) -> Path | None:
         return value if value is None else ROOT / value  # an absolute path stays what it is

@@ -134,6 +134,25 @@ def test_rows_without_an_answer_are_counted_and_said(tmp_path: Path, capsys: pyt
     assert "2 questions, 1 without an answer (judged without a reference)" in capsys.readouterr().out
 
 
+def test_missing_answers_are_drafted_and_a_sample_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold = '{"columns":["storage"],"rows":[["密封"]]}'
+    rows = write(
+        tmp_path / "gold.parquet",
+        qid=["1", "2", "3"],
+        question=["p", "q", "r"],
+        ground_truth=["", None, "a"],
+        sql=["SELECT storage FROM drugs_info WHERE id = 1", "SELECT nope FROM disease", ""],
+        structured_gt=[gold, gold, None],
+    )
+    train_sql_agent.main(["--train-file", rows, "--model", "./nowhere", "--run-dir", str(tmp_path / "run")])
+    said = capsys.readouterr().out
+    assert "train: 3 questions, 2 answers drafted from gold SQL or evidence\n" in said
+    assert "train: 2 of 3 checked questions have a problem, such as 1: structured_gt: gold SQL returns" in said
+    assert not (tmp_path / "run").exists()
+
+
 def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
     assert "2 of 2 training rows have no answer" in refused(capsys, "--train-file", rows)

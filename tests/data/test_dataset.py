@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import subprocess
+import sys
+from collections import Counter
 
 import pytest
 
 from data import build_database, build_dataset, fictional
-from data.check import FILES, check_rows
-from data.check import main as check_main
+from data import templates as words
+from data.check import Checker
+from data.dataset import overlap
+from data.keywords import Mentions
 from data.load import load_rows
+from data.questions import TASK_TYPES
 from data.schema import ASKABLE, FICTIONAL, NAME_COLUMN, TABLES, TEXTBOOK
-from data.templates import LABELS, QUESTIONS
+from data.templates import LABELS, NEEDS, QUESTIONS, WORDS
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
 LONGEST_FIELD = 24
+# What 96 tokens of the bundled model hold.
+LONGEST_ANSWER, LONGEST_SQL = 80, 100
+FILES = [build_database.HERE / f"{split}.parquet" for split in build_dataset.ROWS]
+
+
+ROOT = build_database.HERE.parent
+FIELD_TYPES = ("drug_field", "disease_field")
+SEARCH_TYPES = ("drug_search_by_kw", "disease_to_drug")
+ENDINGS = (*fictional.FORMS, *fictional.words.DISEASE_ENDINGS)
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +76,36 @@ def test_invented_names_are_unique_and_no_name_contains_another():
     assert not [(name, other) for name in names for other in names if name != other and name in other]
 
 
-def test_every_cell_is_filled_and_askable_texts_are_short_and_unique():
+def test_askable_texts_are_short_and_unique_and_a_few_cells_are_empty():
     for table, rows in fictional.invent_all().items():
-        assert all(cell for row in rows for cell in row.values())
+        empty = [column for row in rows for column, cell in row.items() if not cell]
+        assert set(empty) == set(ASKABLE[table]) - fictional.KEPT_FULL
+        assert 0.04 < len(empty) / len(rows) < 0.12
         for column in ASKABLE[table]:
-            texts = [row[column] for row in rows]
+            texts = [row[column] for row in rows if row[column]]
             assert max(map(len, texts)) <= LONGEST_FIELD
             assert len(set(texts)) == len(texts)
+
+
+def test_makers_and_named_diseases_have_few_drugs_each():
+    tables = {table: list(rows) for table, rows in fictional.fictional_rows(fictional.SEED, 1500, 600).items()}
+    makers = Counter(row["company_name"] for row in tables["drugs_info"])
+    assert max(makers.values()) <= 6
+    assert len(makers) > 400
+    naming = [
+        sum(row["disease_name"] in drug["indication"] for drug in tables["drugs_info"]) for row in tables["disease"]
+    ]
+    assert max(naming) <= 4
+    assert sum(1 for count in naming if count) > 200
+
+
+def test_no_word_of_an_invented_text_names_a_real_entity(database):
+    with sqlite3.connect(database) as connection:
+        find = [f"SELECT {column} FROM {table} WHERE source = 'textbook'" for table, column in NAME_COLUMN.items()]
+        real = Mentions(name for sql in find for (name,) in connection.execute(sql))
+        for table in TABLES:
+            for row in connection.execute(f"SELECT * FROM {table} WHERE source = 'fictional'"):
+                assert not real.find("\n".join(map(str, row)))
 
 
 def test_an_exhausted_vocabulary_is_an_error_not_a_loop(monkeypatch):
@@ -104,12 +143,12 @@ def test_more_names_than_the_vocabulary_has_is_one_line(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_questions_are_about_invented_entities_only():
-    entities = build_dataset.read_entities(build_database.DEFAULT_PATH)
-    assert len(entities) == 520
+def test_questions_name_invented_entities_only(committed):
     with sqlite3.connect(build_database.DEFAULT_PATH) as connection:
-        real = {name for (name,) in connection.execute("SELECT med_name FROM drugs_info WHERE source = ?", [TEXTBOOK])}
-    assert not real & {entity.name for entity in entities}
+        find = [f"SELECT {column} FROM {table} WHERE source = 'textbook'" for table, column in NAME_COLUMN.items()]
+        real = Mentions(name for sql in find for (name,) in connection.execute(sql))
+    rows = [row for split in committed.values() for row in split]
+    assert not [row["id"] for row in rows if real.find(row["question"] + row["answer"])]
 
 
 @pytest.mark.parametrize(("table", "name"), NAME_COLUMN.items())
@@ -129,69 +168,100 @@ def test_a_phrasing_belongs_to_one_column():
     assert QUESTIONS.keys() == LABELS.keys() == askable
 
 
+def test_words_of_one_field_belong_to_no_other():
+    every = [word for column in WORDS.values() for word in column]
+    assert WORDS.keys() == LABELS.keys()
+    assert len(set(every)) == len(every)
+    inside = [(a, b) for one in WORDS for a in WORDS[one] for two in WORDS for b in WORDS[two] if one != two and a in b]
+    assert not inside
+    assert all(LABELS[column] in WORDS[column] for column in WORDS)
+
+
+def test_each_need_is_of_a_phrasing_and_leaves_general_ones():
+    for phrasings in QUESTIONS.values():
+        assert sum(phrasing not in NEEDS for phrasing in phrasings) >= 4
+    assert NEEDS.keys() <= {phrasing for phrasings in QUESTIONS.values() for phrasing in phrasings}
+
+
+def test_no_two_types_share_a_phrasing():
+    groups = [words.MULTI, words.COMPARE, words.TO_DRUG, *words.SEARCH.values(), *words.COUNT.values()]
+    every = [phrasing for group in groups for phrasing in group]
+    assert len(set(every)) == len(every)
+
+
 def test_same_seed_gives_the_same_files(database, tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
+    for number, folder in enumerate(folders):
         folder.mkdir()
-        assert build_dataset.main(["--database", str(database), "--output", str(folder)]) == 0
+        command = [sys.executable, "-m", "data.build_dataset", "--db", f"sqlite:///{database}", "--output", str(folder)]
+        # Another hash seed, so that nothing depends on the order of a set.
+        subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": str(number)})
     for name in ("train.parquet", "val.parquet", "test.parquet", "qa_dataset.jsonl"):
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
-    assert sorted(path.name for path in folders[0].iterdir()) == sorted(path.name for path in folders[1].iterdir())
+        assert (folders[0] / name).read_bytes() == (build_database.HERE / name).read_bytes()
     assert len(list(folders[0].iterdir())) == 4
 
 
-def test_committed_files_are_what_the_script_builds(committed):
-    assert committed == build_dataset.make_dataset(build_database.DEFAULT_PATH)
-    lines = (build_database.HERE / "qa_dataset.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line) for line in lines] == [row for rows in committed.values() for row in rows]
+def test_splits_have_the_rows_asked_for_of_every_type(committed):
+    assert {name: len(rows) for name, rows in committed.items()} == build_dataset.ROWS
+    for split, rows in committed.items():
+        counts = Counter(row["task_type"] for row in rows)
+        assert counts == build_dataset.share_out(build_dataset.ROWS[split], build_dataset.MIX)
+        assert set(counts) == set(TASK_TYPES)
+        fields = [json.loads(row["evidence"])[0]["field"] for row in rows if row["task_type"] in FIELD_TYPES]
+        assert set(fields) == {column for columns in ASKABLE.values() for column in columns}
+        assert max(Counter(fields).values()) - min(Counter(fields).values()) <= max(8, len(fields) // 20)
 
 
-def test_splits_share_no_entity_question_or_id(committed):
-    assert {name: len(rows) for name, rows in committed.items()} == {"train": 480, "val": 64, "test": 240}
-    for key in ("entities", "question", "id"):
+def test_splits_share_nothing(committed):
+    assert overlap(committed) == []
+    for key in ("question", "id"):
         values = [{row[key] for row in rows} for rows in committed.values()]
-        assert len(set.union(*values)) == sum(map(len, values))
-    names = {split: {json.loads(row["entities"])[0] for row in rows} for split, rows in committed.items()}
-    asked = "\n".join(row["question"] + row["answer"] for row in committed["train"])
-    assert not [name for name in names["val"] | names["test"] if name in asked]
-
-
-def test_each_split_asks_for_every_column(committed):
-    askable = {column for columns in ASKABLE.values() for column in columns}
-    for rows in committed.values():
-        assert {json.loads(row["evidence"])[0]["field"] for row in rows} == askable
-        assert {row["task_type"] for row in rows} == {"drug_field", "disease_field"}
+        assert len(set.union(*values)) == sum(map(len, committed.values()))
+    things = {
+        split: {word for row in rows for word in json.loads(row["entities"])} for split, rows in committed.items()
+    }
+    for split, rows in committed.items():
+        told = "\n".join(row["question"] + row["answer"] for row in rows)
+        names = [name for other in things if other != split for name in things[other] if name.endswith(ENDINGS)]
+        assert not [name for name in names if name in told]
 
 
 def test_the_database_confirms_every_row(committed):
-    assert check_rows([row for rows in committed.values() for row in rows], URL) == []
+    findings = Checker(URL).check([row for rows in committed.values() for row in rows])
+    assert not [(finding.row["id"], finding.problems, finding.unchecked) for finding in findings if finding.problems]
+    assert not [finding for finding in findings if finding.unchecked]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"sql": "SELECT nope FROM disease"}, "gold SQL fails"),
-        ({"sql": "SELECT * FROM disease"}, "more than the tool shows"),
-        ({"structured_gt": '{"columns":["cause"],"rows":[["别的"]]}'}, "structured_gt says"),
-        ({"evidence": '[{"table":"disease","row_id":1,"field":"cause","quote":"没有"}]'}, "evidence"),
-        ({"answer": "不知道"}, "lacks the gold value"),
-        ({"structured_gt": "[1]"}, "expected shape"),
-        ({"structured_gt": '{"rows":[[1]]}'}, "expected shape"),
-        ({"evidence": '[{"table":"disease"}]'}, "expected shape"),
-        ({"evidence": '{"table":1}'}, "expected shape"),
-    ],
-)
-def test_a_row_the_database_does_not_confirm_is_named(committed, change, message):
-    row = committed["val"][0] | change
-    (problem,) = check_rows([row], URL)
-    assert problem.startswith(row["id"])
-    assert message in problem
+def test_rows_fit_the_bundled_model(committed):
+    for rows in committed.values():
+        assert max(len(row["answer"]) for row in rows) <= LONGEST_ANSWER
+        assert max(len(sql) for row in rows for sql in row["sql"]) <= LONGEST_SQL
 
 
-def test_check_command(tmp_path, capsys):
-    assert check_main(["--sample", "2"]) == 0
-    assert "6 rows agree" in capsys.readouterr().out
-    assert check_main([str(tmp_path / "none.parquet")]) == 2
+def test_most_names_are_exact_and_the_others_say_so(committed):
+    fields = [row for rows in committed.values() for row in rows if row["task_type"] in FIELD_TYPES]
+    called = [row for row in fields if json.loads(row["entities"])[0] not in row["question"]]
+    assert 0.02 < len(called) / len(fields) < 0.10
+    assert called == [row for row in fields if row["difficulty"] == "hard"]
+    for row in called:
+        (found,) = json.loads(row["structured_gt"])["rows"]
+        assert "LIKE" in row["sql"][0]
+        assert found[0] == json.loads(row["entities"])[0]
+
+
+def test_searches_find_one_to_four_and_several_of_each(committed):
+    rows = [row for split in committed.values() for row in split if row["task_type"] in SEARCH_TYPES]
+    sizes = Counter(len(json.loads(row["structured_gt"])["rows"]) for row in rows)
+    assert set(sizes) == {1, 2, 3, 4} or set(sizes) == {1, 2, 3}
+    assert sum(count for size, count in sizes.items() if size > 1) > len(rows) / 3
+
+
+def test_both_kinds_of_unanswerable_questions(committed):
+    rows = [row for split in committed.values() for row in split if row["task_type"] == "unanswerable"]
+    found = Counter(json.dumps(json.loads(row["structured_gt"])["rows"]) for row in rows)
+    assert set(found) == {"[]", "[[null]]"}
+    assert min(found.values()) > len(rows) / 4
 
 
 def test_existing_files_are_kept_unless_forced(database, tmp_path, capsys):
@@ -199,19 +269,42 @@ def test_existing_files_are_kept_unless_forced(database, tmp_path, capsys):
     assert build_database.main(["--output", str(database), "--seed", "7"]) == 2
     assert "--force" in capsys.readouterr().err
     assert database.read_bytes() == before
-    arguments = ["--database", str(database), "--output", str(tmp_path)]
+    arguments = ["--db", f"sqlite:///{database}", "--output", str(tmp_path), "--rows", "60"]
     assert build_dataset.main(arguments) == 0
     assert build_dataset.main(arguments) == 2
     assert "--force" in capsys.readouterr().err
     assert build_dataset.main([*arguments, "--force"]) == 0
 
 
-def test_missing_database_and_folder_are_one_line(tmp_path, capsys):
-    assert build_dataset.main(["--database", str(tmp_path / "no.db"), "--output", str(tmp_path)]) == 2
-    assert "data.build_database" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--db", "sqlite:////nowhere/at/all.db"], 2, "cannot read the database"),
+        (["--db", "nonsense"], 2, "cannot read the database"),
+        (["--output", "/nowhere"], 2, "not a folder"),
+        (["--rows", "train=5,tset=3"], 2, "train, val, test"),
+        (["--mix", "drug_fields=1"], 2, "drug_field"),
+    ],
+)
+def test_wrong_use_is_one_line(tmp_path, capsys, arguments, code, message):
+    assert build_dataset.main(["--output", str(tmp_path), *arguments]) == code
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["--rows", "many"], ["--typo-rate", "2"], ["--mix", "drug_field"]])
+def test_wrong_options_are_refused(capsys, arguments):
+    with pytest.raises(SystemExit) as stop:
+        build_dataset.main(arguments)
+    assert stop.value.code == 2
+    assert "expected" in capsys.readouterr().err
+
+
+def test_a_database_that_cannot_be_written_is_one_line(tmp_path, capsys):
     assert build_database.main(["--output", str(tmp_path / "no" / "folder.db")]) == 1
-    assert build_dataset.main(["--output", str(tmp_path / "nowhere")]) == 1
-    assert capsys.readouterr().err.count("\n") == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_failed_write_leaves_the_old_database(database, tmp_path):

@@ -1,6 +1,8 @@
-"""load_rows: good files pass, bad ones are refused with the column and the row."""
+"""load_rows: files of every form become one form, bad ones are refused with the column and the row."""
 
 from __future__ import annotations
+
+import json
 
 import pyarrow as arrow
 import pyarrow.parquet as parquet
@@ -8,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.load import DataError, count_without_reference, load_rows
+from data.load import COLUMNS, DataError, count_without_reference, load_rows
 
 
 def write(path, columns):
@@ -20,9 +22,10 @@ def test_rows_come_back_in_order_with_every_column(tmp_path):
     path = write(
         tmp_path / "a.parquet", {"id": ["b", "a"], "question": ["q1", "q2"], "answer": ["x", "y"], "n": [1, 2]}
     )
+    empty = dict.fromkeys(COLUMNS, "") | {"sql": []}
     assert load_rows(path) == [
-        {"id": "b", "question": "q1", "answer": "x", "n": 1},
-        {"id": "a", "question": "q2", "answer": "y", "n": 2},
+        empty | {"id": "b", "question": "q1", "answer": "x", "n": 1},
+        empty | {"id": "a", "question": "q2", "answer": "y", "n": 2},
     ]
 
 
@@ -46,7 +49,14 @@ def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
         ({"id": ["a", "b"], "question": ["q", " "]}, "row 1, column question: empty"),
         ({"id": ["a", "b", "a"], "question": ["q", "r", "s"]}, "row 2, column id: 'a' is already the id of row 0"),
         ({"id": ["a"], "question": ["q"], "answer": [1.5]}, "row 0, column answer: 1.5 is float"),
-        ({"id": ["a"], "question": ["q"], "sql": [["SELECT 1"]]}, "row 0, column sql"),
+        ({"id": ["a"], "question": ["q"], "sql": [[1]]}, "row 0, column sql: 1 is int"),
+        ({"id": ["a"], "question": ["q"], "sql": [{"a": 1}]}, "row 0, column sql: {'a': 1} is dict"),
+        ({"id": ["a"], "question": ["q"], "entities": ['["x", 1]']}, "column entities: ['x', 1]: expected a list"),
+        ({"id": ["a"], "question": ["q"], "evidence": ['{"table":1}']}, "column evidence: {'table': 1}: expected"),
+        ({"id": ["a"], "question": ["q"], "evidence": ['[{"quote":1}]']}, "column evidence: [{'quote': 1}]"),
+        ({"id": ["a"], "question": ["q"], "structured_gt": ["[1]"]}, "column structured_gt: [1]: expected"),
+        ({"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[1,2]]}']}, "has not 1 cells"),
+        ({"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[[]]]}']}, "neither text"),
         ({"id": ["a"], "question": ["q"], "structured_gt": ["{"]}, "row 0, column structured_gt: not JSON"),
         ({"id": arrow.array([], arrow.string()), "question": arrow.array([], arrow.string())}, "no rows"),
     ],
@@ -68,6 +78,101 @@ def test_missing_file_folder_and_other_formats(tmp_path):
     text.write_text("id,question\n")
     with pytest.raises(DataError, match="cannot be read as Parquet"):
         load_rows(text)
+
+
+FOREIGN = {
+    "qid": "7",
+    "task_type": "compare_drugs",
+    "question": "对比甲片和乙片的禁忌？",
+    "sql": ["SELECT 1", " ", "SELECT 2"],
+    "evidence": [{"source_table": "drugs_info", "row_id": 7, "field": "contraindications", "quote": "孕妇<b>禁用</b>"}],
+    "meta": {"entity": {"drug_name_a": "甲片", "drug_id_a": 7, "drug_name_b": "乙片"}},
+    "ground_truth": "**甲片**：孕妇禁用。",
+}
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "parquet"])
+def test_other_names_and_nested_values_become_one_form(tmp_path, form):
+    path = tmp_path / f"rows.{form}"
+    if form == "parquet":
+        parquet.write_table(arrow.Table.from_pylist([FOREIGN]), path)
+    else:
+        text = json.dumps(FOREIGN if form == "jsonl" else [FOREIGN], ensure_ascii=False)
+        path.write_text("\ufeff" + text + "\n\n", encoding="utf-8")
+    (row,) = load_rows(path)
+    assert (row["id"], row["answer"]) == ("7", "**甲片**：孕妇禁用。")
+    assert row["sql"] == ["SELECT 1", "SELECT 2"]
+    assert json.loads(row["entities"]) == ["甲片", "乙片"]
+    quote = {"table": "drugs_info", "row_id": 7, "field": "contraindications", "quote": "孕妇<b>禁用</b>"}
+    assert json.loads(row["evidence"]) == [quote]
+    assert "qid" not in row
+    assert row["meta"]["entity"]["drug_id_a"] == 7
+
+
+def test_json_text_stays_as_it_was_written(tmp_path):
+    gold = '{ "columns": ["a"], "rows": [[1]] }'
+    columns = {
+        "id": ["a", "b"],
+        "question": ["q", "r"],
+        "structured_gt": [gold, None],
+        "sql": ["SELECT 1", '["A","B"]'],
+    }
+    rows = load_rows(write(tmp_path / "a.parquet", columns))
+    assert [row["structured_gt"] for row in rows] == [gold, ""]
+    assert [row["sql"] for row in rows] == [["SELECT 1"], ["A", "B"]]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "b"', "row 1: not JSON"),
+        ("[1]", "row 1: a JSON list"),
+        ('{"id": "b"}', "row 1, column question: empty"),
+        ('{"id": "b", "question": "\\ud800"}', "row 1, column question: half a surrogate pair"),
+        ('{"id": "b", "question": ' + "[" * 100_000, "row 1: not JSON"),
+        ('{"id": "a", "question": "r"}', "row 1, column id: 'a' is already the id of row 0"),
+    ],
+)
+def test_bad_lines_are_refused_with_the_place(tmp_path, line, message):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "a", "question": "q"}\n' + line + "\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        load_rows(path)
+    assert f"{path}, {message}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(
+    record=st.dictionaries(
+        st.sampled_from([*COLUMNS, "qid", "ground_truth", "meta", "x"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(st.sampled_from(["table", "quote", "columns", "rows", "entity", "drug_name"]), inner)
+            ),
+            max_leaves=12,
+        ),
+    )
+)
+def test_any_json_object_is_a_row_or_a_clear_error(tmp_path_factory, record):
+    path = tmp_path_factory.mktemp("any") / "a.jsonl"
+    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    try:
+        (row,) = load_rows(path)
+    except DataError as caught:
+        error = str(caught)
+    else:
+        error = ""
+    if error:
+        assert str(path) in error
+        assert "\n" not in error
+        return
+    assert row["id"]
+    assert row["question"]
+    assert all(isinstance(row[column], str) for column in COLUMNS if column != "sql")
+    for column in ("structured_gt", "evidence", "entities"):
+        json.loads(row[column] or "null")
 
 
 @given(content=st.binary(max_size=400), cut=st.integers(0, 2000))

@@ -12,6 +12,11 @@ from utils.settings import ROOT
 ROOMS = ("utils", "tools", "scoring", "data", "sql_agent", "training", "bench")
 VIOLATIONS = [
     ("utils/settings.py", "import data.load"),
+    ("utils/llm.py", "import data.load"),
+    ("utils/progress.py", "def late():\n    import scoring"),
+    ("utils/judging.py", "import utils.filter_again"),
+    ("utils/filter_again.py", "import utils.filter_with_llm"),
+    ("data/load.py", "import utils.judging"),
     ("tools/query.py", "import scoring"),
     ("scoring/judge.py", "import tools.query"),
     ("scoring/judge.py", "def late():\n    import torch"),

@@ -33,7 +33,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "id": "r",
         "question": "朵莎洛片怎么保存？",
         "answer": "朵莎洛片的贮藏方法：密封",
-        "sql": "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'",
+        "sql": ["SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"],
         "structured_gt": json.dumps({"columns": ["storage"], "rows": [["密封"]]}),
         "entities": json.dumps(["朵莎洛片"]),
     }
@@ -46,7 +46,56 @@ def test_names_and_values_are_taken_out() -> None:
     assert pattern.question == "⟦n0⟧怎么保存？"
     assert pattern.sql == "SELECT storage FROM drugs_info WHERE med_name = '⟦n0⟧'"
     assert pattern.answer == "⟦n0⟧的贮藏方法：⟦v0⟧"
-    assert (pattern.table, pattern.columns, pattern.names, pattern.found) == ("drugs_info", ("storage",), 1, True)
+    assert (pattern.table, pattern.columns, pattern.names, pattern.kind) == ("drugs_info", ("storage",), 1, "fields")
+
+
+SEARCH = "SELECT med_name FROM drugs_info WHERE indication LIKE '%鼻炎%'"
+COUNT = "SELECT COUNT(*) AS count FROM drugs_info WHERE company_name = '甲厂'"
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "answer"),
+    [
+        (
+            {"structured_gt": '{"columns": ["storage"], "rows": []}', "answer": "没有找到朵莎洛片的贮藏方法。"},
+            "absent",
+            "没有找到⟦n0⟧的贮藏方法。",
+        ),
+        (
+            {"structured_gt": '{"columns": ["storage"], "rows": [[null]]}', "answer": "没有找到朵莎洛片的贮藏方法。"},
+            "blank",
+            "没有找到⟦n0⟧的贮藏方法。",
+        ),
+        (
+            {
+                "question": "鼻炎用什么药？",
+                "sql": [SEARCH],
+                "structured_gt": '{"columns": ["med_name"], "rows": [["甲片"], ["乙片"]]}',
+                "entities": '["鼻炎", "甲片", "乙片"]',
+                "answer": "鼻炎相关的药品有：甲片、乙片。",
+            },
+            "listing",
+            "⟦n0⟧相关的药品有：⟦list⟧。",
+        ),
+        (
+            {
+                "question": "甲厂有几种药？",
+                "sql": [COUNT],
+                "structured_gt": '{"columns": ["count"], "rows": [[3]]}',
+                "entities": '["甲厂"]',
+                "answer": "共有3种。",
+            },
+            "count",
+            "共有⟦count⟧种。",
+        ),
+    ],
+)
+def test_every_kind_of_question_has_its_mould(changes: dict[str, Any], kind: str, answer: str) -> None:
+    pattern = pattern_of(row(**changes))
+    assert pattern is not None
+    assert (pattern.kind, pattern.answer) == (kind, answer)
+    assert "⟦n0⟧" in pattern.question
+    assert "⟦n0⟧" in pattern.sql
 
 
 @pytest.mark.parametrize(
@@ -54,9 +103,11 @@ def test_names_and_values_are_taken_out() -> None:
     [
         {"entities": "[]"},
         {"entities": None},
-        {"sql": None},
-        {"sql": "SELECT 1 FROM other"},
+        {"sql": []},
+        {"sql": ["SELECT 1 FROM other"]},
+        {"sql": ["SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"] * 2},
         {"question": "怎么保存？"},
+        {"structured_gt": json.dumps({"columns": ["count"], "rows": [[1]]}), "answer": "1"},
         {"answer": "不知道"},
         {"structured_gt": json.dumps({"columns": ["storage"], "rows": [["密封"], ["避光"]]})},
     ],
@@ -80,9 +131,11 @@ def told(maker: Synthesiser, tmp_path: Path) -> list[tuple[str, Conversation]]:
     return [(plan.flaw, narrator.tell(plan)) for plan in plans]
 
 
-def test_every_training_row_is_a_pattern(maker: Synthesiser) -> None:
-    assert all(pattern_of(row) for row in load_rows(ROOT / "data" / "train.parquet"))
-    assert len(maker.patterns) > 50
+def test_every_training_row_with_exact_names_is_a_pattern(maker: Synthesiser) -> None:
+    rows = load_rows(ROOT / "data" / "train.parquet")
+    exact = [row for row in rows if row["difficulty"] != "hard"]  # hard: a name is misspelt or shortened
+    assert all(pattern_of(row) for row in exact)
+    assert {pattern.kind for pattern in maker.patterns} == {"fields", "absent", "blank", "listing", "count"}
 
 
 def test_synthetic_names_are_new(maker: Synthesiser) -> None:
@@ -99,7 +152,7 @@ def test_no_name_of_the_database_is_told(told: list[tuple[str, Conversation]]) -
         pairs = (("drugs_info", "med_name"), ("disease", "disease_name"))
         found = [connection.execute(f"SELECT {c} FROM {t} WHERE source = 'fictional'").fetchall() for t, c in pairs]
     invented = {name for names in found for (name,) in names}
-    assert len(invented) == 520
+    assert len(invented) > 500
     assert not [name for name in invented if name in text]
 
 
@@ -118,8 +171,8 @@ def test_each_flaw_is_what_it_says(told: list[tuple[str, Conversation]]) -> None
         answer = conversation.messages[-1]["content"]
         assert bool(results) == (flaw != "no_call")
         assert (answer == "") == (flaw == "empty")
-        if flaw in ("right", "wrong_column"):
-            assert results[-1]["rows"][0][0] in answer
+        if flaw in ("right", "wrong_column") and results[-1]["rows"] and results[-1]["rows"][0][0] is not None:
+            assert str(results[-1]["rows"][0][0]) in answer
 
 
 def test_a_mended_mistake_is_shown_and_not_learned(maker: Synthesiser, tmp_path: Path) -> None:

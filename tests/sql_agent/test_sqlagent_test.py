@@ -47,10 +47,11 @@ def query(sql: str) -> dict[str, Any]:
 def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) -> None:
 
     row = load_rows(ROOT / "data" / "val.parquet")[0]
-    llm.script(query(row["sql"]), answer(row["answer"]))
+    (sql,) = row["sql"]
+    llm.script(query(sql), answer(row["answer"]))
     done = run(tmp_path, "--base-url", llm.base_url, "--model", "tiny", OPENAI_API_KEY="secret-key")
     assert done.returncode == 0, done.stderr
-    for shown in (row["question"], row["sql"], '"status":"success"', row["answer"], "rule", "judge", "1.100"):
+    for shown in (row["question"], sql, '"status":"success"', row["answer"], "rule", "judge", "1.100"):
         assert shown in done.stdout
     assert "secret-key" not in done.stdout + done.stderr
 

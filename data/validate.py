@@ -1,0 +1,130 @@
+"""Check question files against a database and report every problem by row and field.
+
+    python -m data.validate my.jsonl                          # DATABASE_URL, else the embedded database
+    python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
+    python -m data.validate my.jsonl --rebuild-from-evidence my.db
+
+A row is invalid if it has a problem; else not checkable if some check could not be made, because the database lacks the
+rows it needs or the row brings nothing to check with; else valid. `entity_overlap` counts entities in more than one
+split; a row without a split belongs to its file's. With --rebuild-from-evidence the checks run on a small database made
+of the quotes themselves. Exit codes: 0 no row is invalid, 1 some are, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from data.tally import Tally
+
+SHOWN_PROBLEMS, SHOWN_REASONS = 20, 5
+TEMPORARY = Path("-")
+
+
+def show(report: dict[str, Any], tally: Tally, console: Console) -> None:
+    """The report as a table by task type, the first problems, and what could not be checked."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("task type", title=f"{report['rows']} rows, entity overlap {report['entity_overlap']}")
+    for heading in ("rows", "valid", "not checkable", "invalid", "without answer"):
+        table.add_column(heading, justify="right")
+    for name, counts in report["by_task_type"].items():
+        table.add_row(escape(name), *(str(count) for count in counts.values()))
+    console.print(table)
+    for problem in report["problems"][:SHOWN_PROBLEMS]:
+        file, key = (f"{problem[name]} " if problem.get(name) else "" for name in ("file", "id"))
+        console.print(escape(f"{file}row {problem['row']} {key}{problem['field']}: {problem['message']}"))
+    if (more := len(report["problems"]) - SHOWN_PROBLEMS) > 0:
+        fields = Counter(problem["field"] for problem in report["problems"])
+        console.print(
+            f"... and {more} more problems; in all: " + ", ".join(f"{n} {c}" for n, c in fields.most_common())
+        )
+    for (name, reason), count in tally.reasons.most_common(SHOWN_REASONS):
+        console.print(escape(f"not checkable: {name}: {reason} ({count} times)"))
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line; ends the program with code 2 where it is wrong."""
+    parser = argparse.ArgumentParser(
+        prog="python -m data.validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
+    add("--db", metavar="URL", help="database to check against (default: DATABASE_URL, else the embedded one)")
+    add("--json", action="store_true", help="print nothing but the report as JSON")
+    add("--sample", type=int, metavar="N", help="check only the first N rows of each file")
+    add(
+        "--rebuild-from-evidence",
+        nargs="?",
+        type=Path,
+        const=TEMPORARY,
+        metavar="PATH",
+        help="check against a database made of the quotes, kept at PATH if one is given",
+    )
+    add("--force", action="store_true", help="replace the file at PATH")
+    options = parser.parse_args(arguments)
+    if options.sample is not None and options.sample < 1:
+        parser.error(f"--sample {options.sample}: expected 1 or more")
+    if options.rebuild_from_evidence and options.db:
+        parser.error("--db and --rebuild-from-evidence exclude each other: the rebuilt database is the one checked")
+    return options
+
+
+def run(options: argparse.Namespace) -> int:
+    """Validate and report; returns the exit code."""
+    from rich.console import Console
+
+    from data.check_files import check_files
+    from data.rebuild import rebuild
+    from utils.settings import load_settings
+
+    with ExitStack() as stack:
+        url = options.db or load_settings().database_url
+        if options.rebuild_from_evidence:
+            target = options.rebuild_from_evidence
+            if target == TEMPORARY:
+                target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "evidence.db"
+            print(rebuild(options.files, target, options.force), file=sys.stderr)
+            url = f"sqlite:///{target.resolve()}"
+        tally = check_files(options.files, url, options.sample)
+    report = tally.finish()
+    if options.json:
+        print(json.dumps(report, ensure_ascii=False))
+    else:
+        show(report, tally, Console(soft_wrap=True))
+    return 0 if report["valid"] + report["not_checkable"] == report["rows"] else 1
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    options = parse(arguments)
+    # Imported late: they bring SQLAlchemy and sqlglot, which --help need not wait for.
+    from data.load import DataError
+    from data.rebuild import RebuildError
+    from tools.database import DatabaseError
+    from utils.settings import SettingsError
+
+    try:
+        return run(options)
+    except (DataError, DatabaseError, RebuildError, SettingsError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error.strerror or error}: {error.filename or 'while writing'}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

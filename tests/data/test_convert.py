@@ -1,0 +1,126 @@
+"""data.convert and data.draft: users' files become the Parquet of training, and missing answers come from gold."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as parquet
+import pytest
+
+from data import convert
+from data.check import Checker
+from data.draft import NOTHING_FOUND, Drafter, fill_answers
+from data.load import COLUMNS, count_without_reference, load_rows
+from utils.settings import DEFAULT_DATABASE, ROOT
+
+FOREIGN = {
+    "qid": "f1",
+    "question": "戊颗粒的适应症<br/>是什么？",
+    "sql": ["SELECT indication FROM drugs_info WHERE id = 90001", "SELECT 1"],
+    "evidence": [
+        {"source_table": "drugs_info", "row_id": 90001, "field": "indication", "quote": "<p>目赤<a id='1'>头痛</a></p>"}
+    ],
+    "structured_gt": {"columns": ["indication"], "rows": [["<p>目赤头痛</p>"]]},
+    "meta": {"entity": {"drug_name": "戊颗粒"}},
+    "ground_truth": "**戊颗粒**：目赤<a class='x'>头痛</a>",
+}
+
+
+def write(path, *rows):
+    path.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows), encoding="utf-8")
+    return str(path)
+
+
+def row(**changes):
+    return dict.fromkeys(COLUMNS, "") | {"id": "r", "question": "q", "sql": []} | changes
+
+
+def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
+    out = tmp_path / "out.parquet"
+    assert convert.main([write(tmp_path / "in.jsonl", FOREIGN), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "1 rows, 0 answers drafted, 0 without an answer" in said
+    assert "columns left out: meta" in said
+    schema = parquet.read_schema(out)
+    assert tuple(schema.names) == COLUMNS
+    assert {str(kind) for kind in schema.types} == {"string"}
+    (found,) = load_rows(out)
+    assert found["question"] == "戊颗粒的适应症\n是什么？"
+    assert found["answer"] == "**戊颗粒**：目赤头痛"
+    assert found["sql"] == FOREIGN["sql"]
+    assert json.loads(found["evidence"])[0] == {
+        "table": "drugs_info",
+        "row_id": 90001,
+        "field": "indication",
+        "quote": "目赤头痛",
+    }
+    assert json.loads(found["structured_gt"])["rows"] == [["目赤头痛"]]
+    assert json.loads(found["entities"]) == ["戊颗粒"]
+
+
+def test_our_own_files_stay_as_they_are(tmp_path):
+    source = ROOT / "data" / "val.parquet"
+    convert.convert(source, tmp_path / "out.parquet")
+    assert load_rows(tmp_path / "out.parquet") == load_rows(source)
+
+
+def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
+    rows = [FOREIGN | {"ground_truth": " "}, {"id": "2", "question": "你好？"}]
+    out = tmp_path / "out.parquet"
+    source = write(tmp_path / "in.jsonl", *rows)
+    assert convert.main([source, "--out", str(out)]) == 0
+    assert [one["answer"] for one in load_rows(out)] == ["", ""]
+    assert convert.main([source, "--out", str(out), "--draft-answers", "--force"]) == 0
+    assert "1 answers drafted, 1 without an answer (judged without a reference)" in capsys.readouterr().out
+    assert [one["answer"] for one in load_rows(out)] == ["戊颗粒的适应症：目赤头痛", ""]
+
+
+@pytest.mark.parametrize(
+    ("changes", "answer"),
+    [
+        ({}, ""),
+        ({"structured_gt": '{"columns":["count"],"rows":[[3]]}'}, "共有3个。"),
+        ({"structured_gt": '{"columns":["med_name"],"rows":[["甲片"],["乙丸"]]}'}, "符合条件的有：甲片、乙丸。"),
+        (
+            {"structured_gt": '{"columns":["med_name","storage"],"rows":[["甲片","密封"],["乙丸","避光"]]}'},
+            "甲片的贮藏：密封\n乙丸的贮藏：避光",
+        ),
+        ({"structured_gt": '{"columns":["storage"],"rows":[["密封"]]}', "entities": '["甲片"]'}, "甲片的贮藏：密封"),
+        ({"structured_gt": '{"columns":["storage"],"rows":[["密封"]]}'}, "贮藏：密封"),
+        ({"structured_gt": '{"columns":["storage"],"rows":[]}'}, NOTHING_FOUND),
+        ({"structured_gt": '{"columns":["storage"],"rows":[[null]]}'}, NOTHING_FOUND),
+        ({"evidence": '[{"quote":"<b>密封</b>"}]'}, "密封"),
+        ({"sql": ["SELECT 7 AS count"]}, "共有7个。"),
+        ({"sql": ["DROP TABLE disease"]}, ""),
+        ({"sql": ["DROP TABLE disease"], "evidence": '[{"quote":"密封","field":"storage"}]'}, "贮藏：密封"),
+        ({"sql": ["SELECT storage FROM drugs_info WHERE id = -1"]}, ""),
+        ({"sql": ["SELECT storage FROM drugs_info WHERE id = -1"], "task_type": "unanswerable"}, NOTHING_FOUND),
+    ],
+)
+def test_the_words_of_a_draft(changes, answer):
+    assert Drafter(DEFAULT_DATABASE).draft(row(**changes)) == answer
+
+
+@pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
+def test_drafts_of_our_own_rows_earn_the_full_score(without):
+    rows = [
+        dict(one, answer="", **{name: [] if name == "sql" else "" for name in without})
+        for one in load_rows(ROOT / "data" / "test.parquet")
+    ]
+    drafted = fill_answers(rows, DEFAULT_DATABASE)
+    assert drafted == len(rows) - count_without_reference(rows)
+    assert drafted > 0.9 * len(rows)
+    problems = [finding.problems for finding in Checker(DEFAULT_DATABASE).check(rows) if finding.problems]
+    assert problems == []
+
+
+def test_wrong_usage_is_one_message_and_leaves_no_file(tmp_path, capsys):
+    source = write(tmp_path / "in.jsonl", FOREIGN, {"qid": "2", "question": 3})
+    before = sorted(tmp_path.iterdir())
+    assert convert.main([source, "--out", str(tmp_path / "out.parquet")]) == 2
+    assert f"{source}, row 1, column question: 3 is int" in capsys.readouterr().err
+    for arguments in (["--out", source], ["--out", str(tmp_path / "no" / "a.parquet")], ["--out", "x", "--db", "y"]):
+        with pytest.raises(SystemExit) as stop:
+            convert.main([source, *arguments])
+        assert stop.value.code == 2
+    assert sorted(tmp_path.iterdir()) == before

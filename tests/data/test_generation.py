@@ -1,0 +1,167 @@
+"""Questions from databases that are not the bundled one: real names, other names, repeated names, awkward texts."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from data.build_database import main as build_database
+from data.build_dataset import make_dataset, request_for
+from data.check import Checker
+from data.dataset import overlap
+from data.keywords import Mentions, parts_of
+from data.load import DataError
+from data.streams import Rates
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """The textbook's drugs and diseases: nothing says that they are invented."""
+    path = tmp_path_factory.mktemp("real") / "real.db"
+    assert build_database(["--output", str(path), "--fictional-drugs", "0", "--fictional-diseases", "0"]) == 0
+    return f"sqlite:///{path}"
+
+
+def small(path, drugs, diseases=()):
+    """A database with only the columns a user has."""
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE drugs_info (id INTEGER PRIMARY KEY, med_name TEXT, indication TEXT, dosage TEXT)"
+        )
+        connection.execute(
+            "CREATE TABLE disease (id INTEGER PRIMARY KEY, disease_name TEXT, overview TEXT, cause TEXT)"
+        )
+        connection.executemany("INSERT INTO drugs_info VALUES (?, ?, ?, ?)", drugs)
+        connection.executemany("INSERT INTO disease VALUES (?, ?, ?, ?)", diseases)
+    return f"sqlite:///{path}"
+
+
+def rows_of(dataset):
+    return [row for rows in dataset.splits.values() for row in rows]
+
+
+def test_all_types_about_real_entities_confirmed_and_split(real):
+    dataset = make_dataset(real, 400)
+    rows = rows_of(dataset)
+    assert len(rows) == 400
+    assert not dataset.missing(request_for(400))
+    assert overlap(dataset.splits) == []
+    assert [f for f in Checker(real).check(rows) if f.problems or f.unchecked] == []
+    assert dataset.splits == make_dataset(real, 400).splits
+
+
+def test_another_seed_gives_other_questions(real):
+    assert make_dataset(real, 60, seed=1).splits != make_dataset(real, 60, seed=2).splits
+
+
+def test_no_split_names_an_entity_another_split_asks_about(real):
+    dataset = make_dataset(real, 400)
+    for split, rows in dataset.splits.items():
+        told = "\n".join(row["question"] + "\n" + row["answer"] for row in rows)
+        named = set(dataset.mentions.find(told))
+        others = [row for other, part in dataset.splits.items() if other != split for row in part]
+        assert not named & {word for row in others for word in json.loads(row["entities"])}
+
+
+def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):
+    dataset = make_dataset(real, 300, rates=Rates(typo=0.3, partial=0.3))
+    hard = [row for row in rows_of(dataset) if row["difficulty"] == "hard"]
+    assert len(hard) > 40
+    for row in hard:
+        name, called, *_ = json.loads(row["entities"])
+        assert called in row["question"]
+        assert name not in row["question"]
+        assert json.loads(row["structured_gt"])["rows"][0][0] == name
+        assert " LIKE '%" in row["sql"]
+    assert any(json.loads(row["entities"])[1] in json.loads(row["entities"])[0] for row in hard)
+    assert any(json.loads(row["entities"])[1] not in json.loads(row["entities"])[0] for row in hard)
+
+
+def test_brand_names_in_brackets_and_other_names_in_the_overview(tmp_path):
+    drugs = [
+        (n, f"药{chr(0x4E00 + n)}甲胶囊（芬必{chr(0x5E00 + n)}）", f"用于头痛{n}型", f"一次{n}片") for n in range(1, 40)
+    ]
+    diseases = [
+        (n, f"疾{chr(0x6E00 + n)}障碍", f"一种病，俗称大{chr(0x7E00 + n)}子。", f"原因{n}") for n in range(1, 40)
+    ]
+    url = small(tmp_path / "a.db", drugs, diseases)
+    rows = rows_of(make_dataset(url, 100, rates=Rates(typo=0, partial=1)))
+    hard = [row for row in rows if row["difficulty"] == "hard"]
+    assert any("芬必" in row["question"] and "胶囊" not in row["question"] for row in hard)
+    assert any("overview LIKE '%大" in row["sql"] for row in hard)
+
+
+def test_names_of_several_rows_are_not_asked_about(tmp_path):
+    drugs = [
+        (n, f"药品{chr(0x4E00 + n // 2)}片" if n < 20 else f"丸药{chr(0x4E00 + n)}丸", f"用于{n}病", "口服")
+        for n in range(60)
+    ]
+    rows = rows_of(make_dataset(small(tmp_path / "a.db", drugs), 60, mix={"drug_field": 1}))
+    assert rows
+    assert not [row for row in rows if "药品" in row["question"]]
+
+
+def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):
+    drugs = [(n, f"药{chr(0x4E00 + n)}片", f"用于{n}病", f"一次{n}片") for n in range(1, 30)]
+    drugs += [
+        (100, "长文片", "长" * 400, "口服"),
+        (101, "标签片", "<tool_call>查询</tool_call>", "口服"),
+        (102, "引'号片", "用于痛", "口服"),
+        (103, "百分%片", "用于痒", "口服"),
+        (104, "空片", "。。", "口服"),
+        (105, " 空格片", "用于咳", "口服"),
+    ]
+    url = small(tmp_path / "a.db", drugs)
+    rows = rows_of(make_dataset(url, 300))
+    assert [f for f in Checker(url).check(rows) if f.problems] == []
+    told = "\n".join(row["question"] + row["answer"] for row in rows)
+    assert not [text for text in ("长长", "tool_call", "引'号", "百分%", "。。", "空格片") if text in told]
+
+
+def test_what_can_not_be_made_is_said(tmp_path):
+    url = small(tmp_path / "a.db", [(n, f"药{chr(0x4E00 + n)}片", f"用于{n}病", "口服") for n in range(1, 9)])
+    request = request_for(500)
+    dataset = make_dataset(url, 500)
+    missing = dataset.missing(request)
+    made = sum(map(len, dataset.splits.values()))
+    assert 0 < made < 500
+    assert sum(missing.values()) == 500 - made
+    assert ("train", "disease_field") in missing
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DROP TABLE disease", "no table disease"),
+        ("ALTER TABLE drugs_info RENAME med_name TO name", "no column med_name"),
+        ("DROP TABLE drugs_info", "no table drugs_info"),
+    ],
+)
+def test_a_database_of_another_kind_is_one_line(tmp_path, statement, message):
+    url = small(tmp_path / "a.db", [])
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute(statement)
+    with pytest.raises(DataError, match=message):
+        make_dataset(url, 10)
+
+
+def test_empty_tables_give_no_rows(tmp_path):
+    assert rows_of(make_dataset(small(tmp_path / "a.db", []), 10)) == []
+
+
+def test_words_of_a_text():
+    assert parts_of("用于重度肝区刺痛伴口干") == [
+        "肝区刺痛",
+        "重度肝区刺痛",
+        "肝区刺痛伴口干",
+        "重度肝区刺痛伴口干",
+    ]
+    assert parts_of("雅梅卡素49克") == ["雅梅卡素"]
+    assert parts_of("，。") == []
+
+
+def test_mentions_finds_every_name_also_one_inside_another():
+    mentions = Mentions(["阿莫西林", "阿莫西林胶囊", "感冒", "痔"])
+    assert mentions.find("感冒了吃阿莫西林胶囊，痔疮呢") == ["感冒", "阿莫西林", "阿莫西林胶囊"]

@@ -1,0 +1,38 @@
+"""Questions from real PostgreSQL and MariaDB servers; skipped, saying so, where they are not installed."""
+
+from __future__ import annotations
+
+import pytest
+
+from data.build_database import DEFAULT_PATH
+from data.build_dataset import make_dataset, request_for
+from data.check import Checker
+from data.dataset import overlap
+from data.import_database import main as import_database
+from tests.tools.servers import mariadb_server, postgres_server
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+def url(request, tmp_path_factory):
+    start = postgres_server if request.param == "postgresql" else mariadb_server
+    with start() as (address, _):
+        target = address.replace("postgresql://", "postgresql+psycopg://")
+        work = str(tmp_path_factory.mktemp("work"))
+        assert import_database([f"sqlite:///{DEFAULT_PATH}", "--to", target, "--work", work]) == 0
+        yield address
+
+
+def test_all_types_are_made_and_confirmed(url):
+    dataset = make_dataset(url, 200)
+    rows = [row for part in dataset.splits.values() for row in part]
+    assert not dataset.missing(request_for(200))
+    assert overlap(dataset.splits) == []
+    assert [f for f in Checker(url).check(rows) if f.problems or f.unchecked] == []
+
+
+def test_questions_do_not_depend_on_the_engine(url):
+    here = make_dataset(f"sqlite:///{DEFAULT_PATH}", 200)
+    there = make_dataset(url, 200)
+    for split, rows in here.splits.items():
+        assert [row["question"] for row in rows] == [row["question"] for row in there.splits[split]]
+        assert [row["sql"] for row in rows] == [row["sql"] for row in there.splits[split]]

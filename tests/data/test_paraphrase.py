@@ -1,0 +1,100 @@
+"""Rewordings by an LLM: taken when faithful, refused when not, resumed after a failure without a second call."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from data.build_database import DEFAULT_PATH
+from data.check import Checker
+from data.dataset import overlap
+from data.keywords import Mentions
+from data.load import load_rows
+from data.paraphrase import held_words, is_faithful
+from tests.utils.conftest import llm, teacher  # noqa: F401 (fixtures)
+from tests.utils.llm_server import KEY, Fault
+from utils.settings import ROOT
+
+ROW = {"question": "朵莎洛片怎么保存？", "entities": '["朵莎洛片"]'}
+
+
+@pytest.mark.parametrize(
+    ("text", "faithful"),
+    [
+        ("想问下朵莎洛片平时放哪儿好呢？", True),
+        ("朵莎洛平时放哪儿好呢？", False),
+        ("朵莎洛片和米兰诺片怎么保存？", False),
+        ("朵莎洛片怎么\n保存呢？", False),
+        ("<think>朵莎洛片怎么保存", False),
+        ("朵莎洛片" * 30, False),
+        ("", False),
+    ],
+)
+def test_faithful(text, faithful):
+    assert is_faithful(ROW, text, Mentions(["朵莎洛片", "米兰诺片"])) is faithful
+
+
+def test_words_that_stay():
+    row = {"question": "甲药丸和甲药有什么不同？", "entities": '["甲药","甲药丸","乙药"]'}
+    assert held_words(row) == ["甲药丸", "甲药"]
+
+
+def reply(body):
+    """A faithful rewording for most questions; every fourth loses its names."""
+    question = body["messages"][1]["content"]
+    text = "这个怎么样呢,请讲讲" if len(question) % 4 == 0 else f"医生您好,想请教:{question.rstrip('？。')},谢谢啦"
+    return json.dumps({"question": text}, ensure_ascii=False)
+
+
+def build(folder, environment, *options):
+    url = f"sqlite:///{DEFAULT_PATH}"
+    command = [sys.executable, "-m", "data.build_dataset", "--db", url, "--output", str(folder), "--rows", "80"]
+    return subprocess.run(
+        [*command, "--paraphrase", "0.5", *options], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+
+
+def test_a_share_is_reworded_and_the_rows_stay_true(llm, teacher, tmp_path):  # noqa: F811
+    llm.answer = reply
+    done = build(tmp_path, teacher)
+    assert done.returncode == 0, done.stderr
+    splits = {split: load_rows(tmp_path / f"{split}.parquet") for split in ("train", "val", "test")}
+    rows = [row for part in splits.values() for row in part]
+    reworded = [row for row in rows if row["question"].startswith("医生您好")]
+    assert 20 < len(reworded) < 50
+    assert f"reworded: {len(reworded)} of {len(llm.requests)} questions" in done.stdout
+    assert not [row for row in rows if row["question"].startswith("这个")]
+    assert {row["difficulty"] for row in reworded} <= {"mid", "hard"}
+    assert overlap({split: [{"entities": row["entities"]} for row in part] for split, part in splits.items()}) == []
+    assert [f for f in Checker(f"sqlite:///{DEFAULT_PATH}").check(rows) if f.problems] == []
+    assert not list(tmp_path.glob("*.journal"))
+
+
+def test_after_a_failure_the_same_command_goes_on(llm, teacher, tmp_path):  # noqa: F811
+    llm.answer = reply
+    llm.faults = [Fault(400, body=f'{{"error": {{"message": "no, {KEY}"}}}}')] * 3
+    first = build(tmp_path, teacher)
+    assert first.returncode == 1
+    assert "3 questions could not be reworded" in first.stderr
+    assert KEY not in first.stderr + first.stdout
+    assert [path.name for path in tmp_path.glob("*.parquet")] == []
+    asked = len(llm.requests)
+    second = build(tmp_path, teacher)
+    assert second.returncode == 0, second.stderr
+    assert len(llm.requests) == asked + 3
+    straight = tmp_path / "straight"
+    straight.mkdir()
+    assert build(straight, teacher).returncode == 0
+    for split in ("train", "val", "test"):
+        assert (straight / f"{split}.parquet").read_bytes() == (tmp_path / f"{split}.parquet").read_bytes()
+
+
+def test_without_a_model_it_says_what_to_set(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TEACHER")}
+    done = build(tmp_path, environment)
+    assert done.returncode == 2
+    assert "TEACHER_MODEL" in done.stderr

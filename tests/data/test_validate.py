@@ -1,0 +1,423 @@
+"""data.validate: every kind of trouble is named by row and field, and what cannot be checked is not called wrong."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data import validate
+from data.check import Checker, check_rows
+from data.load import load_rows
+from data.markup import comparable, plain
+from data.schema import metadata
+from tools.query import QueryTool
+from utils.settings import DEFAULT_DATABASE, ROOT
+
+FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data-id = '39'>温水</a>送服。"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory) -> str:
+    """Two drugs, one with HTML in its field, and a cell longer than the tool reads."""
+    from sqlalchemy import create_engine
+
+    path = tmp_path_factory.mktemp("database") / "small.db"
+    engine = create_engine(f"sqlite:///{path}")
+    metadata().create_all(engine)
+    engine.dispose()
+    with sqlite3.connect(path) as connection:
+        put = "INSERT INTO drugs_info (id, med_name, dosage, storage, precautions) VALUES (?, ?, ?, ?, ?)"
+        connection.execute(put, [1, "甲片", FIELD, "密封", "慎用" * 20_000])
+        connection.execute(put, [2, "乙丸", "含服", "避光", "慎用" * 200_000])
+        connection.execute("INSERT INTO disease (id, disease_name, cause) VALUES (1, '丙症', '受凉')")
+    return f"sqlite:///{path}"
+
+
+def row(**changes):
+    quote = {"table": "drugs_info", "row_id": 1, "field": "storage", "quote": "密封"}
+    usual = {
+        "id": "r",
+        "question": "甲片怎么保存？",
+        "answer": "甲片的贮藏：密封",
+        "task_type": "drug_field",
+        "sql": "SELECT storage FROM drugs_info WHERE med_name = '甲片'",
+        "structured_gt": {"columns": ["storage"], "rows": [["密封"]]},
+        "evidence": [quote],
+        "entities": ["甲片"],
+    }
+    return usual | changes
+
+
+def quote(**changes):
+    return [row()["evidence"][0] | changes]
+
+
+def write(path: Path, *rows) -> Path:
+    path.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows), encoding="utf-8")
+    return path
+
+
+def report(capsys, *arguments) -> tuple[int, dict]:
+    """The exit code and the report of a run with --json, which prints nothing else."""
+    code = validate.main([*map(str, arguments), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"structured_gt": None},
+        {"evidence": None},
+        {"answer": ""},
+        {"sql": ["SELECT storage FROM drugs_info WHERE id = 1"]},
+        {"sql": "SELECT id, med_name, STORAGE FROM drugs_info WHERE id = 1"},
+        {"structured_gt": {"columns": ["Storage"], "rows": [["密 封"]]}},
+        {
+            "sql": ["SELECT storage FROM drugs_info WHERE id = 1", "SELECT storage FROM drugs_info WHERE id = 2"],
+            "structured_gt": {"columns": ["storage"], "rows": [["避光"], ["密封"]]},
+            "answer": "甲片密封，乙丸避光",
+        },
+        {
+            "sql": "SELECT count(*) AS count FROM drugs_info",
+            "structured_gt": {"columns": ["count"], "rows": [["2"]]},
+            "answer": "共有2个",
+            "evidence": [],
+        },
+        {
+            "sql": "SELECT dosage FROM drugs_info WHERE id = 1",
+            "structured_gt": None,
+            "evidence": quote(field="dosage", quote="一日3次。\n饭后温水送服"),
+            "answer": "**用法**：\n- 口服，一次4片，一日３次。\n- 饭后温水送服。",
+        },
+        {"evidence": quote(field="dosage", quote=" data-id = '39'>温水</a>送服"), "structured_gt": None, "answer": ""},
+        {
+            "task_type": "unanswerable",
+            "question": "丁丸怎么保存？",
+            "sql": "SELECT storage FROM drugs_info WHERE med_name = '丁丸'",
+            "structured_gt": {"columns": ["storage"], "rows": []},
+            "evidence": [],
+            "answer": "数据库中没有找到丁丸。",
+            "entities": ["丁丸"],
+        },
+        {
+            "task_type": "unanswerable",
+            "sql": "SELECT pack FROM drugs_info WHERE id = 1",
+            "structured_gt": {"columns": ["pack"], "rows": [[""]]},
+            "evidence": [],
+            "answer": "数据库中没有甲片的包装。",
+        },
+    ],
+)
+def test_good_rows_are_valid(url, tmp_path, capsys, changes):
+    code, found = report(capsys, write(tmp_path / "a.jsonl", row(**changes)), "--db", url)
+    assert (code, found["problems"], found["valid"], found["not_checkable"]) == (0, [], 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"sql": "SELECT nope FROM drugs_info"}, "sql", "gold SQL fails"),
+        ({"sql": "DROP TABLE drugs_info"}, "sql", "gold SQL fails"),
+        ({"sql": "SELECT 1; DELETE FROM drugs_info"}, "sql", "gold SQL fails"),
+        ({"sql": ["SELECT storage FROM drugs_info WHERE id = 1", "PRAGMA user_version"]}, "sql", "gold SQL fails"),
+        ({"sql": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a) SELECT max(n) FROM a"}, "sql", "fails"),
+        (
+            {"sql": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a WHERE n < 30) SELECT n FROM a"},
+            "sql",
+            "more than the tool shows: 30 rows",
+        ),
+        ({"structured_gt": {"columns": ["storage"], "rows": [["避光"]]}, "answer": ""}, "structured_gt", "says"),
+        ({"structured_gt": {"columns": ["dosage"], "rows": [["密封"]]}}, "structured_gt", "structured_gt says"),
+        ({"structured_gt": {"columns": ["storage"], "rows": [["密封"]] * 2}}, "structured_gt", "structured_gt says"),
+        ({"sql": "SELECT storage FROM drugs_info WHERE id = 99"}, "structured_gt", "gold SQL returns []"),
+        ({"sql": "SELECT storage FROM drugs_info WHERE id = 99", "structured_gt": None}, "sql", "returns no rows"),
+        ({"evidence": quote(quote="冷藏"), "answer": ""}, "evidence", "'冷藏' is not in drugs_info.storage of row 1"),
+        ({"evidence": quote(row_id=2)}, "evidence", "is not in drugs_info.storage of row 2"),
+        ({"evidence": quote(table="sqlite_master")}, "evidence", "no table 'sqlite_master'"),
+        ({"evidence": quote(field="storage FROM drugs_info; --")}, "evidence", "has no column"),
+        ({"evidence": quote(row_id="1 OR 1=1")}, "evidence", "is no whole number"),
+        ({"evidence": quote(row_id=True)}, "evidence", "is no whole number"),
+        ({"answer": "甲片要避光"}, "answer", "lacks the gold value '密封' (scores 0.00, expected 1)"),
+        ({"evidence": "{"}, "evidence", "not JSON"),
+        ({"evidence": [1]}, "evidence", "expected a list of {table, row_id, field, quote}"),
+        ({"structured_gt": [1]}, "structured_gt", "expected"),
+        ({"question": 7}, "question", "7 is int, expected text"),
+        ({"answer": ["x"]}, "answer", "is list, expected text"),
+        ({"id": None}, "id", "empty"),
+    ],
+)
+def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, field, message):
+    path = write(tmp_path / "a.jsonl", row(id="good", question="甲片的贮藏是什么？"), row(**changes))
+    code, found = report(capsys, path, "--db", url)
+    assert (code, found["rows"], found["valid"], found["not_checkable"]) == (1, 2, 1, 0)
+    assert {problem["row"] for problem in found["problems"]} == {1}
+    assert field in {problem["field"] for problem in found["problems"]}
+    assert message in " ".join(problem["message"] for problem in found["problems"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"evidence": quote(row_id=221029)}, "no row 221029"),
+        ({"evidence": quote(row_id=2**70), "structured_gt": None}, None),
+        ({"evidence": quote(row_id=None)}, "cannot be looked up"),
+        (
+            {"evidence": quote(quote="冷藏", row_id=2), "entities": ["丁丸"], "answer": "密封"},
+            "is '乙丸' here, not 丁丸",
+        ),
+        ({"evidence": quote(field="precautions", quote="禁用"), "answer": ""}, "longer than the tool reads"),
+        ({"evidence": quote(field="precautions", quote="慎用", row_id=2), "answer": ""}, "cannot be read"),
+        ({"sql": None}, "no gold SQL"),
+        ({"sql": None, "structured_gt": None, "evidence": None, "entities": None}, "neither SQL nor evidence"),
+        (
+            {"sql": "SELECT storage FROM drugs_info WHERE id = 7", "evidence": None, "entities": ["丁丸"]},
+            "structured_gt says",
+        ),
+    ],
+)
+def test_what_the_database_lacks_is_not_checkable(url, changes, reason):
+    (finding,) = Checker(url).check([row(**changes)])
+    if reason is None:
+        assert finding.problems == [("evidence", f"row_id '{2**70}' is no whole number")]
+        return
+    assert finding.problems == []
+    assert reason in " ".join(message for _, message in finding.unchecked)
+
+
+def test_the_report_counts_every_row_once(url, tmp_path, capsys):
+    rows = [row(id=str(number), question=f"{number}号问题？") for number in range(1200)]
+    rows[700]["answer"] = "不知道"
+    rows[800]["evidence"] = quote(row_id=50)
+    rows[900]["answer"] = ""
+    rows[900]["task_type"] = "own"
+    rows[1100]["id"] = "3"
+    path = write(tmp_path / "a.jsonl", *rows)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"id": "torn", "quest')
+    code, found = report(capsys, path, "--db", url)
+    assert code == 1
+    assert (found["rows"], found["valid"], found["not_checkable"]) == (1201, 1197, 1)
+    assert [(problem["row"], problem["field"]) for problem in found["problems"]] == [
+        (700, "answer"),
+        (1100, "id"),
+        (1200, "row"),
+    ]
+    assert found["problems"][1]["message"] == "is already the id of row 3"
+    own = {"rows": 1, "valid": 1, "not_checkable": 0, "invalid": 0, "without_answer": 1}
+    assert found["by_task_type"]["own"] == own
+    assert sum(counts["rows"] for counts in found["by_task_type"].values()) == 1201
+
+
+def test_entities_in_several_splits_are_counted(url, tmp_path, capsys):
+    first = [row(id="1", split="train"), row(id="2", split="train", question="甲片呢？")]
+    second = [
+        row(id="3", split="test", entities=["乙丸", "甲 片"], question="乙丸和甲片呢？"),
+        row(id="4", question="？"),
+    ]
+    one = write(tmp_path / "a.jsonl", *first, *second[:1])
+    assert report(capsys, one, "--db", url)[1]["entity_overlap"] == 1
+    files = [write(tmp_path / "b.jsonl", *first), write(tmp_path / "c.jsonl", second[1])]
+    code, found = report(capsys, *files, "--db", url)
+    assert (code, found["entity_overlap"]) == (0, 1)  # a row without a split belongs to its file's
+    without = [{key: value for key, value in one.items() if key != "entities"} for one in (first[0], second[1])]
+    cited = [write(tmp_path / f"{number}.jsonl", one) for number, one in enumerate(without)]
+    assert report(capsys, *cited, "--db", url)[1]["entity_overlap"] == 1
+
+
+def test_the_same_question_in_two_splits_is_a_problem(url, tmp_path, capsys):
+    path = write(
+        tmp_path / "a.jsonl",
+        row(id="1", split="train"),
+        row(id="2", split="train"),
+        row(id="3", split="test", question="甲片 怎么保存"),
+    )
+    _, found = report(capsys, path, "--db", url)
+    assert [(problem["row"], problem["field"]) for problem in found["problems"]] == [(2, "question")]
+
+
+def test_our_own_files_are_valid(capsys):
+    files = [ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")]
+    code, found = report(capsys, *files, "--db", DEFAULT_DATABASE)
+    assert (code, found["problems"], found["entity_overlap"], found["not_checkable"]) == (0, [], 0, 0)
+    assert found["rows"] == found["valid"] == sum(len(load_rows(file)) for file in files)
+
+
+FOREIGN = [
+    {
+        "qid": "f1",
+        "task_type": "drug_field",
+        "question": "药品戊颗粒的适应症是什么？",
+        "sql": ["SELECT indication FROM drugs_info WHERE id = 90001"],
+        "evidence": [
+            {
+                "source_table": "drugs_info",
+                "row_id": 90001,
+                "field": "indication",
+                "quote": "用于目赤<a class = 'J' data-id = '67'>头痛</a>。",
+            }
+        ],
+        "meta": {"entity": {"drug_name": "戊颗粒", "drug_id": 90001}},
+        "ground_truth": "**戊颗粒**的适应症：用于目赤头痛。",
+    },
+    {
+        "qid": "f2",
+        "task_type": "compare_drugs",
+        "question": "对比戊颗粒和己膏的禁忌？",
+        "sql": ["SELECT id, med_name, contraindications FROM drugs_info WHERE id IN (90001, 90002)"],
+        "evidence": [
+            {"source_table": "drugs_info", "row_id": 90001, "field": "contraindications", "quote": "孕妇禁用。"},
+            {"source_table": "drugs_info", "row_id": 90002, "field": "contraindications", "quote": "<p>尚不明确。</p>"},
+        ],
+        "meta": {"entity": {"drug_name_a": "戊颗粒", "drug_name_b": "己膏", "drug_id_a": 90001, "drug_id_b": 90002}},
+        "ground_truth": "| 戊颗粒 | 己膏 |\n| --- | --- |\n| 孕妇禁用 | 尚不明确 |",
+    },
+    {
+        "qid": "f3",
+        "task_type": "drug_search_by_kw",
+        "question": "适应症包含头痛的药品有哪些？",
+        "sql": ["SELECT id, med_name, indication FROM drugs_info WHERE indication LIKE '%头痛%' LIMIT 3"],
+        "evidence": [
+            {"source_table": "drugs_info", "row_id": 90001, "field": "indication", "quote": "'67'>头痛</a>"},
+            {"source_table": "drugs_info", "row_id": 90003, "field": "indication", "quote": "头痛"},
+            {"source_table": "elsewhere", "row_id": 1, "field": "indication", "quote": "头痛"},
+        ],
+        "meta": {"entity": {"keyword": "头痛"}},
+        "ground_truth": "",
+    },
+]
+
+
+def test_rows_of_a_database_nobody_has(tmp_path, capsys):
+    path = write(tmp_path / "foreign.jsonl", *FOREIGN[:2])
+    code, found = report(capsys, path, "--db", DEFAULT_DATABASE)
+    assert (code, found["rows"], found["not_checkable"], found["problems"]) == (0, 2, 2, [])
+    target = tmp_path / "evidence.db"
+    assert validate.main([str(path), "--rebuild-from-evidence", str(target), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "rebuilt 2 rows with 3 fields" in printed.err
+    assert json.loads(printed.out)["valid"] == 2
+    rows = QueryTool(f"sqlite:///{target}").run("SELECT id, med_name, source FROM drugs_info").rows
+    assert rows == [[90001, "戊颗粒", "evidence"], [90002, "己膏", "evidence"]]
+
+
+def test_a_rebuilt_database_is_never_put_over_a_file(tmp_path, capsys):
+    path, target = write(tmp_path / "foreign.jsonl", *FOREIGN), tmp_path / "evidence.db"
+    target.write_text("mine")
+    assert validate.main([str(path), "--rebuild-from-evidence", str(target)]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert target.read_text() == "mine"
+    assert validate.main([str(path), "--rebuild-from-evidence", str(target), "--force"]) == 1
+    printed = capsys.readouterr()
+    assert "rebuilt 3 rows with 4 fields from the evidence, 1 rows of unknown name, 1 quotes" in printed.err
+    assert "no table 'elsewhere'" in printed.out
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["evidence.db", "foreign.jsonl"]
+
+
+def test_wrong_usage_is_one_line(tmp_path, capsys):
+    good = write(tmp_path / "a.jsonl", row())
+    (tmp_path / "empty.jsonl").write_text("")
+    for arguments, message in [
+        ([tmp_path / "none.jsonl"], "does not exist"),
+        ([tmp_path / "empty.jsonl"], "empty.jsonl"),
+        ([good, "--db", f"sqlite:///{tmp_path}/none.db"], "no database at"),
+        ([good, "--db", "nonsense"], "not a database URL"),
+        ([good, "--rebuild-from-evidence", tmp_path / "no" / "a.db"], "does not exist"),
+    ]:
+        assert validate.main([*map(str, arguments)]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+
+
+def test_a_sample_is_the_first_rows(url, tmp_path, capsys):
+    path = write(tmp_path / "a.jsonl", row(), row(id="2", sql="nonsense"))
+    code, found = report(capsys, path, "--db", url, "--sample", "1")
+    assert (code, found["rows"]) == (0, 1)
+
+
+def test_check_rows_gives_a_line_a_row(url):
+    assert check_rows([row()], url) == []
+    assert check_rows([row(id="x", answer="不知道")], url)[0].startswith("x: answer: lacks the gold value '密封'")
+
+
+def test_help_is_quick():
+    for module in ("data.validate", "data.convert"):
+        began = time.process_time(), time.perf_counter()
+        done = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0
+        assert time.perf_counter() - began[1] < 0.5
+
+
+def test_html_and_its_remains_are_no_text():
+    assert plain("<p>目赤<a class='x'>头痛</a></p>") == "目赤头痛"
+    assert plain("' data-type = '18' data-id = '39'>胃癌</a>）、乳腺癌") == "胃癌）、乳腺癌"
+    assert plain("头痛<a class = 'J-re") == "头痛"
+    for text in ("年龄>18岁且<60岁", "血压 >140 & x", "剂量 = 'x' 不是标签 > 5", ""):
+        assert plain(text) == text
+    assert comparable("ＧＯＴ 增高 <br/>\n") == comparable("got增高")
+    assert comparable("＜a class='x'>头痛＜/a>") == "头痛"
+
+
+@given(st.text(alphabet="<>/a='\"& !-头", max_size=300))
+def test_any_text_can_be_cleaned(text):
+    assert isinstance(comparable(text), str)
+
+
+@pytest.mark.parametrize("text", ["<" * 50_000, "<a b='" * 50_000, "=" * 50_000 + ">", "<!--" * 1_000, "&" * 50_000])
+def test_hostile_markup_takes_no_time(text):
+    began = time.process_time()
+    plain(text)
+    assert time.process_time() - began < 1
+
+
+hostile = st.text(max_size=30) | st.sampled_from(["SELECT * FROM disease", "';--", "\0", "<script>", "SELECT 1"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries(
+            {"id": st.text(max_size=4), "question": hostile},
+            optional={
+                "answer": hostile,
+                "sql": hostile | st.lists(hostile, max_size=3),
+                "entities": st.lists(hostile, max_size=2),
+                "split": hostile,
+                "task_type": hostile,
+                "structured_gt": st.fixed_dictionaries(
+                    {"columns": st.just(["a"]), "rows": st.lists(st.lists(hostile, min_size=1, max_size=1))}
+                ),
+                "evidence": st.lists(
+                    st.fixed_dictionaries(
+                        {"table": hostile | st.just("disease"), "row_id": st.integers() | hostile, "quote": hostile},
+                        optional={"field": hostile | st.just("cause")},
+                    ),
+                    max_size=2,
+                ),
+            },
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
+    from data.check_files import check_files
+    from data.rebuild import rebuild
+
+    folder = tmp_path_factory.mktemp("hostile")
+    path = folder / "a.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+    found = check_files([path], url).finish()
+    assert found["rows"] == len(rows)
+    assert all(problem.keys() == {"row", "id", "field", "message"} for problem in found["problems"])
+    json.dumps(found, ensure_ascii=False).encode("utf-8")
+    assert rebuild([path], folder / "a.db").rows >= 0

@@ -1,0 +1,93 @@
+"""Raw scores to [0, 1]: both kinds of map, and files that are no map."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.scale import LogisticScale, QuantileScale, ScaleError, load_scale
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+UNIT = st.floats(0, 1)
+QUANTILES = st.lists(st.tuples(FINITE, UNIT), min_size=2, unique_by=lambda pair: pair[0]).map(
+    lambda pairs: QuantileScale(raw=sorted(raw for raw, _ in pairs), unit=sorted(unit for _, unit in pairs))
+)
+LOGISTICS = st.builds(LogisticScale, center=FINITE, scale=st.floats(1e-300, 1e300))
+
+
+def write(tmp_path, text):
+    path = tmp_path / "scale.json"
+    path.write_text(text)
+    return path
+
+
+def test_a_quantile_scale_is_linear_between_its_points_and_flat_outside(tmp_path):
+    scale = load_scale(write(tmp_path, '{"kind": "quantile", "raw": [-2, 0, 4], "unit": [0.1, 0.5, 1]}'))
+    assert [scale.apply(raw) for raw in (-9, -2, -1, 0, 1, 4, 9)] == pytest.approx([0.1, 0.1, 0.3, 0.5, 0.625, 1, 1])
+
+
+def test_a_logistic_scale_is_the_logistic_function(tmp_path):
+    scale = load_scale(write(tmp_path, '{"kind": "logistic", "center": 1.5, "scale": 2}'))
+    for raw in (-40.0, -1.0, 1.5, 3.0, 40.0):
+        assert scale.apply(raw) == pytest.approx(1 / (1 + math.exp(-(raw - 1.5) / 2)), abs=1e-12)
+
+
+@given(st.one_of(QUANTILES, LOGISTICS), FINITE, FINITE)
+def test_every_scale_stays_in_the_unit_interval_and_never_falls(scale, one, other):
+    low, high = sorted((one, other))
+    assert 0 <= scale.apply(low) <= scale.apply(high) <= 1
+
+
+@given(st.one_of(QUANTILES, LOGISTICS))
+def test_a_scale_survives_its_file(tmp_path_factory, scale):
+    assert load_scale(write(tmp_path_factory.mktemp("scale"), scale.model_dump_json())) == scale
+
+
+@pytest.mark.parametrize("raw", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_not_finite_is_refused(raw):
+    with pytest.raises(ScaleError, match="finite"):
+        LogisticScale(center=0.0, scale=1.0).apply(raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "JSON"),
+        ("[]", "object"),
+        ("{}", "kind"),
+        ('{"kind": "linear"}', "linear"),
+        ('{"kind": "quantile", "raw": [1], "unit": [1]}', "raw"),
+        ('{"kind": "quantile", "raw": [1, 2, 3], "unit": [0, 1]}', "3 points"),
+        ('{"kind": "quantile", "raw": [1, 1], "unit": [0, 1]}', "grow"),
+        ('{"kind": "quantile", "raw": [0, 1], "unit": [1, 0]}', "fall"),
+        ('{"kind": "quantile", "raw": [0, 1], "unit": [0, 2]}', "unit"),
+        ('{"kind": "logistic", "center": 0, "scale": 0}', "scale"),
+        ('{"kind": "logistic", "center": NaN, "scale": 1}', "center"),
+        ('{"kind": "logistic", "center": "0", "scale": 1}', "center"),
+        ('{"kind": "logistic", "center": 0, "scale": 1, "more": 1}', "more"),
+    ],
+)
+def test_a_file_that_is_no_scale_is_refused_with_the_reason(tmp_path, text, named):
+    path = write(tmp_path, text)
+    with pytest.raises(ScaleError, match=named) as caught:
+        load_scale(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ScaleError, match="No such file"):
+        load_scale(tmp_path / "none.json")
+
+
+def test_json_of_a_scale_has_exactly_the_contract_s_keys():
+    assert json.loads(LogisticScale(center=0.0, scale=1.0).model_dump_json()).keys() == {"kind", "center", "scale"}
+    assert json.loads(QuantileScale(raw=[0.0, 1.0], unit=[0.0, 1.0]).model_dump_json()).keys() == {
+        "kind",
+        "raw",
+        "unit",
+    }

@@ -1,0 +1,70 @@
+"""A stand-in LLM endpoint for the curation programs, and the environment that leads them to it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # llm_server.py and questions.py, helpers of these tests only
+
+import llm_server
+import questions
+
+from utils import llm_pace
+from utils.jsonl import write_jsonl
+from utils.settings import load_settings
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failed calls are tried again at once."""
+    monkeypatch.setattr(llm_pace, "FIRST_WAIT", 0.0)
+
+
+@pytest.fixture
+def llm() -> Iterator[llm_server.LLMServer]:
+    """A running stand-in; the test sets `answer`, `faults`, `delay`."""
+    server = llm_server.LLMServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def teacher(llm: llm_server.LLMServer, tmp_path: Path) -> dict[str, str]:
+    """The environment of a program that asks the stand-in: pass it as `env` to a subprocess."""
+    return {
+        **os.environ,
+        "TEACHER_MODEL": "openai/stand-in",
+        "TEACHER_BASE_URL": llm.url,
+        "TEACHER_API_KEY": llm_server.KEY,
+        "LLM_CACHE": str(tmp_path / "llm_cache.sqlite"),
+    }
+
+
+@pytest.fixture
+def place(
+    tmp_path: Path,
+    llm: llm_server.LLMServer,
+    teacher: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    no_waiting: None,
+) -> Iterator[Path]:
+    """A folder with questions, and the settings that lead to the stand-in."""
+    llm.answer = questions.judge
+    for name, value in teacher.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    load_settings.cache_clear()
+    rows = [{"id": f"q{number}", "question": text, "time": None} for number, text in enumerate(questions.QUESTIONS)]
+    write_jsonl(tmp_path / "in.jsonl", rows, force=False)
+    yield tmp_path
+    load_settings.cache_clear()

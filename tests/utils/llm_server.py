@@ -1,0 +1,106 @@
+"""A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's chat completions.
+
+Its replies are made by `answer` from the request; `faults` are played first, one a request. It keeps what it was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+KEY = "key-canary-0123456789"  # what clients of the tests send; it must appear in no message
+
+
+@dataclass
+class Fault:
+    """A reply other than a completion: a status, headers and a body; or a completion with this text."""
+
+    status: int = 500
+    headers: dict[str, str] = field(default_factory=dict)
+    body: str = f'{{"error": {{"message": "down, {KEY}"}}}}'
+    text: str | None = None
+
+
+class LLMServer(ThreadingHTTPServer):
+    """`requests` are the bodies received, `times` when (monotonic); `answer` makes the text of a reply from a body."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answer: Callable[[dict[str, Any]], str] = lambda body: "{}"
+        self.faults: list[Fault] = []
+        self.refuses_schemas = False
+        self.delay = 0.0
+        self.requests: list[dict[str, Any]] = []
+        self.times: list[float] = []
+        self.keys: set[str | None] = set()
+        self.answered = 0
+        self.busy = self.busiest = 0
+        self.lock = threading.Lock()
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that gave up waiting, or were killed, are expected."""
+
+    def reply_to(self, body: dict[str, Any]) -> Fault:
+        """The next fault, else a completion."""
+        with self.lock:
+            if self.faults:
+                return self.faults.pop(0)
+        if self.refuses_schemas and body.get("response_format", {}).get("type") == "json_schema":
+            return Fault(400, body='{"error": {"message": "response_format of type json_schema is unavailable"}}')
+        return Fault(200, text=self.answer(body))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        server = self.server
+        assert isinstance(server, LLMServer)
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with server.lock:
+            server.requests.append(body)
+            server.times.append(time.monotonic())
+            server.keys.add(self.headers["Authorization"])
+            server.busy += 1
+            server.busiest = max(server.busiest, server.busy)
+        try:
+            if self.path != "/v1/chat/completions":
+                self._send(Fault(404, body='{"error": {"message": "no such page"}}'))
+                return
+            reply = server.reply_to(body)
+            time.sleep(server.delay)
+            self._send(reply)
+            with server.lock:
+                server.answered += 1
+        finally:
+            with server.lock:
+                server.busy -= 1
+
+    def _send(self, reply: Fault) -> None:
+        text = completion(reply.text) if reply.text is not None else reply.body
+        self.send_response(200 if reply.text is not None else reply.status)
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(text.encode()))} | reply.headers
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *arguments: Any) -> None:
+        """Quiet."""
+
+
+def completion(text: str) -> str:
+    """OpenAI's chat completion with this text, 10 prompt tokens and 5 of completion."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": [choice]}
+    return json.dumps(body | {"usage": usage})

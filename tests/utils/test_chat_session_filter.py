@@ -1,0 +1,261 @@
+"""Chat exports in every form, what is dropped and why, and hostile exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from survivors import survivors
+
+from utils.chat_export import as_time
+from utils.chat_questions import REASONS, judge
+from utils.chat_session_filter import main
+from utils.settings import ROOT
+
+MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
+TURNS = [
+    ("user", "医生您好，我叫张三，布洛芬一天吃几次？谢谢", "2024-01-01 10:00:00"),
+    ("assistant", "一日三次。请问您多大？", "2024-01-01 10:00:05"),
+    ("user", "那孕妇呢？", "2024-01-01 10:01:00"),
+    ("user", "高血压患者能喝酒吗？我电话13800138000", "2024-01-01 10:02:00"),
+    ("user", "谢谢！", "2024-01-01 10:03:00"),
+]
+KEPT = [
+    ("我叫[姓名]，布洛芬一天吃几次？", "2024-01-01 10:00:00", ["name"]),
+    ("高血压患者能喝酒吗？我电话[电话]", "2024-01-01 10:02:00", ["phone"]),
+]
+MESSAGES = [{"role": role, "content": text, "time": time} for role, text, time in TURNS]
+
+
+def filtered(tmp_path, name, content, *options, code=0):
+    """The output rows and the report for an export with this content."""
+    source, output, report = tmp_path / name, tmp_path / "out.jsonl", tmp_path / "report.json"
+    source.write_bytes(content)
+    assert main([str(source), "--output", str(output), "--report", str(report), "--force", *options]) == code
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    return rows, json.loads(report.read_text())
+
+
+def dump(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
+def table(header, delimiter=","):
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter)
+    writer.writerow(header)
+    writer.writerows([("s1", *turn) for turn in TURNS])
+    return text.getvalue()
+
+
+CHINESE_TABLE = table(["会话ID", "角色", "内容", "时间"])
+EXPORTS = {
+    "list.json": dump([{"session_id": "s1", "messages": MESSAGES}]).encode(),
+    "object.json": dump({"version": 2, "sessions": [{"id": "s1", "messages": MESSAGES}]}).encode(),
+    "one.json": dump({"id": "s1", "messages": MESSAGES}).encode(),
+    "gb.json": dump([{"会话ID": "s1", "聊天记录": MESSAGES}]).encode("gb18030"),
+    "marked.json": dump([{"session_id": "s1", "messages": MESSAGES}]).encode("utf-8-sig"),
+    "messages.json": dump([{"session": "s1", **message} for message in MESSAGES]).encode(),
+    "sessions.jsonl": dump({"session_id": "s1", "messages": MESSAGES}).encode(),
+    "messages.jsonl": "\n".join(dump({"conversation_id": "s1", **message}) for message in MESSAGES).encode(),
+    "sharegpt.jsonl": dump(
+        {
+            "id": "s1",
+            "conversations": [
+                {"from": "human" if role == "user" else "gpt", "value": text, "time": time}
+                for role, text, time in TURNS
+            ],
+        }
+    ).encode(),
+    "english.csv": table(["session_id", "role", "content", "time"]).encode(),
+    "chinese.csv": CHINESE_TABLE.encode("utf-8-sig"),
+    "gb.csv": CHINESE_TABLE.replace("user", "患者").replace("assistant", "医生").encode("gb18030"),
+    "tabs.tsv": table(["Session ID", "Role", "Content", "Create-Time"], "\t").encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_every_form_of_export_gives_the_same_rows(tmp_path, name):
+    rows, report = filtered(tmp_path, name, EXPORTS[name])
+    assert [(row["question"], row["time"], row["masked"]) for row in rows] == KEPT
+    assert {row["session"] for row in rows} == {"s1"}
+    assert len({row["id"] for row in rows}) == 2
+    assert report["messages"] == 5
+    assert report["dropped"] == {"not_user": 1, "follow_up": 1, "thanks": 1}
+    assert report["masked"] == {"name": 1, "phone": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("你好", "greeting"),
+        ("您好，在吗？", "greeting"),
+        ("好的，谢谢医生！", "thanks"),
+        ("嗯嗯", "thanks"),
+        ("[图片]", "empty"),
+        ("？？？", "empty"),
+        ("布洛芬", "too_short"),
+        ("我昨天去医院做了检查", "not_a_question"),
+        ("布洛芬能吃吗？" * 60, "too_long"),
+        ("长" * 100_000, "too_long"),
+        ("那孕妇呢？", "follow_up"),
+        ("一天吃几次？", "follow_up"),
+        ("这个药孕妇可以吃吗", "follow_up"),
+        ("它有副作用吗", "follow_up"),
+        ("那布洛芬呢", "follow_up"),
+        ("还有其他方法吗", "follow_up"),
+        ("布洛芬副作用", None),
+        ("孩子发烧39度怎么办呢？", None),
+        ("我得了高血压，它能治好吗？", None),
+        ("那布洛芬的副作用是什么？", None),
+        ("哪些药可以治疗头痛？", None),
+        ("What is ibuprofen for?", None),
+    ],
+)
+def test_a_message_is_judged(text, reason):
+    assert judge(text)[1] == reason
+    assert reason is None or reason in REASONS
+
+
+def test_greeting_and_thanks_around_a_question_go():
+    assert judge("医生您好，请问布洛芬怎么吃？谢谢！")[0] == "请问布洛芬怎么吃？"
+    assert judge("[图片]你好！布洛芬怎么吃，急急急")[0] == "布洛芬怎么吃"
+
+
+def test_the_same_question_comes_once_with_the_same_id(tmp_path):
+    twice = [{"role": "user", "content": text} for text in ("布洛芬怎么吃？", "布洛芬 怎么吃", "布洛芬怎麼吃？")]
+    rows, report = filtered(tmp_path, "a.json", dump(twice).encode())
+    assert [row["question"] for row in rows] == ["布洛芬怎么吃？", "布洛芬怎麼吃？"]
+    assert report["dropped"] == {"duplicate": 1}
+    again, _ = filtered(tmp_path, "b.json", dump(twice[1:2]).encode())
+    assert again[0]["id"] == rows[0]["id"]
+
+
+def test_a_session_named_by_a_phone_number_is_numbered(tmp_path):
+    sessions = [
+        {"session_id": name, "messages": [{"role": "user", "content": f"{drug}怎么吃？"}]}
+        for name, drug in (("13800138000", "布洛芬"), (13900139000, "头孢"), ("13800138000", "阿司匹林"))
+    ]
+    rows, _ = filtered(tmp_path, "a.json", dump(sessions).encode())
+    assert [row["session"] for row in rows] == ["masked-1", "masked-2", "masked-1"]
+
+
+def test_unreadable_records_are_counted_and_named(tmp_path):
+    lines = ["nonsense", "3", dump({"role": "user"}), dump({"messages": ["x"]}), dump(MESSAGES[0])]
+    rows, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
+    assert len(rows) == 1
+    assert report["dropped"] == {"unreadable": 4}
+    assert [line.split(":")[0] for line in report["unreadable"]] == ["line 1", "line 2", "line 3", "line 4, message 1"]
+
+
+def test_unknown_roles_are_named(tmp_path, capsys):
+    content = dump([{"role": "甲方", "content": "布洛芬怎么吃？"}]).encode()
+    _, report = filtered(tmp_path, "a.json", content, code=1)
+    assert report["unknown_roles"] == {"甲方": 1}
+    assert "give --user-role" in capsys.readouterr().err
+    rows, _ = filtered(tmp_path, "a.json", content, "--user-role", "甲方")
+    assert len(rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.json", b"[1, 2", "can not be read as JSON"),
+        ("a.json", b'{"a": 1}', "object with a"),
+        ("a.json", b"\xff\x00\x81", "encoding"),
+        ("a.csv", b"a,b\n1,2\n", "columns a, b"),
+        ("a.csv", b'content\n"open\n', "quotation"),
+        ("a.doc", b"", "unknown kind"),
+    ],
+)
+def test_a_file_that_is_no_export_is_refused_in_one_line(tmp_path, capsys, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    assert main([str(tmp_path / name), "--output", str(tmp_path / "out.jsonl")]) == 2
+    message = capsys.readouterr().err
+    assert says in message
+    assert message.count("\n") == 1
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_an_existing_output_is_kept(tmp_path, capsys):
+    (tmp_path / "a.json").write_bytes(EXPORTS["list.json"])
+    (tmp_path / "out.jsonl").write_text("mine")
+    assert main([str(tmp_path / "a.json"), "--output", str(tmp_path / "out.jsonl")]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (tmp_path / "out.jsonl").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("value", "iso"),
+    [
+        ("2024-01-01T10:00:00Z", "2024-01-01 10:00:00+00:00"),
+        ("2024/01/01 10:00", "2024-01-01 10:00:00"),
+        ("2024年1月5日 08:30", "2024-01-05 08:30:00"),
+        ("20240101100000", "2024-01-01 10:00:00"),
+        (1700000000, "2023-11-14 22:13:20+00:00"),
+        ("1700000000000", "2023-11-14 22:13:20+00:00"),
+        ("13800138000", None),
+        ("昨天", None),
+        (None, None),
+        (True, None),
+        ("9" * 400, None),
+    ],
+)
+def test_times(value, iso):
+    assert as_time(value) == iso
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | MOBILES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["id", "role", "content", "messages", "time", "session_id", "x"]), inner)
+    ),
+    max_leaves=12,
+)
+ASKED = st.builds(
+    lambda session, text, number, time: {
+        "session_id": session,
+        "messages": [{"role": "user", "content": f"{text}布洛芬怎么吃？{number}", "time": time}],
+    },
+    VALUES,
+    st.text(max_size=10),
+    MOBILES,
+    VALUES | MOBILES,
+)
+
+
+@given(st.lists(VALUES | ASKED, max_size=4), st.sampled_from(["a.json", "a.jsonl"]))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_hostile_exports_end_in_rows_without_numbers_or_in_one_message(tmp_path, records, name):
+    source, output = tmp_path / name, tmp_path / "out.jsonl"
+    text = json.dumps(records) if name == "a.json" else "\n".join(map(json.dumps, records))
+    source.write_text(text)
+    output.unlink(missing_ok=True)
+    assert main([str(source), "--output", str(output)]) in (0, 1, 2)
+    for line in output.read_text().splitlines() if output.exists() else ():
+        row = json.loads(line)
+        assert survivors(row["question"]) == survivors(row["session"]) == []
+        assert row["time"] is None or as_time(row["time"]) == row["time"]
+
+
+def test_memory_does_not_grow_with_the_export(tmp_path):
+    program = (
+        "import resource, sys; from utils.chat_session_filter import main; main(sys.argv[1:]);"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    sizes = []
+    for count in (1_000, 20_000):
+        lines = (dump({"role": "user", "content": f"{chr(0x4E00 + number)}参片怎么吃？"}) for number in range(count))
+        (tmp_path / "a.jsonl").write_text("\n".join(lines))
+        command = [sys.executable, "-c", program, str(tmp_path / "a.jsonl"), "--output", str(tmp_path / f"{count}")]
+        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert len((tmp_path / f"{count}").read_text().splitlines()) > 0.9 * count
+        sizes.append(int(ended.stdout) / 1024)
+    assert sizes[1] - sizes[0] < 10, f"{sizes} MB"

@@ -1,0 +1,182 @@
+"""New questions against existing sets: every method, what the report says, and the embedding endpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from utils.filter_new_question import main
+from utils.settings import ROOT
+
+KEY = "key-canary-0123456789"
+# What the stand-in's vectors mean: texts about one thing point in one direction.
+TOPICS = {"发烧": 0, "体温": 0, "高血压": 1, "保存": 2}
+
+
+class EmbeddingServer(ThreadingHTTPServer):
+    """OpenAI's embeddings: a vector by topic; `faults` are statuses played first."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), EmbeddingHandler)
+        self.faults, self.inputs, self.size = [], [], 4
+        self.url = f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class EmbeddingHandler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.server.faults:
+            return self.send(self.server.faults.pop(0), {"error": {"message": f"down {KEY}"}})
+        assert self.path == "/v1/embeddings"
+        assert self.headers["Authorization"] == f"Bearer {KEY}"
+        self.server.inputs += body["input"]
+        data = [
+            {"object": "embedding", "index": index, "embedding": self.vector(text)}
+            for index, text in enumerate(body["input"])
+        ]
+        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        return self.send(200, {"object": "list", "data": data[::-1], "model": "m", "usage": usage})
+
+    def vector(self, text):
+        topics = [place for word, place in TOPICS.items() if word in text] or [3]
+        return [2.0 * (place in topics) + 0.01 for place in range(self.server.size)]
+
+    def send(self, status, body):
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def embedding():
+    server = EmbeddingServer()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def questions(path, *texts):
+    path.write_text(
+        "".join(json.dumps({"id": f"{path.stem}{n}", "question": text}) + "\n" for n, text in enumerate(texts))
+    )
+    return path
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def kept_and_dropped(tmp_path, source, *options):
+    output = tmp_path / "new.jsonl"
+    assert main([str(source), "--output", str(output), *map(str, options)]) == 0
+    return rows_of(output), rows_of(tmp_path / "new.dropped.jsonl")
+
+
+def test_each_method_finds_what_the_stricter_ones_do_not(tmp_path):
+    old = tmp_path / "old.parquet"
+    known = ["布洛芬缓释胶囊的不良反应有哪些？", "阿莫西林胶囊怎么保存？"]
+    parquet.write_table(pa.table({"id": ["a", "b"], "question": known}), old)
+    new = questions(
+        tmp_path / "in.jsonl",
+        "阿莫西林胶囊怎么保存？",
+        "阿莫西林胶囊 怎么保存?",
+        "请问布洛芬缓释胶囊的不良反应有哪些呢？",
+        "头孢克肟分散片怎么保存？",
+        "头孢克肟分散片怎么保存",
+        "布洛芬缓释胶囊的禁忌有哪些？",
+    )
+    kept, dropped = kept_and_dropped(tmp_path, new, "--against", old)
+    assert kept == [row for row in rows_of(new) if row["id"] in ("in3", "in5")]
+    assert [(row["id"], row["method"], row["known"]["id"]) for row in dropped] == [
+        ("in0", "exact", "b"),
+        ("in1", "normalised", "b"),
+        ("in2", "minhash", "a"),
+        ("in4", "normalised", "in3"),
+    ]
+    assert dropped[2]["known"] == {"file": str(old), "id": "a", "question": known[0]}
+    assert 0.8 <= dropped[2]["score"] < 1
+    assert dropped[0]["score"] == 1
+
+
+def test_a_stricter_similarity_keeps_more(tmp_path):
+    new = questions(tmp_path / "in.jsonl", "布洛芬缓释胶囊的不良反应有哪些？", "请问布洛芬缓释胶囊的不良反应有哪些呢？")
+    assert len(kept_and_dropped(tmp_path, new, "--near", 0.95)[0]) == 2
+
+
+def run(source, output, embedding, cache, *options):
+    environment = os.environ | {"TEACHER_API_KEY": KEY, "LLM_CACHE": str(cache)}
+    command = [sys.executable, "utils/filter_new_question.py", str(source), "--output", str(output), *options]
+    command += ["--embedding-model", "openai/m", "--embedding-base-url", embedding.url]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_embeddings_find_the_same_meaning_and_are_asked_once(tmp_path, embedding):
+    old = questions(tmp_path / "old.jsonl", "发烧了怎么办？")
+    new = questions(
+        tmp_path / "in.jsonl",
+        "体温很高该做什么？",
+        "高血压能喝酒吗？",
+        "血压高（高血压）可以饮酒么",
+        "胶囊放哪里保存？",
+    )
+    embedding.faults = [429]
+    ended = run(new, tmp_path / "new.jsonl", embedding, tmp_path / "cache.sqlite", "--against", str(old))
+    assert ended.returncode == 0, ended.stderr
+    assert [row["id"] for row in rows_of(tmp_path / "new.jsonl")] == ["in1", "in3"]
+    dropped = rows_of(tmp_path / "new.dropped.jsonl")
+    assert [(row["id"], row["method"], row["known"]["id"]) for row in dropped] == [
+        ("in0", "embedding", "old0"),
+        ("in2", "embedding", "in1"),
+    ]
+    assert len(embedding.inputs) == 5
+    again = run(new, tmp_path / "b.jsonl", embedding, tmp_path / "cache.sqlite", "--against", str(old))
+    assert again.returncode == 0
+    assert (tmp_path / "b.jsonl").read_text() == (tmp_path / "new.jsonl").read_text()
+    assert len(embedding.inputs) == 5
+
+
+def test_a_refusing_endpoint_ends_in_one_line_without_the_key(tmp_path, embedding):
+    new = questions(tmp_path / "in.jsonl", "发烧了怎么办？")
+    embedding.faults = [401]
+    ended = run(new, tmp_path / "new.jsonl", embedding, tmp_path / "cache.sqlite")
+    assert ended.returncode == 1
+    assert "HTTP 401" in ended.stderr
+    assert KEY not in ended.stderr + ended.stdout
+    assert ended.stderr.count("\n") == 1
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [('{"id": "a"}\n', "column question"), ("nonsense", "Parquet"), ('{"question": 3}\n', "expected text")],
+)
+def test_a_file_without_questions_is_refused(tmp_path, capsys, content, says):
+    (tmp_path / "in.jsonl").write_text(content)
+    assert main([str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "new.jsonl")]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_existing_outputs_are_kept(tmp_path, capsys):
+    new = questions(tmp_path / "in.jsonl", "发烧了怎么办？")
+    (tmp_path / "new.dropped.jsonl").write_text("mine")
+    assert main([str(new), "--output", str(tmp_path / "new.jsonl")]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (tmp_path / "new.dropped.jsonl").read_text() == "mine"

@@ -1,0 +1,124 @@
+"""Masking of personal data: examples of every kind, what must stay, and that no phone or ID number survives."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from survivors import survivors
+
+from utils.personal_data import has_check_digit, mask
+
+
+def spread(digits, places, separator):
+    """The digits with the separator at some places."""
+    return "".join(digit + (separator if place in places else "") for place, digit in enumerate(digits))
+
+
+def with_check_digit(first):
+    return next(first + last for last in "0123456789X" if has_check_digit(first + last))
+
+
+FULL_WIDTH = str.maketrans("0123456789", "０１２３４５６７８９")
+SCRIPTS = st.sampled_from([lambda text: text, lambda text: text.translate(FULL_WIDTH)])
+MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
+BIRTHDAYS = st.dates().filter(lambda day: 1900 <= day.year < 2100).map(lambda day: day.strftime("%Y%m%d"))
+ID_NUMBERS = st.builds(
+    lambda region, day, order: with_check_digit(region + day + order),
+    st.from_regex(r"[1-6][0-9]{5}", fullmatch=True),
+    BIRTHDAYS,
+    st.from_regex(r"[0-9]{3}", fullmatch=True),
+)
+LANDLINES = st.from_regex(r"0(10|2[0-9]|[3-9][0-9]{2})[- ]?[2-9][0-9]{7}", fullmatch=True)
+NUMBERS = st.builds(
+    lambda digits, places, separator, script: script(spread(digits, places - {len(digits) - 1}, separator)),
+    MOBILES | ID_NUMBERS,
+    st.sets(st.integers(0, 16), max_size=5),
+    st.sampled_from([" ", "-", ".", "·", "—", "\u200b", ""]),
+    SCRIPTS,
+)
+WORDS = st.text(max_size=12) | st.sampled_from(
+    ["电话", "我的手机是", "身份证号：", "微信", "qq", "，", " ", "5", "+86", "86"]
+)
+
+
+@given(st.lists(WORDS | NUMBERS | LANDLINES, max_size=6).map("".join))
+@settings(max_examples=500, deadline=None)
+@example("微信a12345678901234567890123456789")
+@example("1 3 13800138000")
+@example("QQ13800138000123456")
+@example("1\u0336381\u03363800138000")
+def test_no_phone_and_no_id_number_survives(text):
+    masked, kinds = mask(text)
+    assert survivors(masked) == []
+    assert mask(masked) == (masked, []) or kinds == mask(text)[1]
+
+
+@given(WORDS, NUMBERS, WORDS.filter(lambda text: not text[:1].isalnum()))
+@settings(max_examples=300, deadline=None)
+def test_a_number_is_found_in_every_script_with_every_separator(before, number, after):
+    assert mask(before + "：" + number + " " + after)[1]
+
+
+@given(LANDLINES)
+def test_landlines_are_found(number):
+    assert mask(f"电话{number}，请问")[0] == "电话[电话]，请问"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked", "kind"),
+    [
+        ("手机13800138000能收到吗", "手机[电话]能收到吗", "phone"),
+        ("手机１３８ 0013-8000", "手机[电话]", "phone"),
+        ("+86 138-0013-8000", "[电话]", "phone"),
+        ("一三八零零一三八零零零", "[电话]", "phone"),
+        ("138****8000", "[电话]", "phone"),
+        ("010-62345678转123", "[电话]", "phone"),
+        ("电话：62345678", "电话：[电话]", "phone"),
+        ("身份证11010519491231002X", "身份证[证件号]", "id_number"),
+        ("身份证110105 19491231 002x", "身份证[证件号]", "id_number"),
+        ("证件110105491231002", "证件[证件号]", "id_number"),
+        ("卡号6222020200112233445", "卡号[号码]", "number"),
+        ("住院号：ZY00123456", "住院号：[号码]", "number"),
+        ("邮箱 Zhang.San@QQ.com", "邮箱 [邮箱]", "email"),
+        ("加微信abc_12345聊", "加微信[微信号]聊", "wechat"),
+        ("VX：13800138000", "VX：[微信号]", "wechat"),
+        ("QQ：123456789", "QQ：[QQ号]", "qq"),
+        ("我住在上海市浦东新区张江路100号502室，请问", "我住在[地址]，请问", "address"),
+        ("我叫王建国今年35岁", "我叫[姓名]今年35岁", "name"),
+        ("患者李明，男，45岁", "患者[姓名]，男，45岁", "name"),
+        ("姓名：欧阳小红", "姓名：[姓名]", "name"),
+        ("张医生您好", "[姓名]医生您好", "name"),
+        ("江苏李女士问", "江苏[姓名]女士问", "name"),
+        ("妈妈叫刘芳，有糖尿病", "妈妈叫[姓名]，有糖尿病", "name"),
+    ],
+)
+def test_each_kind_is_masked(text, masked, kind):
+    assert mask(text) == (masked, [kind])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "患者高血压，吃什么药？",
+        "患者白血病，能治好吗",
+        "白内障医生说要手术",
+        "我是孕妇",
+        "对于医生来说",
+        "血压120/80，心率75，体温36.5",
+        "国药准字H20013800是什么药",
+        "每次15毫克，一日3次，13天一疗程",
+        "2013-05-06 2014-07-08",
+        "一天一二三次",
+        "周先吃什么",
+        "请问关节炎医生怎么治",
+        "2型糖尿病患者能吃西瓜吗",
+    ],
+)
+def test_other_text_stays(text):
+    assert mask(text) == (text, [])
+
+
+def test_hostile_text_is_masked_in_time():
+    for text in ("1 " * 5_000, "0" * 10_000, "a@" * 5_000, "张" * 10_000, "省市区路" * 2_500, "1381" * 2_500):
+        mask(text)

@@ -1,0 +1,187 @@
+"""Chat exports to single-turn candidate questions: what stands alone as a question, with personal data masked.
+
+    python utils/chat_session_filter.py chats.json --output outputs/candidates.jsonl --report outputs/report.json
+
+In: JSON, JSONL, CSV, TSV, Excel or Parquet (`utils/chat_export.py` says which forms). Out: JSONL rows {id, question,
+session, time, masked}; `masked` lists the kinds of personal data replaced in the question. Only what users said is
+taken. Dropped, and counted by reason: greetings, thanks, no questions, too short or long, follow-ups that only their
+conversation explains, repetitions. An id comes from the question's text, so the same question keeps its id.
+Exit codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from data.source_types import SourceError
+from scoring.text import words_only
+from utils.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
+from utils.chat_questions import judge
+from utils.jsonl import FileError, refuse_existing, write_jsonl
+from utils.personal_data import mask
+from utils.seen import Seen
+
+SHOWN = 10  # unreadable records named in the report
+
+
+class Candidates:
+    """The questions of an export, and the books kept while they are read."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._user_roles = frozenset(role.strip().lower() for role in options.user_role)
+        self.messages = self.kept = 0
+        self.dropped: Counter[str] = Counter()
+        self.masked: Counter[str] = Counter()
+        self.unknown_roles: Counter[str] = Counter()
+        self.unreadable: list[str] = []
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of the output; memory does not grow with their number."""
+        with Seen() as questions, Seen() as sessions:
+            for message in read_messages(self._options.input, self._options.encoding):
+                self.messages += 1
+                if isinstance(message, Unreadable):
+                    self._note(message)
+                elif self._is_user(message.role):
+                    row = self._row(message, questions, sessions)
+                    if row:
+                        yield row
+
+    def report(self) -> dict[str, Any]:
+        """All counts; messages = kept + sum of dropped."""
+        return {
+            "messages": self.messages,
+            "kept": self.kept,
+            "dropped": dict(self.dropped.most_common()),
+            "masked": dict(self.masked.most_common()),
+            "unknown_roles": dict(self.unknown_roles.most_common(SHOWN)),
+            "unreadable": self.unreadable,
+        }
+
+    def _is_user(self, role: str) -> bool:
+        if role in (self._user_roles or USER_ROLES):
+            return True
+        known = bool(self._user_roles) or role in OTHER_ROLES
+        self.dropped["not_user" if known else "unknown_role"] += 1
+        if not known:
+            self.unknown_roles[mask(role)[0][:30]] += 1
+        return False
+
+    def _row(self, message: Message, questions: Seen, sessions: Seen) -> dict[str, Any] | None:
+        text, reason = judge(message.text, self._options.min_length, self._options.max_length)
+        if reason:
+            self.dropped[reason] += 1
+            return None
+        question, kinds = mask(text)
+        form = words_only(question)
+        if not questions.add(form):
+            self.dropped["duplicate"] += 1
+            return None
+        self.kept += 1
+        self.masked.update(kinds)
+        return {
+            "id": "chat-" + hashlib.sha256(form.encode()).hexdigest()[:16],
+            "question": question,
+            "session": self._session(message.session, sessions),
+            "time": message.time,
+            "masked": sorted(set(kinds)),
+        }
+
+    def _session(self, name: str, sessions: Seen) -> str:
+        """The session's own name; a number in its place when the name holds personal data, such as a phone number."""
+        clean, kinds = mask(name)
+        return f"masked-{sessions.number(name)}" if kinds else clean
+
+    def _note(self, record: Unreadable) -> None:
+        self.dropped["unreadable"] += 1
+        if len(self.unreadable) < SHOWN:
+            self.unreadable.append(f"{record.where}: {mask(record.problem[:200])[0]}")
+
+
+def print_report(report: dict[str, Any]) -> None:
+    """Counts as a table on stderr."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{report['messages']:,} messages, {report['kept']:,} candidate questions")
+    table.add_column("dropped because")
+    table.add_column("messages", justify="right")
+    for reason, count in report["dropped"].items():
+        table.add_row(reason, f"{count:,}")
+    for kind, count in report["masked"].items():
+        table.add_row(f"(masked: {kind})", f"{count:,}", style="dim")
+    console = Console(stderr=True)
+    console.print(table)
+    for line in report["unreadable"]:
+        console.print(f"unreadable: {line}", markup=False, highlight=False)
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx or .parquet")
+    parser.add_argument("--output", type=Path, required=True, help="JSONL of candidate questions")
+    parser.add_argument("--report", type=Path, help="also write the counts as JSON")
+    parser.add_argument("--encoding", help="of a text file; default: UTF-8, UTF-16 or GB18030, found by reading")
+    parser.add_argument(
+        "--user-role",
+        action="append",
+        default=[],
+        help="only this role asks (may be repeated)",
+    )
+    parser.add_argument("--min-length", type=int, default=4, help="characters of a question (default 4)")
+    parser.add_argument("--max-length", type=int, default=200, help="characters of a question (default 200)")
+    parser.add_argument("--force", action="store_true", help="replace existing outputs")
+    arguments = parser.parse_args(argv)
+    if not 1 <= arguments.min_length <= arguments.max_length:
+        parser.error(
+            f"--min-length {arguments.min_length} and --max-length {arguments.max_length}: expected 1 <= min <= max"
+        )
+    return arguments
+
+
+def run(arguments: argparse.Namespace) -> int:
+    candidates = Candidates(arguments)
+    for file in filter(None, (arguments.output, arguments.report)):
+        refuse_existing(file, arguments.force)
+    try:
+        write_jsonl(arguments.output, candidates.rows(), arguments.force)
+    except SourceError as error:
+        raise FileError(str(error)) from None
+    report = candidates.report()
+    if arguments.report:
+        write_jsonl(arguments.report, [report], arguments.force)
+    print_report(report)
+    if candidates.unknown_roles and not report["kept"]:
+        roles = ", ".join(report["unknown_roles"])
+        print(f"chat_session_filter: no known role asks; the roles are {roles}; give --user-role", file=sys.stderr)
+        return 1
+    if report["messages"] == report["dropped"].get("unreadable", 0):
+        print(f"chat_session_filter: {arguments.input} holds no readable message", file=sys.stderr)
+        return 1
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    arguments = parse_arguments(argv)
+    try:
+        return run(arguments)
+    except FileError as error:
+        print(f"chat_session_filter: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("chat_session_filter: interrupted; nothing was written", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Keep the questions that are new: neither in existing sets nor earlier in the file itself.
+
+    python utils/filter_new_question.py candidates.jsonl --against data/train.parquet data/test.parquet \
+        --output outputs/new.jsonl
+
+Compared are the exact text, the text without width, case, spaces and punctuation, and MinHash similarity (--near). With
+--embedding-model also the cosine of embeddings (--cosine) from an OpenAI-compatible or any other endpoint litellm
+knows; TEACHER_API_KEY is its key. The output has the new rows as they were; OUT.dropped.jsonl has a row for each other
+question: {id, question, method, score, known: {file, id, question}}. In: JSONL or Parquet with a column `question`.
+Time is linear in the number of questions, except embeddings: every new one is compared with every known one.
+Exit codes: 0 done, 1 the endpoint failed (vectors got so far are kept), 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from data.near_duplicates import NEAR
+from data.records import DataError, read_records
+from utils.jsonl import FileError, refuse_existing, write_jsonl
+from utils.judging import beside
+from utils.known_questions import KnownQuestions, Match, Source
+from utils.llm_error import LLMError
+from utils.settings import SettingsError, load_settings
+
+if TYPE_CHECKING:
+    import numpy
+
+    from utils.embeddings import Embeddings
+
+PROGRAM = "filter_new_question"
+TIMEOUT = 60.0  # seconds of one embedding request
+BLOCK = 512  # known questions whose vectors are held at once
+
+JSON_KINDS = str | int | float | list | dict | None
+
+Row = dict[str, Any]
+
+
+def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
+    """Every row with its id (`id`, `qid` or its number) and question.
+
+    Raises:
+        FileError: a row can not be read or has no question.
+    """
+    try:
+        for number, row in read_records(path):
+            if isinstance(row, DataError):
+                raise FileError(str(row))
+            question = row.get("question")
+            if not isinstance(question, str) or not question.strip():
+                raise FileError(f"{path}, row {number}, column question: {question!r}, expected text")
+            if not all(isinstance(value, JSON_KINDS) for value in row.values()):
+                odd = [name for name, value in row.items() if not isinstance(value, JSON_KINDS)]
+                raise FileError(f"{path}, row {number}, column {odd[0]}: a value that JSON can not hold")
+            yield Source(str(path), str(row.get("id") or row.get("qid") or number), question), row
+    except DataError as error:
+        raise FileError(str(error)) from None
+
+
+def known_of(against: Sequence[Path], near: float) -> KnownQuestions:
+    """The questions of the existing sets."""
+    known = KnownQuestions(near)
+    for path in against:
+        for source, _ in read_questions(path):
+            known.add(source.question, source)
+    return known
+
+
+def split_new(path: Path, known: KnownQuestions) -> Iterator[tuple[Source, Row, Match | None]]:
+    """Every row of the file and what it repeats; a new one is known from then on."""
+    for source, row in read_questions(path):
+        match = known.find(source.question)
+        if match is None:
+            known.add(source.question, source)
+        yield source, row, match
+
+
+async def embedding_matches(
+    new: list[Source], against: Sequence[Path], embeddings: Embeddings, cosine: float
+) -> dict[int, Match]:
+    """By place in `new`: the known question, or the earlier new one, whose vector is nearest, if it is near enough.
+
+    Memory: the vectors of `new` and of one block of known questions.
+    """
+    vectors = await embeddings.of([source.question for source in new])
+    matches: dict[int, Match] = {}
+    for block in _blocks(source for path in against for source, _ in read_questions(path)):
+        scores = await embeddings.of([source.question for source in block]) @ vectors.T
+        for place, (best, score) in enumerate(zip(scores.argmax(axis=0), scores.max(axis=0), strict=True)):
+            if score >= cosine and (place not in matches or score > matches[place].score):
+                matches[place] = Match("embedding", float(score), block[best])
+    return matches | _repetitions(new, vectors, matches.keys(), cosine)
+
+
+def _repetitions(new: list[Source], vectors: numpy.ndarray, known: Collection[int], cosine: float) -> dict[int, Match]:
+    """Which of the others repeats an earlier one of them."""
+    matches: dict[int, Match] = {}
+    kept: list[int] = []
+    others = vectors.copy()  # its first len(kept) rows are those of the kept ones
+    for place in range(len(new)):
+        if place in known:
+            continue
+        scores = others[: len(kept)] @ vectors[place]
+        if kept and scores.max() >= cosine:
+            matches[place] = Match("embedding", float(scores.max()), new[kept[int(scores.argmax())]])
+        else:
+            others[len(kept)] = vectors[place]
+            kept.append(place)
+    return matches
+
+
+def _blocks(sources: Iterator[Source]) -> Iterator[list[Source]]:
+    block: list[Source] = []
+    for source in sources:
+        block.append(source)
+        if len(block) == BLOCK:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match | None]]:
+    """Every row of the input and what it repeats, by all methods asked for."""
+    with known_of(arguments.against, arguments.near) as known:
+        rows = split_new(arguments.input, known)
+        if not arguments.embedding_model:
+            yield from rows
+            return
+        held = list(rows)
+    new = [source for source, _, match in held if match is None]
+    embeddings = open_embeddings(arguments)
+    found = asyncio.run(embedding_matches(new, arguments.against, embeddings, arguments.cosine)) if new else {}
+    print(f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier", file=sys.stderr)
+    places = iter(range(len(new)))
+    for source, row, match in held:
+        yield source, row, found.get(next(places)) if match is None else match
+
+
+def open_embeddings(arguments: argparse.Namespace) -> Embeddings:
+    """The client of the options and settings; vectors are kept in LLM_CACHE."""
+    from utils.embeddings import Embeddings
+
+    settings = load_settings()
+    key = settings.teacher_api_key.get_secret_value() if settings.teacher_api_key else None
+    url = arguments.embedding_base_url or settings.teacher_base_url
+    return Embeddings(arguments.embedding_model, url, key, settings.llm_cache, TIMEOUT)
+
+
+def write(arguments: argparse.Namespace) -> Counter[str]:
+    """Write the new rows and the dropped ones; return how many by method, "new" for those kept."""
+    dropped_file = beside(arguments.output, "dropped")
+    for file in (arguments.output, dropped_file):
+        refuse_existing(file, arguments.force)
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as dropped:
+
+        def new() -> Iterator[Row]:
+            for source, row, match in compared(arguments):
+                counts[match.method if match else "new"] += 1
+                if match is None:
+                    yield row
+                else:
+                    dropped.write(json.dumps(match.row(source.id, source.question)) + "\n")
+
+        write_jsonl(arguments.output, new(), arguments.force)
+        dropped.seek(0)
+        write_jsonl(dropped_file, map(json.loads, dropped), arguments.force)
+    return counts
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("input", type=Path, help="JSONL or Parquet with the column question")
+    add("--against", type=Path, nargs="*", default=[], metavar="FILE", help="existing sets, JSONL or Parquet")
+    add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the new rows; the others: OUT.dropped.jsonl")
+    add("--near", type=unit, default=NEAR, help=f"least MinHash similarity of a repetition ({NEAR} to 1, {NEAR})")
+    add("--embedding-model", metavar="NAME", help="litellm's name of an embedding model, such as openai/NAME")
+    add("--embedding-base-url", metavar="URL", help="its endpoint (default: TEACHER_BASE_URL)")
+    add("--cosine", type=unit, default=0.92, help="least cosine of a repetition (default: 0.92)")
+    add("--force", action="store_true", help="replace existing outputs")
+    arguments = parser.parse_args(argv)
+    if arguments.near < NEAR:
+        parser.error(f"--near {arguments.near}: below {NEAR} MinHash would miss too many")
+    return arguments
+
+
+def unit(text: str) -> float:
+    """A type for argparse: a number above 0, at most 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"expected a number above 0 and at most 1, got {text!r}")
+    return value
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    arguments = parse_arguments(argv)
+    try:
+        counts = write(arguments)
+    except (FileError, SettingsError) as error:
+        code, text = 2, str(error)
+    except (LLMError, OSError) as error:
+        code, text = 1, f"{error}; nothing was written, and vectors got so far are kept"
+    except KeyboardInterrupt:
+        code, text = 130, "interrupted; nothing was written"
+    else:
+        known = ", ".join(f"{count:,} {method}" for method, count in counts.items() if method != "new")
+        new = f"{counts['new']:,} new in {arguments.output}"
+        print(f"{PROGRAM}: {new}; known: {known or 'none'} ({beside(arguments.output, 'dropped')})")
+        return 0
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

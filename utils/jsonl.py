@@ -1,0 +1,147 @@
+"""JSONL files, one object a line: read lazily with errors that name the line, written whole or not at all.
+
+for number, row in read_jsonl(Path("questions.jsonl")): ...
+write_jsonl(Path("kept.jsonl"), rows, force=False)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+SHOWN = 80  # characters of a bad line in a message
+
+
+class FileError(Exception):
+    """An input that can not be read, or an output that must not be overwritten; one line that says what to do."""
+
+
+def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number (from 1) and object of each line; blank lines are passed over. Memory: one line.
+
+    Raises:
+        FileError: no such file, not UTF-8, or a line that is not a JSON object, with its number.
+    """
+    try:
+        with open(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield number, _object(line, f"{path}, line {number}")
+    except OSError as error:
+        raise FileError(f"{path} can not be read: {error.strerror}") from None
+
+
+class JsonlRows:
+    """The rows of a file, read anew at each iteration so that none is kept; `len` counts them.
+
+    `texts` are the columns every row must have as text that is not blank; `limit` takes the first so many rows.
+    """
+
+    def __init__(self, path: Path, texts: tuple[str, ...], limit: int | None = None) -> None:
+        """Reads the whole file once.
+
+        Raises:
+            FileError: see read_jsonl; or a row lacks one of `texts`; or there are no rows.
+        """
+        self._path, self._texts, self._limit = path, texts, limit
+        self._count = sum(1 for _ in self)
+        if not self._count:
+            raise FileError(f"{path} has no rows")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for number, row in islice(read_jsonl(self._path), self._limit):
+            for name in self._texts:
+                if not isinstance(row.get(name), str) or not row[name].strip():
+                    has = ", ".join(row) if name not in row else repr(row[name])
+                    raise FileError(f"{self._path}, line {number}: expected text in {name!r}, found {has[:SHOWN]}")
+            yield row
+
+
+def _object(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        text = line.decode("utf-8-sig")
+        row = json.loads(text)
+        if b"\\u" in line:
+            json.dumps(row, ensure_ascii=False).encode()  # an escaped half of a character can not be written again
+    except UnicodeDecodeError:
+        raise FileError(f"{where}: not UTF-8; convert the file to UTF-8") from None
+    except UnicodeEncodeError:
+        raise FileError(f"{where}: holds half of a surrogate pair, which is no character; remove it") from None
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{where}: not JSON ({error}): {text[:SHOWN]!r}") from None
+    if not isinstance(row, dict):
+        raise FileError(f"{where}: expected a JSON object, got {text[:SHOWN].strip()!r}")
+    return row
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Raises FileError when `path` exists and not `force`, or when its folder is missing."""
+    if path.is_dir():
+        raise FileError(f"{path} is a folder; give the name of a file")
+    if not path.parent.is_dir():
+        raise FileError(f"{path} can not be written: there is no folder {path.parent}")
+    if path.exists() and not force:
+        raise FileError(f"{path} exists; give another output, or --force to replace it")
+
+
+def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
+    """Write JSON values, one a line, and return how many. The file appears when it is complete, and not before.
+
+    Raises:
+        FileError: it exists and not `force`.
+    """
+    count = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal count
+        for row in rows:
+            count += 1
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+
+    _write(path, lines(), force)
+    return count
+
+
+def write_text(path: Path, text: str, force: bool) -> None:
+    """Write a text file in the same way. Raises FileError if it exists and not `force`."""
+    _write(path, [text], force)
+
+
+def _write(path: Path, parts: Iterable[str], force: bool) -> None:
+    refuse_existing(path, force)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(handle)
+        os.chmod(draft, 0o666 & ~_umask())
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of the file's bytes, for a journal's fingerprint. Raises FileError when it can not be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(f"{path} can not be read: {error.strerror}") from None
+
+
+def _umask() -> int:
+    # The only way to read it is to set it.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

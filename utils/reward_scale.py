@@ -1,0 +1,184 @@
+"""Fit the map from a reward model's raw scores to [0, 1], show it, and write the file that the judge reads.
+
+    python utils/reward_scale.py --pairs pairs.jsonl --output outputs/reward_scale.json      # asks REWARD_MODEL_URL
+    python utils/reward_scale.py --run runs/NAME --column terms.judge --output outputs/reward_scale.json
+    python utils/reward_scale.py --scores scores.jsonl --kind logistic --output outputs/reward_scale.json
+
+Raw scores come from the endpoint (`--pairs`: JSONL rows {prompt, response}, each sent by POST, {score} comes back),
+from a run's episodes.jsonl, or from a column of any JSONL. `--kind quantile` spreads them evenly over [0, 1]; `--kind
+logistic` keeps their shape and bends only the ends. Written: OUT.json, OUT.png (before, map, after) and, with --pairs,
+OUT.scores.jsonl. Set REWARD_SCALE to OUT.json to use it. Rows without a score are counted and left out: not scored is
+not 0. A killed --pairs run goes on when the same command is given again.
+Exit codes: 0 done, 1 the endpoint failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scoring.scale import Scale
+from utils.jsonl import FileError, JsonlRows, file_digest, read_jsonl, refuse_existing, write_jsonl
+from utils.progress import Failed, JournalError, RunError, open_journal, run_all
+from utils.scale_fit import FEWEST, FitError, fit
+from utils.settings import SettingsError, load_settings
+
+PROGRAM = "reward_scale"
+MISSING: Any = object()
+
+
+def read_scores(path: Path, column: str) -> tuple[list[float], int]:
+    """The numbers of a column (`a.b`: b inside a), and how many rows have null there.
+
+    Raises:
+        FileError: a row lacks the column, or holds something that is no finite number.
+    """
+    from math import isfinite
+
+    scores, unscored = [], 0
+    for number, row in read_jsonl(path):
+        value: Any = row
+        for name in column.split("."):
+            value = value.get(name, MISSING) if isinstance(value, dict) else MISSING
+        if value is None:
+            unscored += 1
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            seen = f"no column {column}; it has {', '.join(row)}" if value is MISSING else f"{column} is {value!r}"
+            raise FileError(f"{path}, line {number}: {seen}; expected a number (give --column)")
+        else:
+            scores.append(float(value))
+    return scores, unscored
+
+
+def ask_endpoint(arguments: argparse.Namespace, url: str) -> list[float]:
+    """The raw score of every pair, in order; kept in a journal until OUT.scores.jsonl is written.
+
+    Raises:
+        RunError: some pairs have no score.
+    """
+    from utils.reward_endpoint import RewardEndpoint, ScoreError, without_secrets
+
+    pairs = JsonlRows(arguments.pairs, ("prompt", "response"))
+    fingerprint = {"program": PROGRAM, "url": without_secrets(url), "input": file_digest(arguments.pairs)}
+    endpoint = RewardEndpoint(url, arguments.timeout)
+
+    async def ask_all() -> list[Any]:
+        async with endpoint:
+            return list(
+                await run_all(
+                    pairs,
+                    key=lambda row: hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32],
+                    work=lambda row: endpoint.score(row["prompt"], row["response"]),
+                    journal=journal,
+                    concurrency=arguments.concurrency,
+                    title=PROGRAM,
+                    failures=ScoreError,
+                )
+            )
+
+    others = [arguments.output.with_suffix(suffix) for suffix in (".png", ".scores.jsonl")]
+    with open_journal(arguments.output, fingerprint, force=arguments.force, others=others) as journal:
+        scores = asyncio.run(ask_all())
+        failed = [score for score in scores if isinstance(score, Failed)]
+        if failed:
+            raise RunError(f"{len(failed):,} of {len(scores):,} pairs have no score, the first one: {failed[0].reason}")
+        rows = ({"row": number, "raw": score} for number, score in enumerate(scores))
+        write_jsonl(arguments.output.with_suffix(".scores.jsonl"), rows, force=True)
+        journal.remove()
+    return scores
+
+
+def collect(arguments: argparse.Namespace) -> tuple[list[float], int, str]:
+    """Raw scores, the number of rows without one, and where they come from."""
+    if arguments.pairs:
+        url = arguments.url or load_settings().reward_model_url
+        if not url:
+            raise FileError("no endpoint: set REWARD_MODEL_URL (environment or .env), or give --url")
+        return ask_endpoint(arguments, url), 0, str(arguments.pairs)
+    path = arguments.run / "episodes.jsonl" if arguments.run else arguments.scores
+    column = arguments.column or ("reward" if arguments.run else "score")
+    return *read_scores(path, column), f"{path}, {column}"
+
+
+def show(scores: list[float], scale: Scale, unscored: int, source: str) -> None:
+    """The scores before and after, as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from utils.scale_fit import summary
+
+    table = Table(title=f"{len(scores):,} scores of {source}" + (f", {unscored:,} rows not scored" if unscored else ""))
+    for name in ("", "before", "after"):
+        table.add_column(name, justify="right" if name else "left")
+    after = summary([scale.apply(score) for score in scores])
+    for name, before in summary(scores).items():
+        table.add_row(name, f"{before:.4g}", f"{after[name]:.4g}")
+    Console().print(table)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    output, picture = arguments.output, arguments.output.with_suffix(".png")
+    if not arguments.pairs:
+        for file in (output, picture):
+            refuse_existing(file, arguments.force)
+    scores, unscored, source = collect(arguments)
+    scale = fit(scores, arguments.kind)
+    from utils.scale_picture import draw
+
+    draw(scores, scale, source, picture)
+    write_jsonl(output, [scale.model_dump()], force=True)
+    show(scores, scale, unscored, source)
+    if len(scores) < FEWEST:
+        print(f"{PROGRAM}: only {len(scores)} scores; with fewer than {FEWEST} the map is rough", file=sys.stderr)
+    print(f"map: {output}, picture: {picture}\nto use it, set  REWARD_SCALE={output.resolve()}")
+    return 0
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--pairs", type=Path, metavar="FILE", help="JSONL {prompt, response} to send to the endpoint")
+    source.add_argument("--run", type=Path, metavar="FOLDER", help="a run's folder: its episodes.jsonl")
+    source.add_argument("--scores", type=Path, metavar="FILE", help="JSONL with a column of raw scores")
+    add = parser.add_argument
+    add("--column", help="of the scores; a.b is b inside a (default: score, with --run: reward)")
+    add("--url", help="the reward model's address (default: REWARD_MODEL_URL)")
+    add("--kind", choices=("quantile", "logistic"), default="quantile", help="the map (default: quantile)")
+    add("--output", type=Path, required=True, metavar="OUT.json", help="the map's file")
+    add("--timeout", type=float, default=60.0, metavar="S", help="seconds for one pair, retries included (60)")
+    add("--concurrency", type=int, default=8, metavar="N", help="requests at once (8)")
+    add("--force", action="store_true", help="replace existing outputs")
+    arguments = parser.parse_args(argv)
+    if arguments.concurrency < 1 or not 0 < arguments.timeout < float("inf"):
+        parser.error("--concurrency must be at least 1 and --timeout above 0")
+    if arguments.column and arguments.pairs:
+        parser.error("--column belongs to --run and --scores; --pairs asks the endpoint")
+    if arguments.output.suffix != ".json":
+        parser.error(f"--output {arguments.output}: expected a name that ends in .json")
+    return arguments
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    arguments = parse_arguments(argv)
+    try:
+        return run(arguments)
+    except (FileError, FitError, JournalError, SettingsError) as error:
+        code, text = 2, str(error)
+    except (RunError, OSError) as error:
+        code, text = 1, f"{error}; what was scored is kept: give the same command again to go on"
+    except KeyboardInterrupt:
+        code, text = 130, "interrupted; what was scored is kept: give the same command again to go on"
+    print(f"{PROGRAM}: {text}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Fit a map to [0, 1] to raw scores, and describe scores. Used by `utils/reward_scale.py`.
+
+fit([-1.2, 0.3, 2.0, ...], "quantile").apply(0.3)
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Literal
+
+from scoring.scale import LogisticScale, QuantileScale, Scale
+
+POINTS = 21  # of a quantile map: every five percent
+LARGEST = 1e100
+FEWEST = 100  # scores; with fewer, five percent are less than five scores
+
+
+class FitError(ValueError):
+    """Scores that no map can be fitted to; the message says why."""
+
+
+def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale:
+    """The map of that kind.
+
+    Raises:
+        FitError: fewer than two different scores, or some of no sensible size.
+    """
+    huge = [score for score in scores if abs(score) > LARGEST]
+    if huge:
+        raise FitError(f"{len(huge)} scores are beyond {LARGEST:g}, such as {huge[0]:g}; is the endpoint broken?")
+    if len(set(scores)) < 2:
+        seen = f"all {len(scores)} are {scores[0]:g}" if scores else "there are none"
+        raise FitError(f"a map needs scores that differ, and {seen}")
+    return fit_quantile(scores) if kind == "quantile" else fit_logistic(scores)
+
+
+def fit_quantile(scores: Sequence[float]) -> QuantileScale:
+    """POINTS quantiles of the scores, evenly from 0 to 1; equal ones become one point in the middle of their shares.
+
+    So a score that many answers get is mapped to its mid-rank, as in rank statistics.
+    """
+    ordered = sorted(scores)
+    shares: dict[float, list[float]] = {}
+    for point in range(POINTS):
+        share = point / (POINTS - 1)
+        shares.setdefault(quantile(ordered, share), []).append(share)
+    shares.setdefault(ordered[0], [0.0])
+    shares.setdefault(ordered[-1], [1.0])
+    raw = sorted(shares)
+    return QuantileScale(raw=raw, unit=[statistics.fmean(shares[value]) for value in raw])
+
+
+def fit_logistic(scores: Sequence[float]) -> LogisticScale:
+    """Median and quartiles of the scores taken for those of a logistic distribution, so that outliers do not matter.
+
+    Its quartiles lie 2 ln 3 scales apart (Johnson, Kotz, Balakrishnan: Continuous Univariate Distributions 2, ch. 23).
+    Where half of the scores are equal the standard deviation is used, which is pi / sqrt(3) scales.
+    """
+    ordered = sorted(scores)
+    scale = (quantile(ordered, 0.75) - quantile(ordered, 0.25)) / (2 * math.log(3))
+    if not scale > 0:
+        scale = statistics.pstdev(ordered) * math.sqrt(3) / math.pi
+    if not scale > 0:
+        raise FitError(f"the scores differ by too little for a logistic map ({ordered[0]} to {ordered[-1]})")
+    return LogisticScale(center=quantile(ordered, 0.5), scale=scale)
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """The quantile of sorted numbers, linear between neighbours (type 7 of Hyndman and Fan, 1996)."""
+    place = share * (len(ordered) - 1)
+    low = min(int(place), len(ordered) - 2)
+    part = place - low
+    # The bound keeps it monotone where rounding would not.
+    return min(ordered[low + 1], ordered[low] + (ordered[low + 1] - ordered[low]) * part)
+
+
+def summary(scores: Sequence[float]) -> dict[str, float]:
+    """What a reader wants to know of the scores; needs two at least."""
+    ordered = sorted(scores)
+    named = {"5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95}
+    return {
+        "mean": statistics.fmean(ordered),
+        "standard deviation": statistics.pstdev(ordered),
+        "least": ordered[0],
+        **{name: quantile(ordered, share) for name, share in named.items()},
+        "greatest": ordered[-1],
+        "share outside [0, 1]": sum(not 0 <= score <= 1 for score in ordered) / len(ordered),
+    }
