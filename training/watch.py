@@ -39,7 +39,8 @@ EVENTS = (
     Event("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
     Event("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
     Event("vLLM or proxy does not answer", "asked when a step is skipped or nothing finishes", "stop"),
-    Event("a runner process of this run ends", "asked every second", "stop"),
+    Event("a runner process of this run ends", "asked every second", "the others take over its rollouts"),
+    Event("the last runner process of this run ends", "asked every second", "stop"),
     Event("trained tokens differ from generated tokens", "every update", "stop"),
     Event("groups with equal reward", "every step", "warn"),
 )
