@@ -70,6 +70,13 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "(AgentOpsTracer, TracerTraceToTriplet)",
     )
     add(
+        "--proxy",
+        choices=("litellm", "direct"),
+        default="litellm",
+        help="what the LLM proxy is: litellm (any API format), or a thin recording endpoint before vLLM, which costs a "
+        "fraction a call (docs/performance.md)",
+    )
+    add(
         "--trajectory-level",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -83,6 +90,23 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--external-store-address", metavar="URL", help="use a store served elsewhere; needs AGL_MANAGED_STORE=0")
     add("--mongo-uri", metavar="URI", help="keep the managed store in MongoDB, a replica set (needs pymongo)")
     add("--n-runners", type=int, default=4, help="processes that run episodes (default: 4)")
+    add(
+        "--concurrency",
+        type=int,
+        default=32,
+        help="episodes a runner process plays at once (default: 32); 0: agent-lightning's own runner, which plays one "
+        "at a time and is always used with --no-llm-proxy, because its tracer cannot tell episodes apart",
+    )
+    add("--keep-spans", action="store_true", help="keep the spans of all rollouts in the run folder's spans/")
+    add(
+        "--async",
+        dest="asynchronous",
+        nargs="?",
+        const="colocate",
+        choices=("colocate", "separate"),
+        help="play the next rollouts while the policy is updated: on the same devices (colocate), or on GPUs of their "
+        "own (separate: not run, needs nccl, nixl or mooncake)",
+    )
     add("--n-gpus", type=int, default=1, help="GPUs of this node (default: 1)")
     add(
         "--resume",
@@ -103,6 +127,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     for flag in ("n_runners", "n_gpus", "max_turns"):
         if (value := getattr(options, flag)) is not None and value < 1:
             parser.error(f"--{flag.replace('_', '-')} {value}: expected 1 or more")
+    if options.concurrency < 0:
+        parser.error(f"--concurrency {options.concurrency}: expected 0 or more")
     return options
 
 
@@ -110,7 +136,8 @@ def train(options: argparse.Namespace) -> int:
     """Check everything cheap, then train; returns the exit code."""
     from data.convert import write_rows
     from data.load import load_rows
-    from training.config import build_config, check_rows, parse_overrides
+    from training.agreement import check_rows
+    from training.config import build_config, parse_overrides
     from training.device import environment
     from training.models import check_disk, check_model
     from training.run import check_store, run
@@ -169,7 +196,11 @@ def make_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
         max_tokens=settings.max_tokens or preset.max_tokens,
         episode_timeout=settings.episode_timeout,
         n_runners=options.n_runners,
+        concurrency=options.concurrency,
+        keep_spans=options.keep_spans,
         llm_proxy=options.llm_proxy,
+        proxy=options.proxy,
+        asynchronous=options.asynchronous,
         trajectory_level=options.trajectory_level,
         managed_store=settings.managed_store,
         external_store_address=options.external_store_address,

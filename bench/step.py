@@ -3,8 +3,9 @@
     python -m bench.step [--steps 3]
 
 Trains the bundled tiny model (16 questions x 8 episodes a step) and prints one line of JSON: seconds to the first step,
-seconds a step by phase, rollouts a second while rolling out, the share of rollout time in which vLLM had nothing to do
-(its engine process used less than 5 % of a core over 0.2 s), and the peak of memory taken from the machine.
+seconds a step by phase, seconds from the last episode's end to verl's start on the batch, rollouts a second while
+rolling out, the share of rollout time in which vLLM had nothing to do (its engine process used less than 5 % of a core
+over 0.2 s), and the peak of memory taken from the machine.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ def report(run_dir: Path, sampler: Sampler) -> dict[str, Any]:
         "seconds_per_step": round(per_step, 2),
         "seconds_by_phase": {name: round(value, 2) for name, value in phases.items()}
         | {"wait": round(per_step - sum(phases.values()), 2)},
+        "end_to_update_s": round(median(step["timing_s/end_to_update"] for step in steps), 3),
         "rollouts_per_second": round(rollouts / phases["rollout"], 2),
         "vllm_idle_share_while_rolling_out": sampler.idle_share(_rollout_windows(run_dir, steps)),
         "peak_memory_gib": round((sampler.before - sampler.least) / 2**30, 2),

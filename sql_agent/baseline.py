@@ -1,6 +1,6 @@
 """Episodes without a model, played through the real tool: the gold answers, and an agent made of one template.
 
-    gold_episode(task.question, gold_statements(row), task.answer, tool)     # the ceiling: must score 1
+    gold_episode(task.question, row["sql"], task.answer, tool)     # the ceiling: must score 1
     TemplateAgent(tool).episode("朵莎洛片怎么保存？")                           # the floor a model has to beat
 
 The template agent looks for a name of the database in the question and for a word that means a column, asks for that
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from sql_agent.agent import Episode
 from sql_agent.prompts import TOOL_NAME, first_messages
@@ -56,12 +55,6 @@ KEYWORDS: dict[str, dict[str, tuple[str, ...]]] = {
 }
 # All names are read once and not shown to anyone: wider than what a policy may see.
 NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
-
-
-def gold_statements(row: dict[str, Any]) -> list[str]:
-    """The gold SQL of a row of the data, as a list; [] when it has none."""
-    sql = row.get("sql") or []
-    return [sql] if isinstance(sql, str) else [str(statement) for statement in sql]
 
 
 def gold_episode(question: str, statements: Sequence[str], answer: str, tool: QueryTool) -> Episode:

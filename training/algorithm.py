@@ -1,6 +1,6 @@
 """agent-lightning's algorithm side: starts Ray, runs the training actor in it and watches both until the end.
 
-agent-lightning calls `run` with a store that is already served; the runner processes beside it are agent-lightning's.
+agent-lightning calls `run` beside the runner processes it has started; the run's own store is served from here.
 """
 
 from __future__ import annotations
@@ -9,23 +9,28 @@ import asyncio
 import contextlib
 import logging
 import multiprocessing
-import multiprocessing.process
 import os
 import shutil
 import signal
 import traceback
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import psutil
+from agentlightning import LightningStore, LightningStoreClient
 from agentlightning.algorithm import Algorithm
 from omegaconf import DictConfig
 
 from training.device import environment
+from training.handover import give_up, worker_name
 from training.plan import Plan
 from training.progress import Progress
+from training.store import serving
 from training.watch import RunStopped
+
+logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
 END_SECONDS = 5.0
@@ -53,31 +58,37 @@ class VerlAlgorithm(Algorithm):
         return True
 
     async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
-        """Train; returns when training ended, failed or was interrupted."""
+        """Serve the store and train; returns when training ended, failed or was interrupted."""
+        runners = multiprocessing.active_children()
         try:
-            await self._train()
+            async with serving(self.plan):
+                try:
+                    await self._train(runners)
+                finally:
+                    _stop_ray(self.plan)
             self.outcome = Outcome("done")
         except asyncio.CancelledError:
             self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
         except Exception as error:
             self.outcome = Outcome("failed", _first_cause(error), traceback.format_exc())
-        finally:
-            _stop_ray(self.plan)
 
-    async def _train(self) -> None:
+    async def _train(self, runners: list[BaseProcess]) -> None:
         ray = _start_ray(self.plan, self.config)
         from training.trainer import TrainingActor
 
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
-        runners, progress = multiprocessing.active_children(), Progress(self.plan.run_dir)
+        progress, store = Progress(self.plan.run_dir), LightningStoreClient(self.plan.store_address)
         actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
         finished = actor.run.remote(self.config, self.plan)
-        while not ray.wait([finished], timeout=0)[0]:
-            _require_alive(runners)
-            progress.look()
-            await asyncio.sleep(POLL_SECONDS)
+        try:
+            while not ray.wait([finished], timeout=0)[0]:
+                await _tend(runners, store)
+                progress.look()
+                await asyncio.sleep(POLL_SECONDS)
+        finally:
+            await store.close()
         ray.get(finished)
         progress.look()
 
@@ -161,14 +172,23 @@ def _keep_logs(source: Path, target: Path) -> None:
             shutil.copyfile(log, target / log.name)
 
 
-def _require_alive(runners: list[multiprocessing.process.BaseProcess]) -> None:
-    """Raises RunStopped when a runner process of this run has ended; runners elsewhere show by their silence."""
-    for process in runners:
-        if process.exitcode is not None:
-            raise RunStopped(
-                f"{process.name} ended with exit code {process.exitcode} (killed? out of memory?). "
-                "See run.log in the run folder, then resume with --resume."
-            )
+async def _tend(runners: list[BaseProcess], store: LightningStore) -> None:
+    """Hand the rollouts of runner processes that ended to the others; `runners` keeps those that live.
+
+    Runners on other machines show by their silence.
+
+    Raises:
+        RunStopped: the last one of this run has ended.
+    """
+    for process in [process for process in runners if process.exitcode is not None]:
+        runners.remove(process)
+        lost = f"{process.name} ended with exit code {process.exitcode} (killed? out of memory?)"
+        if not runners:
+            raise RunStopped(f"{lost}, the last runner. See run.log in the run folder, then resume with --resume.")
+        taken_over = await give_up(store, worker_name(process.pid or 0))
+        text = f"{lost}; {len(runners)} left, which take over {taken_over} rollouts"
+        logger.warning(text)
+        print(text, flush=True)
 
 
 def _first_cause(error: BaseException) -> str:

@@ -14,22 +14,32 @@ from agentlightning import LightningStore, Triplet, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
 from agentlightning.types import Rollout, Span
 
+from training.recorder import VERSION_ATTRIBUTE
 from training.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
+from training.spans import SpanFiles
 from training.trajectories import Call, Limits, Trajectory, generated_tokens, merge_calls
 from training.watch import REWARD_MISSING, SPANS_MISSING
 
 LATE_SPANS_SECONDS = 10.0
-LATE_SPANS_POLL = 0.1
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.2
 
 
 class Collector:
-    """Reads one rollout after another from the store."""
+    """Reads rollouts from the store, many at a time; `files` keeps their spans on disk."""
 
-    def __init__(self, store: LightningStore, adapter: TraceToTripletBase, limits: Limits, merge: bool) -> None:
+    def __init__(
+        self,
+        store: LightningStore,
+        adapter: TraceToTripletBase,
+        limits: Limits,
+        merge: bool,
+        files: SpanFiles | None = None,
+    ) -> None:
         self.store = store
         self.adapter = adapter
         self.limits = limits
         self.merge = merge
+        self.files = files
 
     async def collect(self, rollout: Rollout, record: RolloutRecord) -> tuple[RolloutRecord, Trajectory]:
         """Fill the record from the latest attempt's spans; an empty trajectory goes with every `cause`."""
@@ -39,6 +49,8 @@ class Collector:
             record.cause = f"rollout_{record.status}"
             return record, Trajectory()
         spans, calls = await self._complete_spans(rollout.rollout_id)
+        if self.files is not None:
+            self.files.keep(record, spans)
         _fill(record, spans, calls)
         if record.cause is not None:
             return record, Trajectory()
@@ -51,14 +63,15 @@ class Collector:
 
     async def _complete_spans(self, rollout_id: str) -> tuple[Sequence[Span], list[Call]]:
         """The latest attempt's spans, once they hold every call the annotation names; or what there is in the end."""
-        deadline = time.monotonic() + LATE_SPANS_SECONDS
+        deadline, pause = time.monotonic() + LATE_SPANS_SECONDS, FIRST_PAUSE
         while True:
             spans = await self.store.query_spans(rollout_id, attempt_id="latest")
             calls = [_call(triplet) for triplet in self.adapter.adapt(spans)]
             expected = _expected_calls(spans)
             if (expected is not None and len(calls) >= expected) or time.monotonic() > deadline:
                 return spans, calls
-            await asyncio.sleep(LATE_SPANS_POLL)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def _call(triplet: Triplet) -> Call:
@@ -77,6 +90,11 @@ def _expected_calls(spans: Sequence[Span]) -> int | None:
 
 def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call]) -> None:
     """Everything but the sequences; sets `cause` where the episode cannot be trained on."""
+    record.weights = [
+        int(span.attributes[VERSION_ATTRIBUTE])
+        for span in sorted(spans, key=lambda span: span.sequence_id)
+        if VERSION_ATTRIBUTE in (span.attributes or {})
+    ]
     record.triplets = len(calls)
     record.generated_tokens = generated_tokens(calls)
     text = _annotation(spans)

@@ -1,7 +1,7 @@
-"""Our few typed settings -> verl's tree, and the checks that both agree.
+"""Our few typed settings -> verl's tree.
 
 Everything a preset or a user writes as `key=value` passes through to verl; what follows from our own settings is
-derived here, once, and an override that contradicts it is an error that names both values and where they came from.
+derived here, once, and `training.agreement` refuses an override that contradicts it.
 Needs omegaconf and hydra only: no torch, no verl import.
 """
 
@@ -18,13 +18,9 @@ import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
+from training.agreement import ACTOR, MAX_TURNS_KEY, ROLLOUT, TEMPERATURE_KEY, check_agreement
 from training.device import verl_overrides
 from training.plan import ConfigError, Plan
-
-ROLLOUT = "actor_rollout_ref.rollout"
-ACTOR = "actor_rollout_ref.actor"
-MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
-TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 
 # Below these names verl passes everything on as it is: nothing can be checked.
 FREE_FORM = ("engine_kwargs", "override_config", "override_optimizer_config", "ray_init", "apply_chat_template_kwargs")
@@ -114,12 +110,32 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         f"{ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
         "transfer_queue.enable": True,
         "trainer.use_v1": True,
-        "trainer.v1.trainer_mode": "sync",
-        "trainer.v1.sampler.sync_refill_failed_groups": True,
+        **_trainer_mode(plan),
         "trainer.default_local_dir": str(plan.run_dir / "checkpoints"),
         "trainer.resume_mode": "disable",
         "trainer.experiment_name": plan.run_dir.name,
     }
+
+
+def _trainer_mode(plan: Plan) -> Overrides:
+    """verl's trainer; asynchronous ones drop what was asked for more than one step before the step that would train it.
+
+    verl's own bound is eight steps; the bound is `trainer.v1.sampler.max_off_policy_threshold`, versions of the weights
+    between asking and training, both included.
+    """
+    if plan.asynchronous is None:
+        return {"trainer.v1.trainer_mode": "sync", "trainer.v1.sampler.sync_refill_failed_groups": True}
+    keys: Overrides = {
+        "trainer.v1.trainer_mode": f"{plan.asynchronous}_async",
+        "trainer.v1.sampler.max_off_policy_threshold": 2,
+    }
+    if plan.asynchronous == "separate":
+        keys |= {
+            f"{ROLLOUT}.checkpoint_engine.backend": "nccl",
+            f"{ROLLOUT}.nnodes": 1,
+            f"{ROLLOUT}.n_gpus_per_node": 1,
+        }
+    return keys
 
 
 def _apply(config: DictConfig, override: Override) -> None:
@@ -171,89 +187,3 @@ def _leaves(tree: Any, prefix: str) -> list[str]:
     return [
         leaf for name, value in tree.items() for leaf in _leaves(value, f"{prefix}.{name}" if prefix else str(name))
     ]
-
-
-def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
-    """Agent and trainer must mean the same: turns, temperature, token budgets, batch sizes.
-
-    `origins` maps overridden keys to the override as written.
-
-    Raises:
-        ConfigError: naming both values and their origins.
-    """
-    _check_max_turns(config, plan, origins)
-    _check_sampling(config, plan, origins)
-    _check_budgets(config, plan)
-    _check_batches(config)
-
-
-def _check_max_turns(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
-    value = OmegaConf.select(config, MAX_TURNS_KEY)
-    if value != plan.max_turns:
-        raise ConfigError(
-            f"max_turns differs: the agent plays {plan.max_turns} turns ({plan.max_turns_origin}), verl is told "
-            f"{value} (override {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set --max-turns only; verl's is derived."
-        )
-
-
-def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
-    rollout = OmegaConf.select(config, ROLLOUT)
-    if float(rollout.temperature) != plan.temperature:
-        raise ConfigError(
-            f"temperature differs: the agent samples at {plan.temperature} (TEMPERATURE), verl is told "
-            f"{rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}) and would compute "
-            "log-probabilities the policy did not sample with. Set TEMPERATURE only."
-        )
-    if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
-        raise ConfigError(
-            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: training needs top_p=1 and top_k=-1, because "
-            "verl's log-probabilities know no cut-off"
-        )
-
-
-def _check_budgets(config: DictConfig, plan: Plan) -> None:
-    prompt, response = int(config.data.max_prompt_length), int(config.data.max_response_length)
-    model_len = OmegaConf.select(config, f"{ROLLOUT}.max_model_len")
-    generated = plan.max_turns * plan.max_tokens
-    if generated > response:
-        raise ConfigError(
-            f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = {generated} tokens do not fit "
-            f"data.max_response_length={response}, which holds a whole episode after its first prompt. "
-            "Raise it, or lower --max-turns or MAX_TOKENS."
-        )
-    micro = int(OmegaConf.select(config, f"{ACTOR}.ppo_max_token_len_per_gpu"))
-    if prompt + response > micro:
-        raise ConfigError(
-            f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed "
-            f"{ACTOR}.ppo_max_token_len_per_gpu={micro}: the longest sequence must fit one micro-batch"
-        )
-    if model_len is not None and prompt + response > int(model_len):
-        raise ConfigError(
-            f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed "
-            f"{ROLLOUT}.max_model_len={model_len}"
-        )
-
-
-def _check_batches(config: DictConfig) -> None:
-    batch, mini = int(config.data.train_batch_size), int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
-    gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
-    n = int(OmegaConf.select(config, f"{ROLLOUT}.n"))
-    if mini > batch or batch % mini:
-        raise ConfigError(f"data.train_batch_size={batch} is not a multiple of {ACTOR}.ppo_mini_batch_size={mini}")
-    if (mini * n) % gpus:
-        raise ConfigError(
-            f"{ACTOR}.ppo_mini_batch_size x {ROLLOUT}.n = {mini} x {n} rows cannot be shared by {gpus} devices"
-        )
-    if n < 2:
-        raise ConfigError(f"{ROLLOUT}.n={n}: GRPO compares answers to one question and needs at least 2")
-
-
-def check_rows(config: DictConfig, n_train: int) -> None:
-    """Raises ConfigError when the training file cannot fill one batch."""
-    limit = int(config.data.train_max_samples)
-    usable = min(n_train, limit) if limit > 0 else n_train
-    if usable < int(config.data.train_batch_size):
-        raise ConfigError(
-            f"the training file gives {usable} rows and data.train_batch_size={config.data.train_batch_size}: "
-            "no step could be made. Use more rows or a smaller batch."
-        )

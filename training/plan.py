@@ -16,7 +16,9 @@ class ConfigError(ValueError):
 class Plan:
     """One run. Built once by the command line, read everywhere, changed nowhere.
 
-    `max_tokens` bounds what the policy generates in one call; `episode_timeout` is in seconds.
+    `max_tokens` bounds what the policy generates in one call; `episode_timeout` is in seconds. `concurrency` is how
+    many episodes a runner process plays at once; 0: agent-lightning's own runner, one at a time.
+    `asynchronous` is None, or verl's mode without the ending _async: "colocate" or "separate".
     `max_unscored_share` is the share of a step's rollouts that may be unscored before the step is skipped.
     """
 
@@ -29,11 +31,15 @@ class Plan:
     max_tokens: int
     episode_timeout: float
     n_runners: int = 4
+    concurrency: int = 32
     llm_proxy: bool = True
+    proxy: str = "litellm"
+    asynchronous: str | None = None
     trajectory_level: bool = True
     managed_store: bool = True
     external_store_address: str | None = None
     mongo_uri: str | None = None
+    keep_spans: bool = False
     role: str = "both"
     store_host: str = "127.0.0.1"
     store_port: int = 4747

@@ -1,13 +1,20 @@
 """How agents reach the policy: the LLM proxy before verl's vLLM servers, and the resources that name it.
 
-agent-lightning's LLMProxy (litellm) asks vLLM for token ids and traces every call as spans into the store. Without it
-(`--no-llm-proxy`) agents call vLLM themselves and their own tracer records the calls. Sampling parameters come from
-verl's tree alone, so that agent and trainer cannot sample differently; training and validation differ in theirs.
+agent-lightning's LLMProxy (litellm) asks vLLM for token ids, and `training.recorder` writes every call as a span into
+the store; `--proxy direct` puts `training.direct` in litellm's place. Without a proxy (`--no-llm-proxy`) agents call
+vLLM themselves and their own tracer records the calls. Sampling parameters come from verl's tree alone, so that agent
+and trainer cannot sample differently; training and validation differ in theirs.
+
+Every vLLM server has a model name of its own, and all rollouts of a prompt group are given the same one: the turns of
+an episode and the prompt its group shares find the server's prefix cache warm.
 """
 
 from __future__ import annotations
 
 import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -16,41 +23,68 @@ from agentlightning.llm_proxy import ModelConfig
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from omegaconf import DictConfig
 
+from training.direct import HEALTH, DirectEndpoint, DirectProxy
+from training.gate import CallGate
 from training.plan import Plan
 from training.ports import free_port
+from training.recorder import CallRecorder, RecordingMiddleware
 from training.watch import RunStopped
 
 logger = logging.getLogger(__name__)
 
-MODEL_NAME = "policy"
 RESOURCE = "main_llm"
 START_SECONDS = 90.0
-HEALTH = "/health/liveliness"
 
 
 class PolicyAccess:
-    """Starts, publishes, checks and stops what stands between agents and vLLM."""
+    """Starts, publishes, checks and stops what stands between agents and vLLM.
+
+    `weights_version` is the number of the weights vLLM serves: the step that made them. The trainer sets it, every
+    recorded call carries it; `gate` holds calls back while it changes.
+    """
 
     def __init__(self, plan: Plan, config: DictConfig, servers: list[str], store: LightningStore) -> None:
         self.plan = plan
+        self.model = config.actor_rollout_ref.model.path
         self.config = config
-        self.servers = servers
+        self.servers = {f"policy-{number}": f"http://{server}" for number, server in enumerate(servers)}
         self.store = store
+        self.weights_version = 0
+        self.gate = CallGate()
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
-        self.proxy = _make_proxy(plan, config, servers, store) if plan.llm_proxy else None
+        self.address = ""
+        self.proxy: LLMProxy | DirectProxy | None = None
 
     async def start(self) -> None:
         """Start the proxy, if any, and publish resources for training and validation in the store."""
-        if self.proxy is not None:
-            await self.proxy.start()
+        if self.plan.llm_proxy:
+            await self._start_proxy()
+        await self.publish()
+
+    async def publish(self) -> None:
+        """Put the resources that name the policy into the store."""
         for mode, published in self.resources.items():
             for llm in self._endpoints(sampling_parameters(self.config, self.plan.max_tokens, mode)):
                 published.append((await self.store.add_resources({RESOURCE: llm})).resources_id)
 
-    def resource(self, mode: str, number: int) -> str:
-        """The resource id of a mode's rollout; rollouts take turns where there are several."""
+    @contextmanager
+    def changing_weights(self, version: int) -> Iterator[None]:
+        """Hold calls back while the block gives vLLM the weights of step `version`.
+
+        Raises:
+            RunStopped: a call in flight does not end.
+        """
+        self.gate.close(self.plan.episode_timeout)
+        try:
+            yield
+            self.weights_version = version
+        finally:
+            self.gate.open()
+
+    def resource(self, mode: str, group: int) -> str:
+        """The resource id for all rollouts of a prompt group; groups take turns where there are several servers."""
         published = self.resources[mode]
-        return published[number % len(published)]
+        return published[group % len(published)]
 
     async def stop(self) -> None:
         """Stop the proxy, if any."""
@@ -63,9 +97,9 @@ class PolicyAccess:
         Raises:
             RunStopped: one of them does not answer.
         """
-        places = [("vLLM", f"http://{server}/health") for server in self.servers]
+        places = [("vLLM", f"{server}/health") for server in self.servers.values()]
         if self.proxy is not None:
-            places.insert(0, ("the LLM proxy", self.proxy.server_launcher.access_endpoint + HEALTH))
+            places.insert(0, ("the LLM proxy", self.address + HEALTH))
         async with httpx.AsyncClient(timeout=10, trust_env=False) as client:
             for name, url in places:
                 try:
@@ -76,13 +110,26 @@ class PolicyAccess:
                         "run folder's logs (memory?), then resume with --resume."
                     ) from error
 
+    async def _start_proxy(self) -> None:
+        """In a thread of the trainer's actor, which has no tracer of its own, so that it ends with the actor."""
+        recorder = CallRecorder(self.store.otlp_traces_endpoint(), lambda: self.weights_version, self.gate)
+        host, port = self.plan.proxy_host, self.plan.proxy_port or free_port(self.plan.proxy_host)
+        known_as = self.plan.proxy_public_host or _reachable(host)
+        if self.plan.proxy == "direct":
+            self.proxy = DirectProxy(DirectEndpoint(self.servers, self.model), recorder, host, port)
+        else:
+            self.proxy = litellm_proxy(self.servers, self.model, self.store, recorder, host, port)
+        self.address = f"http://{known_as}:{port}"
+        await self.proxy.start()
+
     def _endpoints(self, sampling: dict[str, Any]) -> list[LLM | ProxyLLM]:
         if self.proxy is not None:
-            endpoint = self.proxy.server_launcher.access_endpoint
-            return [ProxyLLM(endpoint=endpoint, model=MODEL_NAME, sampling_parameters=sampling)]
+            return [ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling) for name in self.servers]
         asking = {**sampling, "return_token_ids": True}
-        model = self.config.actor_rollout_ref.model.path
-        return [LLM(endpoint=f"http://{server}/v1", model=model, sampling_parameters=asking) for server in self.servers]
+        return [
+            LLM(endpoint=f"{server}/v1", model=self.model, sampling_parameters=asking)
+            for server in self.servers.values()
+        ]
 
 
 def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:
@@ -97,15 +144,20 @@ def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[
     }
 
 
-def _make_proxy(plan: Plan, config: DictConfig, servers: list[str], store: LightningStore) -> LLMProxy:
-    """In a thread of the trainer's actor, which has no tracer of its own, so that it ends with the actor."""
+def litellm_proxy(
+    servers: dict[str, str], model: str, store: LightningStore, recorder: CallRecorder, host: str, port: int
+) -> LLMProxy:
+    """agent-lightning's proxy with the recording middleware in place of its own two and of its OpenTelemetry spans."""
+    RecordingMiddleware.default = recorder
     return LLMProxy(
         store=store,
-        model_list=[_backend(server, config.actor_rollout_ref.model.path) for server in servers],
+        model_list=[_backend(name, server, model) for name, server in servers.items()],
+        middlewares=[RecordingMiddleware],
+        callbacks=["return_token_ids"],
         launcher_args=PythonServerLauncherArgs(
-            host=plan.proxy_host,
-            port=plan.proxy_port or free_port(plan.proxy_host),
-            access_host=plan.proxy_public_host or _reachable(plan.proxy_host),
+            host=host,
+            port=port,
+            access_host=_reachable(host),
             launch_mode="thread",
             healthcheck_url=HEALTH,
             startup_timeout=START_SECONDS,
@@ -114,13 +166,13 @@ def _make_proxy(plan: Plan, config: DictConfig, servers: list[str], store: Light
     )
 
 
-def _backend(server: str, model: str) -> ModelConfig:
+def _backend(name: str, server: str, model: str) -> ModelConfig:
     return {
-        "model_name": MODEL_NAME,
-        "litellm_params": {"model": f"hosted_vllm/{model}", "api_base": f"http://{server}/v1"},
+        "model_name": name,
+        "litellm_params": {"model": f"hosted_vllm/{model}", "api_base": f"{server}/v1"},
     }
 
 
-def _reachable(host: str) -> str | None:
-    """A bound address as others see it; None (agent-lightning's guess) where the proxy listens everywhere."""
-    return None if host in ("0.0.0.0", "::") else host
+def _reachable(host: str) -> str:
+    """A bound address as others see it; where the proxy listens everywhere, this machine's own name."""
+    return socket.gethostname() if host in ("0.0.0.0", "::") else host

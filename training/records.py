@@ -25,7 +25,10 @@ EPISODE_ATTRIBUTE = "episode"
 
 @dataclass
 class RolloutRecord:
-    """One rollout, as written to `episodes.jsonl`; token counts cover all its policy calls."""
+    """One rollout, as written to `episodes.jsonl`; token counts cover all its policy calls.
+
+    `weights` is, for every call, the step that made the weights which answered it.
+    """
 
     rollout_id: str
     group: str
@@ -45,6 +48,7 @@ class RolloutRecord:
     sequences: int = 0
     generated_tokens: int = 0
     breaks: dict[str, int] = field(default_factory=dict)
+    weights: list[int] = field(default_factory=list)
     seconds: float = 0.0
 
     @property
@@ -148,6 +152,19 @@ def _means(found: Iterable[dict[str, float]]) -> dict[str, float]:
         for name, value in numbers.items():
             values.setdefault(name, []).append(value)
     return {name: sum(seen) / len(seen) for name, seen in values.items()}
+
+
+def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
+    """How old the weights were that played what step `step` trains on: 0 for those of the step before."""
+    ages = [step - 1 - version for record in trained for version in record.weights]
+    if not ages:
+        return {}
+    mixed = sum(len(set(record.weights)) > 1 for record in trained)
+    return {
+        "books/weights_age/mean": sum(ages) / len(ages),
+        "books/weights_age/max": max(ages),
+        "books/episodes_of_several_weights": mixed,
+    }
 
 
 def _equal_reward_groups(scored: list[RolloutRecord]) -> int:

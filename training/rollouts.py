@@ -2,7 +2,8 @@
 
 verl asks for sequences and is answered at once; a background loop enqueues the rollouts of the step in the store, waits
 for the runners to finish them, turns their spans into sequences and puts those into verl's TransferQueue. Sequences of
-a step reach the queue only when the whole step is judged (`training.watch`), so that a skipped step leaves nothing.
+a step reach the queue only when the whole step is judged (`training.watch`), so that a skipped step leaves nothing; in
+an asynchronous run a prompt group is judged and delivered by itself, since no step waits for all of its groups.
 Lives in the trainer's Ray actor (`training.trainer`).
 """
 
@@ -13,7 +14,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -25,16 +26,20 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 
 from training import sequences
 from training.collect import Collector
+from training.handover import Endings
 from training.plan import Plan
 from training.proxy import PolicyAccess
 from training.records import RolloutRecord, leave_out_lone
+from training.spans import SpanFiles
 from training.tracing import trace_adapter
 from training.trajectories import Limits, Trajectory
 from training.watch import RunStopped, Watch, silence_limit
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.2
+STORE_MARGIN_SECONDS = 60.0  # above the episode's limit: runners end it earlier, at their own deadline
+UNRESPONSIVE_SECONDS = 60.0
+MAX_ATTEMPTS = 3
 Prompt = dict[str, Any]
 Finished = tuple[RolloutRecord, Trajectory]
 
@@ -47,16 +52,21 @@ class RolloutManager:
         self.config = config
         rollout = config.actor_rollout_ref.rollout
         self.n_train, self.n_val = int(rollout.n), int(rollout.val_kwargs.n)
+        self.by_group = plan.asynchronous is not None
         self.store = LightningStoreClient(plan.store_address)
         self.policy = PolicyAccess(plan, config, servers, self.store)
         limits = Limits(prompt=config.data.max_prompt_length, response=config.data.max_response_length)
-        self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level)
+        files = SpanFiles(plan.run_dir) if plan.keep_spans else None
+        self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level, files)
         self.watch = Watch(plan.max_unscored_share)
         self.step_records: list[RolloutRecord] = []
         self.delivered: list[RolloutRecord] = []
         self.books: dict[str, RolloutRecord] = {}
         self._failure: BaseException | None = None
         self._news = threading.Event()
+        self.last_end = 0.0  # Unix seconds, by the store's clock, at which the last collected rollout ended
+        self._heard = 0.0
+        self._endings = Endings(self.store)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="rollouts", daemon=True).start()
         self._run(self.policy.start()).result(timeout=120)
@@ -84,9 +94,18 @@ class RolloutManager:
         records, self.step_records, self.delivered = self.step_records, [], []
         return records
 
+    def take_books(self, sessions: Iterable[str]) -> list[RolloutRecord]:
+        """What is known of the rollouts an update trains on; verl has dropped what is older than they by its bound."""
+        taken = [self.books.pop(session) for session in sessions]
+        bound = int(self.config.trainer.v1.sampler.max_off_policy_threshold)
+        oldest = max(record.step for record in taken) - bound
+        self.books = {key: record for key, record in self.books.items() if record.step > oldest}
+        return taken
+
     def close(self) -> None:
         """Stop the proxy; rollouts still running are abandoned."""
         self._run(self.policy.stop()).result(timeout=30)
+        self._run(self._endings.close()).result(timeout=30)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
@@ -102,18 +121,25 @@ class RolloutManager:
         """A step's rollouts, or those that replace its failed groups, from queue to TransferQueue."""
         partition = "val" if validate else "train"
         await asyncio.to_thread(_tag, [row["uid"] for row in rows], partition, "running")
-        finished = await self._finish_all(await self._enqueue(rows, validate))
-        records = [record for record, _ in finished]
-        skip = self._judge(records, [] if validate else self.delivered)
+        records = await self._enqueue(rows, validate)
+        parts = [[row] for row in rows] if self.by_group and not validate else [rows]
+        await asyncio.gather(*(self._settle(part, records, validate) for part in parts))
+
+    async def _settle(self, rows: list[Prompt], records: dict[str, RolloutRecord], validate: bool) -> None:
+        """Finish, judge and deliver the rollouts of these prompts."""
+        uids = {row["uid"] for row in rows}
+        finished = await self._finish_all({name: record for name, record in records.items() if record.group in uids})
+        settled = [record for record, _ in finished]
+        skip = self._judge(settled, [] if validate else self.delivered)
         if skip:
-            logger.warning("step skipped: %s", skip)
+            logger.warning("skipped: %s", skip)
             await self.policy.check_engine()
             if validate:
                 raise RunStopped(f"validation is worth nothing: {skip}. Mend the cause and resume with --resume.")
         if not validate:
-            self.step_records.extend(records)
-            self.delivered.extend([] if skip else records)
-        await asyncio.to_thread(self._deliver, rows, [] if skip else finished, partition)
+            self.step_records.extend(settled)
+            self.delivered.extend([] if skip else settled)
+        await asyncio.to_thread(self._deliver, rows, [] if skip else finished, "val" if validate else "train")
         self._news.set()
 
     def _judge(self, records: list[RolloutRecord], delivered: list[RolloutRecord]) -> str | None:
@@ -133,20 +159,16 @@ class RolloutManager:
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
         """Queue n rollouts a prompt; returns their records by rollout id."""
         mode = "val" if validate else "train"
-        keys = [(row, session) for row in rows for session in range(self.n_val if validate else self.n_train)]
-        config = RolloutConfig(
-            timeout_seconds=self.plan.episode_timeout + 60,
-            max_attempts=2,
-            retry_condition=["timeout", "unresponsive"],
-        )
+        sessions = range(self.n_val if validate else self.n_train)
+        keys = [(number, row, session) for number, row in enumerate(rows) for session in sessions]
         requests = [
             EnqueueRolloutRequest(
                 input=json.loads(row["task"]),
                 mode=mode,
                 resources_id=self.policy.resource(mode, number),
-                config=config,
+                config=_rules(self.plan),
             )
-            for number, (row, _) in enumerate(keys)
+            for number, row, _ in keys
         ]
         queued = await self.store.enqueue_many_rollouts(requests)
         return {
@@ -158,53 +180,68 @@ class RolloutManager:
                 step=int(row["global_steps"]),
                 status="queuing",
             )
-            for (row, session), rollout in zip(keys, queued, strict=True)
+            for (_, row, session), rollout in zip(keys, queued, strict=True)
         }
 
     async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
-        """Collect every rollout as it ends.
+        """Collect every rollout as soon as it has ended, all at the same time.
 
         Raises:
             RunStopped: nothing ended for longer than an episode may take.
         """
-        waiting, finished = dict(records), []
-        limit, last = silence_limit(self.plan.episode_timeout), time.monotonic()
-        while waiting:
-            done = await self._ended(list(waiting))
-            if done:
-                last = time.monotonic()
-            elif time.monotonic() - last > limit:
-                await self.policy.check_engine()
-                raise RunStopped(
-                    f"no rollout finished for {limit:.0f} s, {len(waiting)} are waiting. Are runners alive and "
-                    f"connected to {self.plan.store_address}?"
-                )
-            for rollout in done:
-                finished.append(await self.collector.collect(rollout, waiting.pop(rollout.rollout_id)))
-            await asyncio.sleep(0 if done else POLL_SECONDS)
-        return finished
+        endings, self._heard = self._endings.expect(records), time.monotonic()
+        tasks = [asyncio.create_task(self._collect(endings[name], record)) for name, record in records.items()]
+        limit, pending = silence_limit(self.plan.episode_timeout), set(tasks)
+        try:
+            while pending:
+                quiet = time.monotonic() - self._heard
+                if quiet >= limit:
+                    await self._stop_waiting(limit, len(pending))
+                done, pending = await asyncio.wait(pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION)
+                for task in done:
+                    task.result()
+        finally:
+            for task in pending:
+                task.cancel()
+            self._endings.forget(records)
+        return [task.result() for task in tasks]
 
-    async def _ended(self, rollout_ids: list[str]) -> list[Rollout]:
-        ended = await self.store.query_rollouts(
-            rollout_id_in=rollout_ids, status_in=["succeeded", "failed", "cancelled"]
+    async def _stop_waiting(self, limit: float, waiting: int) -> None:
+        await self.policy.check_engine()
+        raise RunStopped(
+            f"no rollout finished for {limit:.0f} s, {waiting} are waiting. Are runners alive and "
+            f"connected to {self.plan.store_address}?"
         )
-        return list(ended)
+
+    async def _collect(self, ending: asyncio.Future[Rollout], record: RolloutRecord) -> Finished:
+        rollout = await ending
+        self._heard = time.monotonic()
+        self.last_end = max(self.last_end, rollout.end_time or 0.0)
+        return await self.collector.collect(rollout, record)
 
     def _deliver(self, rows: list[Prompt], finished: list[Finished], partition: str) -> None:
         """Put the sequences of scored rollouts into the TransferQueue, then close their groups."""
         by_uid = {row["uid"]: row for row in rows}
-        delivered: set[str] = set()
-        for record, trajectory in finished:
-            if record.cause is None:
-                sequences.put(record, trajectory, by_uid[record.group], partition)
-                self.books[record.key] = record
-                delivered.add(record.group)
+        scored = [(record, trajectory) for record, trajectory in finished if record.cause is None]
+        sequences.put(scored, by_uid, partition)
+        self.books.update({record.key: record for record, _ in scored})
+        delivered = {record.group for record, _ in scored}
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
         _tag([uid for uid in by_uid if uid not in delivered], partition, "failure")
 
     def _write(self, records: list[RolloutRecord]) -> None:
         with (self.plan.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
             file.writelines(record.to_json() + "\n" for record in records)
+
+
+def _rules(plan: Plan) -> RolloutConfig:
+    """When a rollout is played again. Only our runner sends heartbeats for an episode that is quiet."""
+    return RolloutConfig(
+        timeout_seconds=plan.episode_timeout + STORE_MARGIN_SECONDS,
+        unresponsive_seconds=UNRESPONSIVE_SECONDS if plan.concurrency and plan.llm_proxy else None,
+        max_attempts=MAX_ATTEMPTS,
+        retry_condition=["timeout", "unresponsive"],
+    )
 
 
 def _tag(uids: list[str], partition: str, status: str) -> None:

@@ -21,18 +21,19 @@ from omegaconf import DictConfig, OmegaConf
 
 from training.plan import ConfigError, Plan
 from training.ports import require_free
-from training.store import check_external, check_mongo, open_store
+from training.store import check_external, check_mongo
 from training.summary import show, write_summary
-from training.tracing import runner_tracer, trace_adapter
 
 if TYPE_CHECKING:
-    from agentlightning import LitAgent, Trainer
+    from agentlightning import LitAgent, Runner, Tracer, Trainer
 
     from training.algorithm import Outcome
 
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 RUNNER_POLL_SECONDS = 0.2
 HEARTBEAT_SECONDS = 10.0
+DEADLINE_MARGIN_SECONDS = 30.0
+ANY_EXIT_CODE = range(-64, 256)
 PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray", "litellm", "openai-agents")
 
 
@@ -119,27 +120,41 @@ def _versions() -> dict[str, str | None]:
 
 
 def _trainer(plan: Plan, algorithm: Any) -> Trainer:
-    """agent-lightning's Trainer for this role; its runners are processes."""
+    """agent-lightning's Trainer for this role; its runners are processes, its store is reached over HTTP.
+
+    The algorithm serves the store itself where it is managed, and judges itself what a runner's end means.
+    """
     import agentlightning as agl
 
-    tracer = runner_tracer(plan)
+    from training.tracing import trace_adapter
+
+    runner, tracer = _runner(plan)
     return agl.Trainer(
         algorithm=algorithm,
         n_runners=plan.n_runners,
         tracer=tracer,
-        runner=agl.LitAgentRunner(
-            tracer=tracer, poll_interval=RUNNER_POLL_SECONDS, interval_jitter=0.1, heartbeat_interval=HEARTBEAT_SECONDS
-        ),
+        runner=runner,
         adapter=trace_adapter(plan),
-        store=open_store(plan),
+        store=agl.LightningStoreClient(plan.store_address),
         strategy=agl.ClientServerExecutionStrategy(
-            role=plan.role,
-            server_host=plan.store_host,
-            server_port=plan.store_port,
-            n_runners=plan.n_runners,
-            managed_store=plan.managed_store,
+            role=plan.role, n_runners=plan.n_runners, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE
         ),
     )
+
+
+def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
+    """What plays episodes in a runner process: ours, or agent-lightning's where its tracer must see the calls."""
+    import agentlightning as agl
+
+    if plan.concurrency and plan.llm_proxy:
+        from training.runner import EpisodeRunner
+
+        runner = EpisodeRunner(plan.concurrency, plan.episode_timeout + DEADLINE_MARGIN_SECONDS)
+        return runner, runner.tracer
+    tracer = agl.OtelTracer() if plan.llm_proxy else agl.AgentOpsTracer()
+    return agl.LitAgentRunner(
+        tracer=tracer, poll_interval=RUNNER_POLL_SECONDS, interval_jitter=0.1, heartbeat_interval=HEARTBEAT_SECONDS
+    ), tracer
 
 
 def _run_runners(agent: LitAgent[Any], plan: Plan) -> int:

@@ -1,4 +1,4 @@
-"""One scored rollout -> verl's TransferQueue: the fields and tags verl's trainer reads.
+"""Scored rollouts -> verl's TransferQueue: the fields and tags verl's trainer reads.
 
 Keys are `{group}_{session}_{i}`; GRPO takes one advantage a session, from its last sequence, so a session of several
 sequences does not weigh more in its group.
@@ -17,14 +17,21 @@ from training.records import RolloutRecord
 from training.trajectories import TokenSequence, Trajectory
 
 
-def put(record: RolloutRecord, trajectory: Trajectory, prompt: dict[str, Any], partition: str) -> None:
-    """Put all sequences of a scored rollout; `prompt` is the row verl sent."""
-    fields = [_fields(sequence, record, prompt) for sequence in trajectory.sequences]
+def put(scored: list[tuple[RolloutRecord, Trajectory]], prompts: dict[str, dict[str, Any]], partition: str) -> None:
+    """Put all sequences of scored rollouts with one request; `prompts` holds the row verl sent for each group."""
+    rows = [
+        (f"{record.key}_{i}", sequence, record)
+        for record, trajectory in scored
+        for i, sequence in enumerate(trajectory.sequences)
+    ]
+    if not rows:
+        return
+    fields = [_fields(sequence, record, prompts[record.group]) for _, sequence, record in rows]
     tq.kv_batch_put(
-        keys=[f"{record.key}_{i}" for i in range(len(fields))],
+        keys=[key for key, _, _ in rows],
         partition_id=partition,
         fields=list_of_dict_to_tensordict(fields),
-        tags=[_tags(sequence, record) for sequence in trajectory.sequences],
+        tags=[_tags(sequence, record) for _, sequence, record in rows],
     )
 
 
@@ -38,8 +45,7 @@ def _fields(sequence: TokenSequence, record: RolloutRecord, prompt: dict[str, An
         metrics=AgentLoopMetrics(),
         extra_fields={
             "reward_extra_info": dict(record.terms),
-            "min_global_steps": _weights_version(record),
-            "max_global_steps": _weights_version(record),
+            **_weights_span(record),
         },
     ).as_dict()
     input_ids = torch.cat([output["prompts"], output["responses"]])
@@ -62,11 +68,11 @@ def _tags(sequence: TokenSequence, record: RolloutRecord) -> dict[str, Any]:
         "response_len": response_len,
         "seq_len": prompt_len + response_len,
         "global_steps": record.step,
-        "min_global_steps": _weights_version(record),
-        "max_global_steps": _weights_version(record),
+        **_weights_span(record),
     }
 
 
-def _weights_version(record: RolloutRecord) -> int:
-    """verl numbers weights by the step that made them: step s samples from the weights of step s - 1."""
-    return record.step - 1 if record.mode == "train" else record.step
+def _weights_span(record: RolloutRecord) -> dict[str, int]:
+    """Oldest and newest weights that played it. verl numbers weights by the step that made them, as the proxy does."""
+    weights = record.weights or [record.step - 1 if record.mode == "train" else record.step]
+    return {"min_global_steps": min(weights), "max_global_steps": max(weights)}

@@ -11,31 +11,35 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from training.plan import ConfigError, Plan
-
-if TYPE_CHECKING:
-    from agentlightning import LightningStore
 
 CHECK_SECONDS = 5.0
 HEALTH_PATH = "/v1/agl/health"
 TRACES_PATH = "/v1/traces"
 
 
-def open_store(plan: Plan) -> LightningStore:
-    """The store object a run hands to agent-lightning's Trainer; `training.run.check_store` has passed."""
+@asynccontextmanager
+async def serving(plan: Plan) -> AsyncIterator[None]:
+    """Serve the run's own store while the block runs; nothing to do where it is external.
+
+    `training.run.check_store` has passed.
+    """
     if plan.external_store_address:
-        from agentlightning import LightningStoreClient
+        yield
+        return
+    from training.live_store import RunStore, make_server, mongo_store
 
-        return LightningStoreClient(plan.external_store_address)
-    if plan.mongo_uri:
-        from agentlightning.store.mongo import MongoLightningStore
-
-        return MongoLightningStore(mongo_uri=plan.mongo_uri)
-    from agentlightning import InMemoryLightningStore
-
-    return InMemoryLightningStore(thread_safe=True)
+    store = mongo_store(plan.mongo_uri) if plan.mongo_uri else RunStore()
+    server = make_server(store, plan.store_host, plan.store_port, "thread")
+    await server.start()
+    try:
+        yield
+    finally:
+        store.stop_waits()
+        await server.stop()
 
 
 def check_external(address: str) -> None:
@@ -91,9 +95,9 @@ def serve(host: str, port: int) -> None:
     from training.ports import require_free
 
     require_free(host, port, "--port")
-    from agentlightning import InMemoryLightningStore, LightningStoreServer
+    from training.live_store import RunStore, make_server
 
-    server = LightningStoreServer(InMemoryLightningStore(thread_safe=True), host=host, port=port, launch_mode="asyncio")
+    server = make_server(RunStore(), host, port, "asyncio")
     print(f"store at http://{host}:{port} (Ctrl-C stops it; its content is lost then)", flush=True)
     asyncio.run(server.run_forever())
 

@@ -16,10 +16,13 @@ import ray
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
+from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from training.plan import Plan
-from training.records import step_metrics
+from training.records import step_metrics, weights_age
 from training.rollouts import RolloutManager
 from training.watch import RunStopped
 
@@ -28,10 +31,17 @@ logger = logging.getLogger(__name__)
 WAKE_SECONDS = 1.0
 
 
-class LightningTrainer(PPOTrainerSync):
-    """verl's synchronous trainer, which also keeps the books of every update."""
+class RolloutsFromStore(PPOTrainer):
+    """What all of verl's trainers share here: rollouts from the store, and the books of every update.
+
+    Mixed in before one of verl's trainers, whose own methods run through `super()`.
+    """
 
     agent_loop_manager: RolloutManager
+
+    def rollout_servers(self) -> list[str]:
+        """host:port of the vLLM servers that play rollouts."""
+        return list(self.llm_server_manager.get_addresses())
 
     def _build_replay_buffer(self) -> Any:
         """verl's replay buffer, woken by the rollout manager instead of sleeping 2 s at a time."""
@@ -45,6 +55,12 @@ class LightningTrainer(PPOTrainerSync):
 
     def on_step_begin(self) -> None:
         note_time(Path(self.agent_loop_manager.plan.run_dir), "first_step")
+        super().on_step_begin()
+
+    def on_step_end(self) -> None:
+        """verl gives vLLM the new weights; calls are held back meanwhile, and carry the step's number afterwards."""
+        with self.agent_loop_manager.policy.changing_weights(self.global_steps):
+            super().on_step_end()
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
         metrics.update(self._account(batch))
@@ -59,23 +75,49 @@ class LightningTrainer(PPOTrainerSync):
         keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
         masks = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask"])["loss_mask"]
         trained = sum(int(mask.sum()) for mask in masks.unbind())
-        books = self.agent_loop_manager.books
         sessions = {key.rsplit("_", 1)[0] for key in keys}
-        generated = sum(books[session].generated_tokens for session in sessions)
+        books = self.agent_loop_manager.take_books(sessions)
+        generated = sum(record.generated_tokens for record in books)
         if trained != generated:
             raise RunStopped(
                 f"step {self.global_steps}: {trained} tokens would be trained but the policy generated {generated}"
             )
-        metrics = {
+        return {
             "books/episodes": len(sessions),
             "books/sequences": len(keys),
-            "books/triplets": sum(books[session].triplets for session in sessions),
+            "books/triplets": sum(record.triplets for record in books),
             "books/generated_tokens": generated,
             "books/trained_tokens": trained,
+            **weights_age(books, self.global_steps),
             **step_metrics(self.agent_loop_manager.take_step_records(), "episodes"),
         }
-        books.clear()
-        return metrics
+
+
+class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
+    """Rollouts and updates take turns; every episode is played by the weights it is trained on."""
+
+    def on_sample_end(self) -> None:
+        """verl has its batch and begins to work on it."""
+        self.timing_raw["end_to_update"] = time.time() - self.agent_loop_manager.last_end
+        super().on_sample_end()
+
+
+class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
+    """Updates begin when enough groups are finished; episodes still played wait between two calls and go on."""
+
+    def on_sample_end(self) -> None:
+        self.agent_loop_manager.policy.gate.close(self.agent_loop_manager.plan.episode_timeout)
+        super().on_sample_end()
+
+
+class SeparatedTrainer(RolloutsFromStore, PPOTrainerSeparateAsync):
+    """Rollouts have GPUs of their own. Not run: verl's checkpoint engine for it needs nccl, nixl or mooncake."""
+
+    def rollout_servers(self) -> list[str]:
+        return list(self.standalone_server_manager.get_addresses())
+
+
+TRAINERS = {"sync": LightningTrainer, "colocate_async": ColocatedTrainer, "separate_async": SeparatedTrainer}
 
 
 @ray.remote
@@ -93,9 +135,10 @@ class TrainingActor:
         tq.init(config.transfer_queue)
         trainer, manager, succeeded = None, None, False
         try:
-            trainer = LightningTrainer(config=config)
+            trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
             trainer.init()
-            manager = RolloutManager(plan, config, trainer.llm_server_manager.get_addresses())
+            manager = RolloutManager(plan, config, trainer.rollout_servers())
+            manager.policy.weights_version = trainer.global_steps
             note_time(Path(plan.run_dir), "engine_ready")
             trainer.fit(manager)
             succeeded = True

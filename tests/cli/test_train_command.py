@@ -67,6 +67,8 @@ def test_help_is_quick() -> None:
         "--external-store-address",
         "--mongo-uri",
         "--n-runners",
+        "--concurrency",
+        "--keep-spans",
         "--n-gpus",
         "--resume",
         "--resume_checkpoint",
@@ -102,6 +104,7 @@ def test_an_unknown_key_names_the_near_one(capsys: pytest.CaptureFixture[str]) -
 
 def test_a_number_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--n-runners 0: expected 1 or more" in refused(capsys, "--n-runners", "0")
+    assert "--concurrency -1: expected 0 or more" in refused(capsys, "--concurrency", "-1")
     assert "--max-turns 0: expected 1 or more" in refused(capsys, "--max-turns", "0")
 
 

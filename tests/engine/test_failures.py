@@ -35,13 +35,28 @@ def test_ctrl_c_ends_everything_the_run_started(start: Callable[..., Run]) -> No
     assert run.alive() == []
 
 
-def test_a_killed_runner_stops_the_run(start: Callable[..., Run]) -> None:
-    run = start(*ENDLESS)
+def runners(run: Run) -> list[psutil.Process]:
+    children = psutil.Process(run.process.pid).children()
+    return [child for child in children if "train_sql_agent" in str(child.cmdline())]
+
+
+def test_the_others_take_over_from_a_killed_runner(start: Callable[..., Run]) -> None:
+    run = start(*ENDLESS, "trainer.total_training_steps=3", "trainer.test_freq=-1", "trainer.save_freq=-1")
     run.wait_for("first_step")
-    children = [
-        child for child in psutil.Process(run.process.pid).children() if "train_sql_agent" in str(child.cmdline())
-    ]
-    children[0].kill()
+    runners(run)[0].kill()
+    assert run.wait() == 0, run.output
+    assert "ended with exit code -9" in run.output
+    summary = run.summary()
+    assert summary["weight_updates"] == 3
+    assert summary["rollouts"] == {"finished": 96, "failed": 0, "unscored": 0}
+    assert summary["generated_tokens"] == summary["trained_tokens"] > 0
+    assert run.alive() == []
+
+
+def test_the_last_runner_killed_stops_the_run(start: Callable[..., Run]) -> None:
+    run = start(*ENDLESS, "--n-runners", "1")
+    run.wait_for("first_step")
+    runners(run)[0].kill()
     assert run.wait() == 1
     assert "ended with exit code -9" in run.summary()["message"]
     assert "Traceback" not in run.output

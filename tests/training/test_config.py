@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sql_agent.config import choose
-from training.config import build_config, check_rows, parse_overrides
+from training.agreement import check_rows
+from training.config import build_config, parse_overrides
 from training.plan import ConfigError, Plan
 
 ROOT = Path(__file__).parents[2]
@@ -97,3 +98,41 @@ def test_a_disagreement_stops_before_heavy_imports() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "2 []"
     assert "agent plays 3 turns (MAX_TURNS), verl is told 7" in done.stderr
+
+
+def test_an_asynchronous_run_bounds_how_old_rollouts_are(tmp_path: Path) -> None:
+    config = build(tmp_path, asynchronous="colocate")
+    assert config.trainer.v1.trainer_mode == "colocate_async"
+    assert config.trainer.v1.sampler.max_off_policy_threshold == 2
+
+
+def test_the_preset_of_separate_rollout_gpus_passes_the_checks(tmp_path: Path) -> None:
+    sizes = ("trainer.v1.separate_async.parameter_sync_step=1",)
+    config = build(tmp_path, *sizes, device="cuda", n_gpus=2, asynchronous="separate")
+    assert config.trainer.v1.trainer_mode == "separate_async"
+    assert config.actor_rollout_ref.rollout.checkpoint_engine.backend == "nccl"
+
+
+@pytest.mark.parametrize(
+    ("changes", "overrides", "message"),
+    [
+        ({"asynchronous": "separate"}, (), "need GPUs; use --async colocate"),
+        ({"asynchronous": "colocate", "llm_proxy": False}, (), "leave out --no-llm-proxy"),
+        ({}, ("trainer.v1.trainer_mode=colocate_async",), "but the run is sync; use --async"),
+        (
+            {"asynchronous": "separate", "device": "cuda"},
+            ("actor_rollout_ref.rollout.n_gpus_per_node=0",),
+            "leave no GPU for rollouts",
+        ),
+        (
+            {"asynchronous": "separate", "device": "cuda"},
+            ("trainer.v1.separate_async.parameter_sync_step=4",),
+            "data.train_batch_size=16 must be .* = 4 x 16",
+        ),
+    ],
+)
+def test_what_an_asynchronous_run_cannot_do_is_said_first(
+    tmp_path: Path, changes: dict[str, object], overrides: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build(tmp_path, *overrides, **changes)  # type: ignore[arg-type]

@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from training.records import RolloutRecord, causes, leave_out_lone, read_annotation, step_metrics, unscored_share
+from training.records import (
+    RolloutRecord,
+    causes,
+    leave_out_lone,
+    read_annotation,
+    step_metrics,
+    unscored_share,
+    weights_age,
+)
 
 
 def record(number: int, **fields: object) -> RolloutRecord:
@@ -66,3 +74,13 @@ def test_measures_are_averaged_and_canaries_added_up() -> None:
     metrics = step_metrics(records, "x")
     assert (metrics["x/measures/a"], metrics["x/measures/b"]) == (0.5, 0.5)
     assert (metrics["x/canaries/judged"], metrics["x/canaries/accepted"]) == (2, 1)
+
+
+def test_the_age_of_the_weights_is_counted_by_call() -> None:
+    first, second = record(1, weights=[3, 3]), record(2, weights=[2, 3, 3])
+    assert weights_age([first, second], step=4) == {
+        "books/weights_age/mean": 0.2,
+        "books/weights_age/max": 1,
+        "books/episodes_of_several_weights": 1,
+    }
+    assert weights_age([record(3)], step=4) == {}

@@ -1,0 +1,1 @@
+"""The sides `bench.rollouts` compares, and what it starts as processes."""

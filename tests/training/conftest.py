@@ -1,0 +1,90 @@
+"""A toy agent and real stores, for tests of what plays and hands over rollouts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import agentlightning as agl
+import pytest
+from agentlightning.types import EnqueueRolloutRequest, RolloutConfig
+
+from training.live_store import RunStore, make_server
+from training.ports import free_port
+
+HOST = "127.0.0.1"
+
+
+class ToyAgent(agl.LitAgent[dict[str, Any]]):
+    """Does what its task says: sleep, hang, block a thread, refuse to be cancelled, or raise; then emits its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.playing = self.most = 0
+
+    async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
+        self.playing += 1
+        self.most = max(self.most, self.playing)
+        try:
+            await self._play(task, rollout)
+        finally:
+            self.playing -= 1
+        agl.emit_annotation({"episode": task["name"], "pid": os.getpid()})
+        return task.get("reward", 1.0)
+
+    async def _play(self, task: dict[str, Any], rollout: Any) -> None:
+        if "first_only" in task and rollout.attempt.sequence_id > 1:
+            return
+        await asyncio.sleep(task.get("sleep", 0))
+        if "block" in task:
+            await asyncio.to_thread(time.sleep, task["block"])
+        if "raise" in task:
+            raise RuntimeError("as the task says")
+        end = time.monotonic() + task.get("stubborn", 0)
+        while time.monotonic() < end:
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                continue
+
+
+class BlockingAgent(agl.LitAgent[dict[str, Any]]):
+    """An agent without a coroutine: agent-lightning's synchronous kind."""
+
+    def training_rollout(self, task: dict[str, Any], resources: Any, rollout: Any) -> float:
+        time.sleep(task["sleep"])
+        agl.emit_annotation({"episode": task["name"]})
+        return 1.0
+
+
+@asynccontextmanager
+async def served(store: RunStore | None = None, port: int | None = None) -> AsyncIterator[agl.LightningStoreClient]:
+    """A client of this project's store, served for real."""
+    store = store or RunStore()
+    server = make_server(store, HOST, port or free_port(HOST), "thread")
+    await server.start()
+    client = agl.LightningStoreClient(server.endpoint)
+    await client.add_resources({})
+    try:
+        yield client
+    finally:
+        await client.close()
+        store.stop_waits()
+        await server.stop()
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[agl.LightningStoreClient]:
+    async with served() as client:
+        yield client
+
+
+async def enqueue(store: agl.LightningStore, tasks: list[dict[str, Any]], **rules: Any) -> list[str]:
+    """Queue training rollouts of these tasks; returns their ids."""
+    config = RolloutConfig(**{"max_attempts": 3, "retry_condition": ["timeout", "unresponsive"], **rules})
+    requests = [EnqueueRolloutRequest(input=task, mode="train", config=config) for task in tasks]
+    return [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]

@@ -1,0 +1,65 @@
+"""The gate between calls and weights."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from training.gate import CallGate
+from training.watch import RunStopped
+
+
+async def test_a_change_waits_for_calls_in_flight_and_calls_wait_for_the_change() -> None:
+    gate, order = CallGate(), []
+
+    async def call(name: str, seconds: float) -> None:
+        async with gate:
+            order.append(f"{name} begins")
+            await asyncio.sleep(seconds)
+            order.append(f"{name} ends")
+
+    early = asyncio.create_task(call("early", 0.1))
+    await asyncio.sleep(0.02)
+    closing = asyncio.create_task(asyncio.to_thread(gate.close, 5.0))
+    await asyncio.sleep(0.02)
+    late = asyncio.create_task(call("late", 0.0))
+    await closing
+    order.append("weights change")
+    await asyncio.sleep(0.02)
+    gate.open()
+    await asyncio.gather(early, late)
+    assert order == ["early begins", "early ends", "weights change", "late begins", "late ends"]
+
+
+async def test_a_call_that_never_ends_stops_the_run_and_says_so() -> None:
+    gate = CallGate()
+    async with gate:
+        with pytest.raises(RunStopped, match="1 calls of the policy were not answered"):
+            await asyncio.to_thread(gate.close, 0.05)
+
+
+async def test_a_caller_that_goes_away_while_waiting_is_not_counted() -> None:
+    gate = CallGate()
+    gate.close(1.0)
+
+    async def call() -> None:
+        async with gate:
+            raise AssertionError("the gate was closed")
+
+    waiting = asyncio.create_task(call())
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    gate.open()
+    await asyncio.sleep(0.01)
+    gate.close(1.0)  # would time out if the call had been counted
+    gate.open()
+
+
+async def test_a_failing_call_leaves_the_gate() -> None:
+    gate = CallGate()
+    with pytest.raises(ValueError, match="broken"):
+        async with gate:
+            raise ValueError("broken")
+    gate.close(0.05)

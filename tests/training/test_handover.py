@@ -1,0 +1,256 @@
+"""News of the store: at once from ours, polled from others; released in time; rollouts of the dead taken over."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import agentlightning as agl
+import pytest
+from agentlightning.types import Span
+
+from tests.training.conftest import HOST, ToyAgent, enqueue, served
+from training.handover import Endings, Handover, give_up, worker_name
+from training.live_store import RunStore
+from training.ports import free_port
+from training.records import RolloutRecord
+from training.run import ANY_EXIT_CODE
+from training.runner import EpisodeRunner
+from training.spans import SpanFiles
+
+
+async def finish(store: Any, *statuses: str) -> None:
+    for status in statuses:
+        rollout = await store.dequeue_rollout()
+        await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status=status)
+
+
+@pytest.fixture
+async def plain() -> Any:
+    """A store as `agl store` serves it, without the requests that wait."""
+    port = free_port(HOST)
+    server = agl.LightningStoreServer(agl.InMemoryLightningStore(thread_safe=True), HOST, port, launch_mode="thread")
+    await server.start()
+    client = agl.LightningStoreClient(server.endpoint)
+    yield client
+    await client.close()
+    await server.stop()
+
+
+async def test_a_waiting_runner_hears_of_a_rollout_at_once(store: Any) -> None:
+    handover = Handover(store)
+    waiting = asyncio.create_task(handover.queued())
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    began = time.monotonic()
+    await enqueue(store, [{"name": "a"}])
+    await waiting
+    assert time.monotonic() - began < 0.15
+    await handover.queued()
+    assert time.monotonic() - began < 0.3, "the queue is not empty: there is nothing to wait for"
+    await handover.close()
+
+
+async def test_a_waiting_runner_hears_of_a_rollout_that_is_queued_again(store: Any) -> None:
+    handover = Handover(store)
+    await enqueue(store, [{"name": "a"}])
+    rollout = await store.dequeue_rollout()
+    waiting = asyncio.create_task(handover.queued())
+    await asyncio.sleep(0.2)
+    await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status="unresponsive")
+    await asyncio.wait_for(waiting, 0.3)
+    await handover.close()
+
+
+async def test_every_ending_is_handed_out_once_and_at_once(store: Any) -> None:
+    ids = await enqueue(store, [{"name": str(i)} for i in range(3)])
+    endings = Endings(store)
+    futures = endings.expect(ids[:2])
+    await asyncio.sleep(0.2)
+    began = time.monotonic()
+    await finish(store, "succeeded", "failed", "succeeded")
+    rollouts = await asyncio.gather(*futures.values())
+    assert time.monotonic() - began < 0.3
+    assert [rollout.status for rollout in rollouts] == ["succeeded", "failed"]
+    await asyncio.sleep(0.1)
+    late = endings.expect(ids[2:])  # it ended before anybody waited for it
+    assert (await asyncio.wait_for(late[ids[2]], 2)).rollout_id == ids[2]
+    await endings.close()
+
+
+async def test_several_waves_wait_at_the_same_time(store: Any) -> None:
+    ids = await enqueue(store, [{"name": str(i)} for i in range(4)])
+    endings = Endings(store)
+    waves = [endings.expect(ids[:2]), endings.expect(ids[2:])]
+    await finish(store, *["succeeded"] * 4)
+    for wave in waves:
+        assert {rollout.rollout_id for rollout in await asyncio.gather(*wave.values())} == set(wave)
+    await endings.close()
+
+
+async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
+    handover, endings = Handover(plain), Endings(plain)
+    assert handover.notifies
+    await handover.queued()
+    assert not handover.notifies
+    (rollout_id,) = await enqueue(plain, [{"name": "a"}])
+    futures = endings.expect([rollout_id])
+    await finish(plain, "succeeded")
+    assert (await asyncio.wait_for(futures[rollout_id], 2)).status == "succeeded"
+    await endings.close()
+    await handover.close()
+
+
+async def test_a_store_that_is_not_there_yet_is_waited_for() -> None:
+    port = free_port(HOST)
+    handover = Handover(agl.LightningStoreClient(f"http://{HOST}:{port}"))
+    await handover.queued()
+    async with served(port=port) as store:
+        waiting = asyncio.create_task(handover.queued())
+        await asyncio.sleep(0.2)
+        await enqueue(store, [{"name": "a"}])
+        await asyncio.wait_for(waiting, 1)
+    await handover.close()
+
+
+async def test_a_store_that_ends_keeps_nobody_waiting() -> None:
+    async with served() as store:
+        handover = Handover(store)
+        waiting = asyncio.create_task(handover.queued())
+        await asyncio.sleep(0.2)
+        began = time.monotonic()
+    await waiting
+    assert time.monotonic() - began < 3
+    await handover.close()
+
+
+async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
+    store = RunStore(release_seconds=0.2)
+    await store.add_resources({})
+    ids = await enqueue(store, [{"name": str(i)} for i in range(50)])
+    for _ in ids[:-1]:
+        rollout = await store.dequeue_rollout()
+        attempt = rollout.attempt.attempt_id
+        await store.add_span(
+            Span.from_attributes(attributes={"a": 1}, rollout_id=rollout.rollout_id, attempt_id=attempt, sequence_id=1)
+        )
+        await store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
+    assert (await store.statistics())["total_spans"] == 49
+    await asyncio.sleep(0.25)
+    await finish(store, "succeeded")
+    known = await store.statistics()
+    assert (known["total_rollouts"], known["total_attempts"], known["total_spans"]) == (1, 1, 0)
+    assert known["total_span_bytes"] == 0
+    assert len(store._completion_events) == len(store._start_time_by_rollout) == len(store.collections.spans._items) + 1
+    assert await store.get_rollout_by_id(ids[0]) is None
+    assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
+
+
+def test_spans_are_kept_on_disk(tmp_path: Path) -> None:
+    files = SpanFiles(tmp_path)
+    for name in ("a", "b"):
+        record = RolloutRecord(name, "g", 0, "train", 3, "succeeded")
+        files.keep(record, [Span.from_attributes(attributes={"episode": name}, rollout_id=name, attempt_id="at")])
+    with gzip.open(tmp_path / "spans" / "train-000003.jsonl.gz", "rt") as file:
+        rows = [json.loads(line) for line in file]
+    assert [(row["rollout_id"], row["attributes"]["episode"]) for row in rows] == [("a", "a"), ("b", "b")]
+
+
+def play(address: str) -> None:
+    """A runner process, as agent-lightning starts them."""
+    runner = EpisodeRunner(8, 60, heartbeat=0.3)
+
+    async def work() -> None:
+        runner.init(ToyAgent(), hooks=())
+        runner.init_worker(0, agl.LightningStoreClient(address))
+        await runner.iter()
+
+    asyncio.run(work())
+
+
+class PlayUntilKilled(agl.Algorithm):
+    """Serves a store, kills one of its runner processes in the middle, and waits for all rollouts."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self.port = port
+        self.statuses: list[str] = []
+
+    def is_async(self) -> bool:
+        return True
+
+    async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
+        runners = multiprocessing.active_children()
+        async with served(port=self.port) as store:
+            ids = await enqueue(store, [{"name": str(i), "sleep": 1} for i in range(8)])
+            endings = Endings(store)
+            futures = endings.expect(ids)
+            while len(await store.query_rollouts(status_in=["preparing", "running"])) < 8:
+                await asyncio.sleep(0.05)
+            runners[0].kill()
+            runners[0].join()
+            await give_up(store, worker_name(runners[0].pid or 0))
+            self.statuses = [(await future).status for future in futures.values()]
+            await endings.close()
+
+
+def test_agent_lightnings_trainer_ends_although_a_runner_was_killed() -> None:
+    """Its stop event must not be waited for in a process that may die."""
+    port = free_port(HOST)
+    algorithm = PlayUntilKilled(port)
+    trainer = agl.Trainer(
+        algorithm=algorithm,
+        n_runners=2,
+        tracer=agl.OtelTracer(),
+        runner=EpisodeRunner(8, 60),
+        store=agl.LightningStoreClient(f"http://{HOST}:{port}"),
+        strategy=agl.ClientServerExecutionStrategy(n_runners=2, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE),
+    )
+    began = time.monotonic()
+    trainer.fit(ToyAgent())
+    assert algorithm.statuses == ["succeeded"] * 8
+    assert time.monotonic() - began < 20
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["the store is told", "the store notices"])
+async def test_rollouts_of_a_killed_runner_are_taken_over(told: bool) -> None:
+    """Two processes with eight episodes each; one is killed; every rollout ends once, all played by the other."""
+    port = free_port(HOST)
+    fork = multiprocessing.get_context("fork")
+    runners = [fork.Process(target=play, args=(f"http://{HOST}:{port}",), daemon=True) for _ in range(2)]
+    for runner in runners:
+        runner.start()
+    live = RunStore()
+    live._scan_debounce_seconds = 0.2
+    async with served(live, port) as store:
+        ids = await enqueue(store, [{"name": str(i), "sleep": 2} for i in range(16)], unresponsive_seconds=1.5)
+        endings = Endings(store)
+        futures = endings.expect(ids)
+        while len(await store.query_rollouts(status_in=["preparing", "running"])) < 16:
+            await asyncio.sleep(0.05)
+        os.kill(runners[0].pid or 0, signal.SIGKILL)
+        runners[0].join()
+        if told:
+            assert await give_up(store, worker_name(runners[0].pid or 0)) == 8
+        rollouts = await asyncio.wait_for(asyncio.gather(*futures.values()), 20)
+        assert [rollout.status for rollout in rollouts] == ["succeeded"] * 16
+        attempts = [len(await store.query_attempts(rollout_id)) for rollout_id in ids]
+        assert sorted(attempts) == [1] * 8 + [2] * 8
+        pids = set()
+        for rollout_id in ids:
+            spans = await store.query_spans(rollout_id, attempt_id="latest")
+            notes = [span for span in spans if "episode" in span.attributes]
+            assert len(notes) == 1
+            pids.add(notes[0].attributes["pid"])
+        assert pids == {runners[1].pid}
+        await endings.close()
+    runners[1].terminate()
+    runners[1].join()

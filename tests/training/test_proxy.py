@@ -1,0 +1,218 @@
+"""The LLM proxy and the direct endpoint, real ones, before a stand-in vLLM that speaks its protocol over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import agentlightning as agl
+import httpx
+import pytest
+import uvicorn
+from agentlightning import LightningStoreClient
+from agentlightning.store.client_server import LightningStoreServer
+from agentlightning.utils.server_launcher import PythonServerLauncherArgs
+from omegaconf import OmegaConf
+
+from training.plan import Plan
+from training.ports import free_port
+from training.proxy import RESOURCE, PolicyAccess
+from training.recorder import VERSION_ATTRIBUTE, CallRecorder, RecordedCall, take_token_ids
+from training.watch import RunStopped
+
+MODEL = "tiny"
+SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
+
+
+class StandInVllm:
+    """Answers completions with token ids, as vLLM does when asked for them; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.port = free_port("127.0.0.1")
+        config = uvicorn.Config(self, host="127.0.0.1", port=self.port, log_level="warning", lifespan="off")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        status, reply = (200, {}) if scope["path"] == "/health" else self.complete(json.loads(body))
+        head = {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]}
+        await send(head)
+        await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
+
+    def complete(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        self.requests.append(request)
+        if request["messages"][-1]["content"] == "too long":
+            message = "This model's maximum context length is 1024 tokens"
+            return 400, {"error": {"message": message, "type": "BadRequestError", "code": 400}}
+        number = len(self.requests)
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": "好"},
+            "finish_reason": "stop",
+            "token_ids": [7, number],
+        }
+        reply = {"id": f"chatcmpl-{self.port}-{number}", "object": "chat.completion", "created": 1, "model": MODEL}
+        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+        return 200, {**reply, "prompt_token_ids": [1, 2, 3], "choices": [choice], "usage": usage}
+
+
+@pytest.fixture
+def servers() -> Iterator[list[StandInVllm]]:
+    standing = [StandInVllm(), StandInVllm()]
+    for server in standing:
+        server.thread.start()
+    while not all(server.server.started for server in standing):
+        threading.Event().wait(0.01)
+    yield standing
+    for server in standing:
+        server.server.should_exit = True
+        server.thread.join()
+
+
+@asynccontextmanager
+async def serve_store() -> AsyncIterator[LightningStoreClient]:
+    args = PythonServerLauncherArgs(host="127.0.0.1", port=free_port("127.0.0.1"), launch_mode="thread")
+    server = LightningStoreServer(agl.InMemoryLightningStore(thread_safe=True), launcher_args=args)
+    await server.start()
+    client = LightningStoreClient(f"http://127.0.0.1:{args.port}")
+    try:
+        yield client
+    finally:
+        await client.close()
+        await server.stop()
+
+
+def access(kind: str, servers: list[StandInVllm], store: LightningStoreClient) -> PolicyAccess:
+    plan = Plan(Path("."), "cpu", MODEL, 3, "test", 1.0, 32, 10.0, proxy=kind)
+    config = OmegaConf.create(
+        {"actor_rollout_ref": {"model": {"path": MODEL}, "rollout": {**SAMPLING, "val_kwargs": SAMPLING}}}
+    )
+    return PolicyAccess(plan, config, [f"127.0.0.1:{server.port}" for server in servers], store)
+
+
+async def ask(policy: PolicyAccess, store: LightningStoreClient, group: int, rollout: Any, text: str) -> httpx.Response:
+    resources = await store.get_resources_by_id(policy.resource("train", group))
+    llm = resources.resources[RESOURCE]
+    url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id) + "/chat/completions"
+    body = {"model": llm.model, "messages": [{"role": "user", "content": text}], **llm.sampling_parameters}
+    async with httpx.AsyncClient(timeout=30) as client:
+        return await client.post(url, json=body, headers={"Authorization": "Bearer none"})
+
+
+async def spans_of(store: LightningStoreClient, rollout_id: str, count: int) -> list[Any]:
+    for _ in range(200):
+        spans = list(await store.query_spans(rollout_id))
+        if len(spans) >= count:
+            break
+        await asyncio.sleep(0.02)
+    return spans
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(kind: str, servers: list[StandInVllm]) -> None:
+    async with serve_store() as store:
+        policy = access(kind, servers, store)
+        await policy.start()
+        try:
+            await policy.check_engine()
+            first, second = await store.start_rollout(input={}), await store.start_rollout(input={})
+            policy.weights_version = 4
+            for text in ("一", "二", "三"):
+                assert (await ask(policy, store, 0, first, text)).status_code == 200
+            reply = await ask(policy, store, 1, second, "四")
+            refused = await ask(policy, store, 1, second, "too long")
+            spans = await spans_of(store, first.rollout_id, 3)
+            others = await spans_of(store, second.rollout_id, 1)
+        finally:
+            await policy.stop()
+    triplets = agl.LlmProxyTraceToTriplet().adapt(spans)
+    assert [triplet.prompt["token_ids"] for triplet in triplets] == [[1, 2, 3]] * 3
+    assert [triplet.response["token_ids"] for triplet in triplets] == [[7, 1], [7, 2], [7, 3]]
+    assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 4, 4]
+    assert [span.name for span in spans + others] == ["raw_gen_ai_request"] * 4
+    assert [len(server.requests) for server in servers] == [3, 2]
+    assert all(request["return_token_ids"] for server in servers for request in server.requests)
+    assert reply.json()["choices"][0]["message"]["content"] == "好"
+    assert "token_ids" not in reply.text
+    assert refused.status_code == 400
+    assert "maximum context length" in refused.text
+
+
+async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> None:
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        await policy.start()
+        try:
+            url = f"{policy.address}/v1/chat/completions"
+            async with httpx.AsyncClient() as client:
+                answers = {
+                    "not json": await client.post(url, content=b"{"),
+                    "no model": await client.post(url, json={"messages": []}),
+                    "unknown": await client.post(url, json={"model": "other", "messages": []}),
+                    "stream": await client.post(url, json={"model": "policy-0", "messages": [], "stream": True}),
+                    "route": await client.get(f"{policy.address}/v1/models"),
+                }
+            servers[0].server.should_exit = True
+            servers[0].thread.join()
+            rollout = await store.start_rollout(input={})
+            dead = await ask(policy, store, 0, rollout, "一")
+            with pytest.raises(RunStopped, match="vLLM at"):
+                await policy.check_engine()
+        finally:
+            await policy.stop()
+    assert {name: answer.status_code for name, answer in answers.items()} == {
+        "not json": 400,
+        "no model": 400,
+        "unknown": 404,
+        "stream": 400,
+        "route": 404,
+    }
+    assert "policy-0, policy-1" in answers["unknown"].text
+    assert dead.status_code == 502
+
+
+async def test_calls_wait_for_a_store_that_is_away() -> None:
+    """A store that answers only the third time gets every call, once, in order."""
+    seen: list[bytes] = []
+
+    async def flaky(scope: Any, receive: Any, send: Any) -> None:
+        seen.append((await receive())["body"])
+        await send({"type": "http.response.start", "status": 200 if len(seen) > 2 else 503, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    port = free_port("127.0.0.1")
+    server = uvicorn.Server(uvicorn.Config(flaky, host="127.0.0.1", port=port, log_level="error", lifespan="off"))
+    serving = asyncio.create_task(server.serve())
+    recorder = CallRecorder(f"http://127.0.0.1:{port}/v1/traces", lambda: 0)
+    for number in range(3):
+        recorder.record(RecordedCall("ro", "at", f"r{number}", [1], [2], 1.0, 2.0, 0))
+    while len(seen) < 3:
+        await asyncio.sleep(0.01)
+    await recorder.close()
+    server.should_exit = True
+    await serving
+    assert seen[0] == seen[1] == seen[2]
+    assert [seen[2].index(f"r{number}".encode()) for number in range(3)] == sorted(
+        seen[2].index(f"r{number}".encode()) for number in range(3)
+    )
+    assert recorder.lost == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{"token_ids": [1]}]}', b'{"choices": 3}', b"not json"],
+)
+def test_replies_without_token_ids_are_not_recorded(body: bytes) -> None:
+    assert take_token_ids(body) is None

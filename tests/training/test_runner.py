@@ -1,0 +1,204 @@
+"""Many episodes in one process: apart from each other, bounded, and given back when something goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import agentlightning as agl
+import pytest
+from agentlightning.types import AttemptedRollout
+
+from tests.training.conftest import BlockingAgent, ToyAgent, enqueue, served
+from training.handover import Endings
+from training.live_store import RunStore
+from training.runner import EpisodeRunner
+
+
+@asynccontextmanager
+async def running(runner: EpisodeRunner, agent: Any, store: agl.LightningStore) -> AsyncIterator[None]:
+    runner.init(agent, hooks=())
+    runner.init_worker(0, store)
+    task = asyncio.create_task(runner.iter())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await task
+        runner.teardown_worker(0)
+        runner.teardown()
+
+
+async def ends(store: agl.LightningStore, ids: list[str], seconds: float = 15) -> list[Any]:
+    endings = Endings(store)
+    try:
+        return await asyncio.wait_for(asyncio.gather(*endings.expect(ids).values()), seconds)
+    finally:
+        await endings.close()
+
+
+async def emitted(store: agl.LightningStore, rollout_id: str) -> list[str]:
+    spans = await store.query_spans(rollout_id, attempt_id="latest")
+    return [str(span.attributes["episode"]) for span in spans if "episode" in span.attributes]
+
+
+async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart(store: Any) -> None:
+    agent = ToyAgent()
+    ids = await enqueue(store, [{"name": f"n{i}", "sleep": 0.3, "reward": i / 10} for i in range(20)])
+    async with running(EpisodeRunner(10, 30), agent, store):
+        began = time.monotonic()
+        rollouts = await ends(store, ids)
+        seconds = time.monotonic() - began
+    assert {rollout.status for rollout in rollouts} == {"succeeded"}
+    assert agent.most == 10
+    assert seconds < 0.3 * 20 / 4
+    for i, rollout_id in enumerate(ids):
+        assert await emitted(store, rollout_id) == [f"n{i}"]
+        spans = await store.query_spans(rollout_id, attempt_id="latest")
+        assert agl.find_final_reward(list(spans)) == i / 10
+        assert [span.sequence_id for span in spans] == [1, 2]
+
+
+async def test_any_store_will_do() -> None:
+    """Without HTTP spans are added directly, and the queue is polled."""
+    store = agl.InMemoryLightningStore()
+    await store.add_resources({})
+    ids = await enqueue(store, [{"name": "a"}, {"name": "b"}])
+    async with running(EpisodeRunner(4, 30), ToyAgent(), store):
+        rollouts = await ends(store, ids)
+    assert [rollout.status for rollout in rollouts] == ["succeeded", "succeeded"]
+    assert await emitted(store, ids[1]) == ["b"]
+
+
+async def test_a_hanging_episode_is_ended_at_its_deadline_and_played_again(store: Any) -> None:
+    agent = ToyAgent()
+    (hanging,) = await enqueue(store, [{"name": "hangs", "sleep": 3600, "first_only": True}])
+    others = await enqueue(store, [{"name": "quick"} for _ in range(8)])
+    async with running(EpisodeRunner(2, 1), agent, store):
+        began = time.monotonic()
+        await ends(store, others)
+        assert time.monotonic() - began < 0.9
+        (rollout,) = await ends(store, [hanging])
+    assert rollout.status == "succeeded"
+    attempts = await store.query_attempts(hanging)
+    assert [attempt.status for attempt in attempts] == ["timeout", "succeeded"]
+
+
+async def test_an_episode_that_always_hangs_fails_after_its_attempts(store: Any) -> None:
+    ids = await enqueue(store, [{"name": "hangs", "sleep": 3600}], max_attempts=2)
+    async with running(EpisodeRunner(2, 0.2), ToyAgent(), store):
+        (rollout,) = await ends(store, ids)
+    assert rollout.status == "failed"
+    assert len(await store.query_attempts(ids[0])) == 2
+
+
+async def test_an_episode_that_refuses_to_be_cancelled_frees_its_place(store: Any) -> None:
+    ids = await enqueue(store, [{"name": "stubborn", "stubborn": 4, "first_only": True}, {"name": "next"}])
+    async with running(EpisodeRunner(1, 0.3), ToyAgent(), store):
+        began = time.monotonic()
+        await ends(store, ids)
+        assert time.monotonic() - began < 3
+
+
+async def test_blocking_tools_that_hang_delay_nobody(store: Any) -> None:
+    """Forty of them: more threads than asyncio's own pool has."""
+    await enqueue(store, [{"name": "blocks", "block": 20} for _ in range(40)])
+    others = await enqueue(store, [{"name": "quick", "block": 0.01} for _ in range(8)])
+    began = time.monotonic()
+    async with running(EpisodeRunner(48, 60), ToyAgent(), store):
+        await ends(store, others)
+        assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 8, "stopping waited for hung threads"
+
+
+async def test_a_synchronous_agent_plays_in_threads(store: Any) -> None:
+    ids = await enqueue(store, [{"name": f"n{i}", "sleep": 0.3} for i in range(8)])
+    async with running(EpisodeRunner(8, 30), BlockingAgent(), store):
+        began = time.monotonic()
+        await ends(store, ids)
+        assert time.monotonic() - began < 1.5
+    assert await emitted(store, ids[3]) == ["n3"]
+
+
+async def test_an_agent_that_raises_fails_and_is_not_played_again(store: Any) -> None:
+    ids = await enqueue(store, [{"name": "a", "raise": True}, {"name": "b"}, {"name": "c", "reward": "much"}])
+    async with running(EpisodeRunner(4, 30), ToyAgent(), store):
+        rollouts = await ends(store, ids)
+    assert [rollout.status for rollout in rollouts] == ["failed", "succeeded", "failed"]
+    assert len(await store.query_attempts(ids[0])) == 1
+
+
+async def test_what_the_store_cancels_is_dropped_at_the_next_heartbeat(store: Any) -> None:
+    agent = ToyAgent()
+    (cancelled, other) = await enqueue(store, [{"name": "long", "sleep": 60}, {"name": "other", "sleep": 1.5}])
+    async with running(EpisodeRunner(4, 90, heartbeat=0.2), agent, store):
+        while agent.playing < 2:
+            await asyncio.sleep(0.05)
+        await store.update_rollout(cancelled, status="cancelled")
+        await asyncio.sleep(0.8)
+        assert agent.playing == 1
+        (rollout,) = await ends(store, [other])
+    assert rollout.status == "succeeded"
+    assert (await store.get_rollout_by_id(cancelled)).status == "cancelled"
+
+
+async def test_heartbeats_keep_a_quiet_episode() -> None:
+    live = RunStore()
+    live._scan_debounce_seconds = 0.1
+    async with served(live) as store:
+        ids = await enqueue(store, [{"name": "quiet", "sleep": 2.5}], unresponsive_seconds=1)
+        async with running(EpisodeRunner(4, 90, heartbeat=0.3), ToyAgent(), store):
+            await ends(store, ids)
+        assert len(await store.query_attempts(ids[0])) == 1
+
+
+async def test_a_late_result_of_a_lost_attempt_does_not_count(store: Any) -> None:
+    """The first attempt is taken away while it plays, and reports after the second has ended."""
+    agent = ToyAgent()
+    ids = await enqueue(store, [{"name": "first", "sleep": 1}])
+    async with running(EpisodeRunner(4, 30), agent, store):
+        while not agent.playing:
+            await asyncio.sleep(0.02)
+        await store.update_attempt(ids[0], "latest", status="unresponsive")
+        (rollout,) = await ends(store, ids)
+        second = await store.query_spans(ids[0], attempt_id="latest")
+        while agent.playing:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
+    attempts = {attempt.sequence_id: attempt for attempt in await store.query_attempts(ids[0])}
+    now = await store.get_rollout_by_id(ids[0])
+    assert isinstance(now, AttemptedRollout)
+    assert (rollout.status, now.status, now.attempt.sequence_id) == ("succeeded", "succeeded", 2)
+    assert attempts[1].status in ("succeeded", "running"), "it reported"
+    latest = await store.query_spans(ids[0], attempt_id="latest")
+    assert [span.span_id for span in latest] == [span.span_id for span in second]
+    assert {span.attempt_id for span in latest} == {attempts[2].attempt_id}
+
+
+async def test_stopping_gives_back_what_is_unfinished(store: Any) -> None:
+    agent = ToyAgent()
+    ids = await enqueue(store, [{"name": "long", "sleep": 60, "first_only": True}])
+    async with running(EpisodeRunner(4, 90), agent, store):
+        while not agent.playing:
+            await asyncio.sleep(0.02)
+    assert (await store.get_rollout_by_id(ids[0])).status == "requeuing"
+    async with running(EpisodeRunner(4, 90), ToyAgent(), store):
+        (rollout,) = await ends(store, ids)
+    assert rollout.status == "succeeded"
+
+
+async def test_one_step_past_the_queue(store: Any) -> None:
+    runner = EpisodeRunner(4, 30)
+    with runner.run_context(agent=ToyAgent(), store=store, hooks=()):
+        done = await runner.step({"name": "direct"}, mode="train")
+        assert done.status == "succeeded"
+        with pytest.raises(RuntimeError, match="as the task says"):
+            await runner.step({"name": "direct", "raise": True}, mode="train")
+
+
+def test_hooks_are_refused() -> None:
+    with pytest.raises(ValueError, match="calls no hooks"):
+        EpisodeRunner(4, 30).init(ToyAgent(), hooks=[agl.Hook()])

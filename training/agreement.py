@@ -1,0 +1,136 @@
+"""The checks that agent and trainer mean the same, made on verl's finished tree before anything heavy is imported.
+
+Every error names both values and where they came from. Used by `training.config`.
+"""
+
+from __future__ import annotations
+
+from omegaconf import DictConfig, OmegaConf
+
+from training.plan import ConfigError, Plan
+
+ROLLOUT = "actor_rollout_ref.rollout"
+ACTOR = "actor_rollout_ref.actor"
+MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
+TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
+
+
+def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+    """Agent and trainer must mean the same: turns, temperature, token budgets, batch sizes.
+
+    `origins` maps overridden keys to the override as written.
+
+    Raises:
+        ConfigError: naming both values and their origins.
+    """
+    _check_mode(config, plan)
+    _check_max_turns(config, plan, origins)
+    _check_sampling(config, plan, origins)
+    _check_budgets(config, plan)
+    _check_batches(config)
+
+
+def _check_mode(config: DictConfig, plan: Plan) -> None:
+    mode = config.trainer.v1.trainer_mode
+    expected = "sync" if plan.asynchronous is None else f"{plan.asynchronous}_async"
+    if mode != expected:
+        raise ConfigError(f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async [colocate|separate]")
+    if plan.asynchronous and not plan.llm_proxy:
+        raise ConfigError(
+            "--async needs the LLM proxy, which holds calls back while weights change; leave out --no-llm-proxy"
+        )
+    if plan.asynchronous == "separate":
+        _check_separate(config, plan)
+
+
+def _check_separate(config: DictConfig, plan: Plan) -> None:
+    """verl asserts these after it has started Ray; here they cost nothing."""
+    rollout = config.actor_rollout_ref.rollout
+    if plan.device == "cpu":
+        raise ConfigError(
+            "--async separate moves weights with nccl, nixl or mooncake, which need GPUs; use --async colocate here"
+        )
+    if int(rollout.nnodes) < 1 or int(rollout.n_gpus_per_node) < 1:
+        raise ConfigError(
+            f"--async separate: {ROLLOUT}.nnodes={rollout.nnodes} x n_gpus_per_node={rollout.n_gpus_per_node} leave no "
+            "GPU for rollouts; both must be at least 1, beside trainer.n_gpus_per_node"
+        )
+    steps, batch = int(config.trainer.v1.separate_async.parameter_sync_step), int(config.data.train_batch_size)
+    mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
+    if batch != steps * mini:
+        raise ConfigError(
+            f"--async separate: data.train_batch_size={batch} must be trainer.v1.separate_async.parameter_sync_step x "
+            f"{ACTOR}.ppo_mini_batch_size = {steps} x {mini}"
+        )
+
+
+def _check_max_turns(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+    value = OmegaConf.select(config, MAX_TURNS_KEY)
+    if value != plan.max_turns:
+        raise ConfigError(
+            f"max_turns differs: the agent plays {plan.max_turns} turns ({plan.max_turns_origin}), verl is told "
+            f"{value} (override {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set --max-turns only; verl's is derived."
+        )
+
+
+def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+    rollout = OmegaConf.select(config, ROLLOUT)
+    if float(rollout.temperature) != plan.temperature:
+        raise ConfigError(
+            f"temperature differs: the agent samples at {plan.temperature} (TEMPERATURE), verl is told "
+            f"{rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}) and would compute "
+            "log-probabilities the policy did not sample with. Set TEMPERATURE only."
+        )
+    if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
+        raise ConfigError(
+            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: training needs top_p=1 and top_k=-1, because "
+            "verl's log-probabilities know no cut-off"
+        )
+
+
+def _check_budgets(config: DictConfig, plan: Plan) -> None:
+    prompt, response = int(config.data.max_prompt_length), int(config.data.max_response_length)
+    model_len = OmegaConf.select(config, f"{ROLLOUT}.max_model_len")
+    generated = plan.max_turns * plan.max_tokens
+    if generated > response:
+        raise ConfigError(
+            f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = {generated} tokens do not fit "
+            f"data.max_response_length={response}, which holds a whole episode after its first prompt. "
+            "Raise it, or lower --max-turns or MAX_TOKENS."
+        )
+    micro = int(OmegaConf.select(config, f"{ACTOR}.ppo_max_token_len_per_gpu"))
+    if prompt + response > micro:
+        raise ConfigError(
+            f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed "
+            f"{ACTOR}.ppo_max_token_len_per_gpu={micro}: the longest sequence must fit one micro-batch"
+        )
+    if model_len is not None and prompt + response > int(model_len):
+        raise ConfigError(
+            f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed "
+            f"{ROLLOUT}.max_model_len={model_len}"
+        )
+
+
+def _check_batches(config: DictConfig) -> None:
+    batch, mini = int(config.data.train_batch_size), int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
+    gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
+    n = int(OmegaConf.select(config, f"{ROLLOUT}.n"))
+    if mini > batch or batch % mini:
+        raise ConfigError(f"data.train_batch_size={batch} is not a multiple of {ACTOR}.ppo_mini_batch_size={mini}")
+    if (mini * n) % gpus:
+        raise ConfigError(
+            f"{ACTOR}.ppo_mini_batch_size x {ROLLOUT}.n = {mini} x {n} rows cannot be shared by {gpus} devices"
+        )
+    if n < 2:
+        raise ConfigError(f"{ROLLOUT}.n={n}: GRPO compares answers to one question and needs at least 2")
+
+
+def check_rows(config: DictConfig, n_train: int) -> None:
+    """Raises ConfigError when the training file cannot fill one batch."""
+    limit = int(config.data.train_max_samples)
+    usable = min(n_train, limit) if limit > 0 else n_train
+    if usable < int(config.data.train_batch_size):
+        raise ConfigError(
+            f"the training file gives {usable} rows and data.train_batch_size={config.data.train_batch_size}: "
+            "no step could be made. Use more rows or a smaller batch."
+        )

@@ -1,0 +1,130 @@
+"""A thin recording endpoint before vLLM: `--proxy direct`, the LLM proxy's contract without litellm.
+
+The same addresses (`/rollout/{id}/attempt/{id}/v1/chat/completions`), model names and spans as `training.proxy`'s
+litellm proxy, at a fraction of its cost a call. What is lost: providers other than vLLM, the formats of other APIs,
+streaming, litellm's own retries, limits and keys. Used by `training.proxy`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import Any
+
+import aiohttp
+import orjson
+import uvicorn
+
+from training.recorder import CallRecorder, Receive, RecordingMiddleware, Scope, Send
+
+logger = logging.getLogger(__name__)
+
+HEALTH = "/health/liveliness"
+COMPLETIONS = "/v1/chat/completions"
+ROUTES = (COMPLETIONS, "/chat/completions")  # agent-lightning's resources name the proxy without /v1
+JSON_TYPE = (b"content-type", b"application/json")
+
+
+class DirectEndpoint:
+    """ASGI app that forwards completions to the vLLM server of their model name and asks it for token ids.
+
+    Args:
+        servers: base URL of the vLLM server behind each model name, such as {"policy-0": "http://127.0.0.1:8000"}.
+        model: the name vLLM serves the model under.
+    """
+
+    def __init__(self, servers: dict[str, str], model: str) -> None:
+        self.servers = servers
+        self.model = model
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == HEALTH:
+            await _answer(send, 200, b'"alive"')
+        elif scope["path"] in ROUTES and scope["method"] == "POST":
+            await _answer(send, *await self._complete(await _body(receive)))
+        else:
+            await _answer(send, 404, _error(f"{scope['path']} is not served here; only {COMPLETIONS} is"))
+
+    async def _complete(self, body: bytes) -> tuple[int, bytes]:
+        try:
+            request = orjson.loads(body)
+            server = self.servers.get(request["model"])
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return 400, _error("the request is no JSON object with a model")
+        if server is None:
+            return 404, _error(f"model {request['model']!r} is not served; known: {', '.join(self.servers)}")
+        if request.get("stream"):
+            return 400, _error("streaming is not recorded here; use --proxy litellm")
+        request |= {"model": self.model, "return_token_ids": True}
+        return await self._ask(server + COMPLETIONS, orjson.dumps(request))
+
+    async def _ask(self, url: str, body: bytes) -> tuple[int, bytes]:
+        if self._session is None:
+            unlimited = aiohttp.TCPConnector(limit=0)  # runners bound what is in flight
+            self._session = aiohttp.ClientSession(connector=unlimited, timeout=aiohttp.ClientTimeout(total=None))
+        try:
+            async with self._session.post(url, data=body, headers={"content-type": "application/json"}) as reply:
+                return reply.status, await reply.read()
+        except aiohttp.ClientError as error:
+            return 502, _error(f"vLLM at {url} does not answer: {type(error).__name__} {error}")
+
+    async def close(self) -> None:
+        """Close the connections to vLLM."""
+        if self._session is not None:
+            await self._session.close()
+
+
+class DirectProxy:
+    """Serves a DirectEndpoint behind the recording middleware, in a thread with its own event loop."""
+
+    def __init__(self, endpoint: DirectEndpoint, recorder: CallRecorder, host: str, port: int) -> None:
+        self.endpoint, self.recorder = endpoint, recorder
+        self.address = f"http://{host}:{port}"
+        config = uvicorn.Config(
+            RecordingMiddleware(endpoint, recorder), host=host, port=port, log_level=logging.WARNING, lifespan="off"
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="direct-proxy", daemon=True)
+
+    async def start(self) -> None:
+        """Start the thread and wait until it serves.
+
+        Raises:
+            RuntimeError: the server ended at once; uvicorn has logged why.
+        """
+        self._thread.start()
+        while not self._server.started:
+            if not self._thread.is_alive():
+                raise RuntimeError(f"the direct proxy could not listen on {self.address}; its log says why")
+            await asyncio.sleep(0.02)
+
+    async def stop(self) -> None:
+        """Finish open requests, write what is recorded, end the thread."""
+        self._server.should_exit = True
+        await asyncio.to_thread(self._thread.join, 10)
+
+    async def _serve(self) -> None:
+        await self._server.serve()
+        await self.recorder.close()
+        await self.endpoint.close()
+
+
+async def _body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _answer(send: Send, status: int, body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [JSON_TYPE]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _error(message: str) -> bytes:
+    details: dict[str, Any] = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
+    return orjson.dumps({"error": details})

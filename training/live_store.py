@@ -1,0 +1,204 @@
+"""The LightningStore of a run: agent-lightning's, which also says when something happened and forgets what is done.
+
+agent-lightning's store is asked again and again whether a rollout waits or has ended, and keeps everything. This one
+answers two more requests, which wait on the server's side until there is news (`training.handover` is their client):
+
+    POST /v1/agl/waits/queue {"seconds": 5}              -> {"queued": 3}
+    POST /v1/agl/waits/ended {"after": 17, "seconds": 5} -> {"last": 18, "rollouts": [...]}
+
+They are hints and change nothing: rollouts are taken and finished by the contract's own requests. `last` numbers the
+endings; asked with it, the store returns those that came later. In memory, a rollout and its spans are released
+RELEASE_SECONDS after its end, long after the trainer has read them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+from agentlightning import InMemoryLightningStore, LightningStoreServer
+from agentlightning.store.base import is_finished, is_queuing
+from agentlightning.store.collection_based import CollectionBasedLightningStore
+from agentlightning.types import Rollout
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+RELEASE_SECONDS = 120.0
+LONGEST_WAIT = 20.0
+KEPT_ENDINGS = 100_000
+
+
+class Signal:
+    """Wakes everybody who listens, whichever event loop they wait in."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+
+    def notify(self) -> None:
+        with self._lock:
+            listeners = list(self._listeners)
+        for loop, news in listeners:
+            with contextlib.suppress(RuntimeError):  # a loop that was closed meanwhile
+                loop.call_soon_threadsafe(news.set)
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[asyncio.Event]:
+        """An event that is set by every `notify` from now on."""
+        listener = (asyncio.get_running_loop(), asyncio.Event())
+        with self._lock:
+            self._listeners.add(listener)
+        try:
+            yield listener[1]
+        finally:
+            with self._lock:
+                self._listeners.discard(listener)
+
+
+class WaitMixin(CollectionBasedLightningStore[Any]):
+    """For a collection-based store of agent-lightning: numbers the endings and wakes who waits."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.queue_news, self.end_news = Signal(), Signal()
+        self.ended: deque[tuple[int, float, str]] = deque(maxlen=KEPT_ENDINGS)  # number, Unix seconds, rollout id
+        self.last_ending = 0
+        self.closing = False
+
+    async def _post_update_rollout(
+        self, rollouts: Sequence[tuple[Rollout, Sequence[str]]], skip_enqueue: bool = False
+    ) -> None:
+        """agent-lightning's hook after every change of status."""
+        await super()._post_update_rollout(rollouts, skip_enqueue=skip_enqueue)
+        changed = [rollout for rollout, fields in rollouts if "status" in fields]
+        for rollout in changed:
+            if is_finished(rollout):
+                self.last_ending += 1
+                self.ended.append((self.last_ending, time.time(), rollout.rollout_id))
+        if any(is_finished(rollout) for rollout in changed):
+            self.end_news.notify()
+        if any(is_queuing(rollout) for rollout in changed):
+            self.queue_news.notify()
+
+    def stop_waits(self) -> None:
+        """Answer everybody who waits at once, now and from now on: the server is about to end."""
+        self.closing = True
+        self.queue_news.notify()
+        self.end_news.notify()
+
+    async def wait_queued(self, seconds: float) -> int:
+        """Rollouts in the queue, once there are any or after so many seconds."""
+        return await self._wait(self.queue_news, self.collections.rollout_queue.size, seconds)
+
+    async def wait_ended(self, after: int, seconds: float) -> tuple[int, list[Rollout]]:
+        """The last ending's number, and the rollouts that ended after number `after`, once there are any or in time."""
+
+        async def newer() -> list[tuple[int, str]]:
+            return self._ended_since(after)
+
+        endings = await self._wait(self.end_news, newer, seconds)
+        found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
+        last = endings[-1][0] if endings else min(after, self.last_ending)
+        return last, [rollout for rollout in found if rollout is not None]
+
+    def _ended_since(self, after: int) -> list[tuple[int, str]]:
+        if after > self.last_ending:  # asked by someone who knew this store before it was started anew
+            after = 0
+        newer: list[tuple[int, str]] = []
+        for number, _, rollout_id in reversed(self.ended):
+            if number <= after:
+                break
+            newer.append((number, rollout_id))
+        return newer[::-1]
+
+    async def _wait(self, signal: Signal, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
+        end = time.monotonic() + min(seconds, LONGEST_WAIT)
+        with signal.listening() as news:
+            while True:
+                found, left = await ask(), end - time.monotonic()
+                if found or left <= 0 or self.closing:
+                    return found
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), left)
+                news.clear()
+
+
+class RunStore(WaitMixin, InMemoryLightningStore):
+    """In memory; forgets rollouts RELEASE_SECONDS after their end, so that a long run's memory stays flat."""
+
+    def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
+        super().__init__(thread_safe=True)
+        self.release_seconds = release_seconds
+
+    async def _post_update_rollout(
+        self, rollouts: Sequence[tuple[Rollout, Sequence[str]]], skip_enqueue: bool = False
+    ) -> None:
+        await super()._post_update_rollout(rollouts, skip_enqueue=skip_enqueue)
+        oldest = time.time() - self.release_seconds
+        while self.ended and self.ended[0][1] < oldest:
+            await self._forget(self.ended.popleft()[2])
+
+    async def _forget(self, rollout_id: str) -> None:
+        """Remove all there is of a rollout; agent-lightning 0.3 offers no request for it."""
+        key: Any = {"rollout_id": {"exact": rollout_id}}
+        labels: Any = ["rollouts", "attempts", "spans", "span_sequence_ids"]
+        async with self.collections.atomic(mode="rw", labels=labels) as collections:
+            for collection in (collections.spans, collections.attempts, collections.rollouts):
+                await collection.delete(list((await collection.query(key)).items))
+                collection._items.pop(rollout_id, None)  # the emptied branch of the collection's tree
+            await collections.span_sequence_ids.pop(rollout_id)
+        self._total_span_bytes -= self._span_bytes_by_rollout.pop(rollout_id, 0)
+        self._start_time_by_rollout.pop(rollout_id, None)
+        self._completion_events.pop(rollout_id, None)
+
+
+class QueueWait(BaseModel):
+    """Body of waits/queue."""
+
+    seconds: float
+
+
+class EndedWait(BaseModel):
+    """Body of waits/ended."""
+
+    after: int
+    seconds: float
+
+
+def make_server(store: WaitMixin, host: str, port: int, launch_mode: Any) -> LightningStoreServer:
+    """agent-lightning's server for this store, with the two requests that wait.
+
+    Without its two middlewares, which cost more than the requests themselves: one logs times for debugging, the other
+    answers an internal error with a traceback (without it: a plain 500, which clients try again just the same).
+    """
+    server = LightningStoreServer(store, host=host, port=port, launch_mode=launch_mode)
+    assert server.app is not None
+    server.app.user_middleware.clear()
+    routes = APIRouter(prefix="/v1/agl/waits")
+
+    @routes.post("/queue")
+    async def queue(body: QueueWait) -> dict[str, int]:
+        return {"queued": await store.wait_queued(body.seconds)}
+
+    @routes.post("/ended")
+    async def ended(body: EndedWait) -> dict[str, Any]:
+        last, rollouts = await store.wait_ended(body.after, body.seconds)
+        return {"last": last, "rollouts": [rollout.model_dump(mode="json") for rollout in rollouts]}
+
+    server.app.include_router(routes)
+    return server
+
+
+def mongo_store(uri: str) -> WaitMixin:
+    """The same in MongoDB, which keeps everything on its disk."""
+    from agentlightning.store.mongo import MongoLightningStore
+
+    class MongoRunStore(WaitMixin, MongoLightningStore):
+        pass
+
+    return MongoRunStore(mongo_uri=uri)
