@@ -7,10 +7,10 @@ Questions are made of 10,000 invented drugs and 7,000 diseases (making that data
 user runs, each in a process of its own. Memory is the peak of the sum over a program's processes, for a tenth of the
 rows and for all: of validation (`rss_mb_...`), and of a curation pass without an LLM (`curation_rss_mb_...`).
 
-`journal_overhead_ratio` is the processor time spent in the journal (writing and reading every row) over that of the rest
-of a curation pass. Each row of it is one question to an LLM through the project's client; the LLM is a local server
-that answers at once, so what a real pass mostly does, waiting, is left out. A growth of 1 means that ten times the rows
-take ten times as long.
+`journal_overhead_ratio` is the processor time spent in the journal (writing and reading every row) over that of the
+rest of a curation pass. Each row of it is one question to an LLM through the project's client; the LLM is a local
+server that answers at once, so what a real pass mostly does, waiting, is left out. A growth of 1 means that ten times
+the rows take ten times as long.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def journal_overhead(folder: Path) -> float:
     async def passes() -> tuple[float, float]:
         with Journal(folder / "first.journal", {"program": "bench"}) as journal:
             await one_pass(journal, CALLS // 10, ask)  # imports litellm
-        with TimedJournal(folder / "timed.journal", {"program": "bench"}) as timed:
+        with (timed := TimedJournal(folder / "timed.journal", {"program": "bench"})):
             whole = await one_pass(timed, CALLS, ask)
             return timed.seconds, whole - timed.seconds
 

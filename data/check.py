@@ -141,23 +141,6 @@ class Checker:
                 finding.problems.append(("answer", f"{_lacking(gold, question, answer)} ({score})"))
 
 
-def check_rows(rows: Iterable[Mapping[str, Any]], database_url: str) -> list[str]:
-    """One line a row that the database does not confirm; an empty list is a pass.
-
-    A check that could not be made is no confirmation.
-
-    Raises:
-        DatabaseError: the database cannot be opened or read.
-    """
-    checker = Checker(database_url)
-    lines = []
-    for batch in batches(rows):
-        for finding in checker.check(batch):
-            for name, message in (finding.problems + finding.unchecked)[:1]:
-                lines.append(f"{finding.row.get('id')}: {name}: {message}")
-    return lines
-
-
 def batches(rows: Iterable[Any], size: int = BATCH_ROWS) -> Iterator[list[Any]]:
     """The rows in lists of `size`, the last one shorter."""
     source = iter(rows)

@@ -112,10 +112,9 @@ class _Filler:
         first, *others = self.request.rows
         with Confirmer(url) as confirmer:
             for split in (*others, first):
-                rows = self._fill_split(split, confirmer)
-                for row in rows:
+                self.dataset.splits[split] = rows = self._fill_split(split, confirmer)
+                for row in rows if split != first else ():  # nothing is compared with the last one filled
                     self.near.add(row["id"], row["question"])
-                self.dataset.splits[split] = rows
         return self.dataset
 
     def _fill_split(self, split: str, confirmer: Confirmer) -> list[Row]:

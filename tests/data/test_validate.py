@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data import validate
-from data.check import Checker, check_rows
+from data.check import Checker
 from data.load import load_rows
 from data.markup import comparable, plain
 from data.schema import metadata
@@ -342,11 +342,6 @@ def test_a_sample_is_the_first_rows(url, tmp_path, capsys):
     path = write(tmp_path / "a.jsonl", row(), row(id="2", sql="nonsense"))
     code, found = report(capsys, path, "--db", url, "--sample", "1")
     assert (code, found["rows"]) == (0, 1)
-
-
-def test_check_rows_gives_a_line_a_row(url):
-    assert check_rows([row()], url) == []
-    assert check_rows([row(id="x", answer="不知道")], url)[0].startswith("x: answer: lacks the gold value '密封'")
 
 
 def test_help_is_quick():
