@@ -67,9 +67,9 @@ def run_safely(program: str, run: Callable[[], int]) -> int:
     except LLMError as error:
         code, text = 2 if error.cause == "setup" else 1, str(error)
     except RunError as error:
-        code, text = 1, f"{error}. Verdicts so far are kept: give the same command again to go on"
+        code, text = 1, f"{error}. Results so far are kept: give the same command again to go on"
     except OSError as error:
-        code, text = 1, f"{error}. Verdicts so far are kept: give the same command again to go on"
+        code, text = 1, f"{error}. Results so far are kept: give the same command again to go on"
     except KeyboardInterrupt:
         code, text = INTERRUPTED, "interrupted; verdicts so far are kept: give the same command again to go on"
     print(f"{program}: {text}", file=sys.stderr)

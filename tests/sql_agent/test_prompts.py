@@ -53,7 +53,7 @@ def test_an_episode_of_three_turns_fits_the_tiny_models_context() -> None:
         end = {"role": "assistant", "content": row["answer"]}
         two = tokenizer.encode(render([*first_messages(row["question"]), *turn, end], [TOOL]))
         three = tokenizer.encode(render([*first_messages(row["question"]), *turn, *turn, end], [TOOL]))
-        assert len(two.ids) < 400
+        assert len(two.ids) < 450
         assert len(three.ids) < CONTEXT - 96 * 3, "no room for replies of 96 tokens"
 
 

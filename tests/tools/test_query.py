@@ -110,9 +110,9 @@ def test_rows_beyond_the_limit_are_counted_and_said(tool, drugs):
 
 
 def test_many_rows_are_counted_without_being_built(tool):
-    each = [tool.run(f"SELECT count(*) FROM {table}").rows[0][0] for table in ("drugs_info", "disease")]
-    result = tool.run("SELECT * FROM drugs_info, disease ORDER BY cause")
-    assert result.count == each[0] * each[1]
+    diseases = tool.run("SELECT count(*) FROM disease").rows[0][0]
+    result = tool.run("SELECT * FROM drugs_info, disease WHERE drugs_info.id <= 100 ORDER BY cause")
+    assert result.count == 100 * diseases
     assert result.truncated.startswith(f"共 {result.count} 行")
 
 
