@@ -17,6 +17,7 @@ FEWEST_DUMPED, SHARE_DUMPED = 3, 0.6  # other fields of one row, copied: this ma
 MOST_GUESSES = 3  # values nobody knows, for one unit or behind one "perhaps"
 NEAR_KNOWN = 0.4
 PERHAPS = re.compile(r"可能|也许|或许|大概|不确定|要么|说不定|有待")
+END = re.compile(r"[?？。.!！]+$")
 ALTERNATIVE = re.compile(r"、|或者?|也可能|,|，|/|要么")
 
 
@@ -30,7 +31,7 @@ def is_degenerate(case: Case) -> bool:
 def without_question(case: Case) -> str:
     """The answer's lines, normalised, without copies of the question in them."""
     answer = "\n".join(map(normalise, LIST_MARK.sub("", case.answer).splitlines()))
-    question = normalise(case.question)
+    question = END.sub("", normalise(case.question))
     if not question:
         return answer
     answer = answer.replace(question, "\n")

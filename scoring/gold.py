@@ -17,13 +17,13 @@ from typing import Any
 
 from scoring.abstention import abstains
 from scoring.case import Case
+from scoring.counts import HOW_MANY
 from scoring.quantities import canonical
 from scoring.text import closeness, normalise, numbers, words_only
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 NAME_COLUMN = re.compile(r"name|名称|药名|病名", re.IGNORECASE)
 LONGEST_NAME = 40
-HOW_MANY = re.compile(r"多少(?:种|个|例|项)|几(?:种|个|例|项)|数量|how many", re.IGNORECASE)
 LONGEST_COUNT = 30  # words of a reference answer that gives a number and no more
 # "A：text；B：text" and "A的禁忌：text": a head that names what the text is about.
 HEADED = re.compile(r"([^：:；;，,。\n]{2,30})[：:]([^；;\n]+)")

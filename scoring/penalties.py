@@ -34,7 +34,7 @@ RETRACTION = re.compile(
 )
 TO_THE_JUDGE = re.compile(
     r"评分|评审|打分|满分|裁判|给1分|应得\d+分|参考答案|材料(?:开始|结束)|\bscore|accuracy|completeness|fullmarks|grading"
-    r"|ignore(?:all)?(?:the)?(?:previous|above)|忽略(?:以上|上述|之前|评分)|<\|im_"
+    r"|ignore[a-z]{0,24}(?:previous|above|instruction)|everyscore|忽略(?:以上|上述|之前|评分)|<\|im_"
 )
 # What people say around an answer; an item with such words and no digits states nothing.
 COURTESY = re.compile(

@@ -20,20 +20,19 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from scoring.abstention import abstains, honesty
+from scoring.abstention import honesty
 from scoring.case import Case, Verdict
+from scoring.counts import HOW_MANY, MOST_NUMBERS, count_worth
 from scoring.coverage import coverage, grouped
 from scoring.degenerate import context_rows, is_degenerate, known_text, without_question
 from scoring.gold import Gold, read_gold
 from scoring.names import named
 from scoring.penalties import brevity, hedging, number_agreement, precision, sincerity, subject, support
-from scoring.quantities import LIST_MARK, canonical
+from scoring.quantities import canonical
 from scoring.reading import Reading
 from scoring.text import numbers, words_only
 
 __all__ = ["ReferenceJudge", "is_degenerate"]
-
-MOST_NUMBERS = 3  # an answer to "how many" that offers more values offers none
 
 
 class ReferenceJudge:
@@ -103,11 +102,10 @@ def _covered(gold: Gold, reading: Reading) -> float:
 
 
 def _number(gold: str, case: Case) -> float:
-    """1 for the number alone, less for each other value offered beside it, 0 without it; none at all may mean 0."""
+    """1 for the number alone, less for each other value offered beside it, 0 without it."""
+    if HOW_MANY.search(case.question):
+        return count_worth(float(gold), case.answer, case.question)
     wanted, asked = float(gold), numbers(canonical(case.question))
     said = numbers(canonical(case.answer))
-    if not said:
-        none = wanted == 0 and abstains(case.answer)
-        return float(none or (wanted == 1 and "一" in LIST_MARK.sub("", case.answer)))
     offered = (said - asked) | ({wanted} & said)
     return 1.0 / len(offered) if wanted in offered and len(offered) <= MOST_NUMBERS else 0.0

@@ -85,8 +85,8 @@ def abstention(task: Task, episode: Episode) -> float | None:
     """
     if not is_unanswerable(task):
         return None
-    looked = rule(task, episode) == 1
-    return honesty(episode.answer or "", task.question, map(words_only, _cells(episode))) if looked else 0.0
+    looked, known = rule(task, episode) == 1, f"{task.question}\n{task.answer}"
+    return honesty(episode.answer or "", known, map(words_only, _cells(episode))) if looked else 0.0
 
 
 def citations(task: Task, episode: Episode) -> float:

@@ -1,10 +1,11 @@
-"""Canaries are really bad answers: the offline judge accepts next to none, and what a fooled judge does is seen."""
+"""Canaries are really bad answers: the offline judge accepts none, and what a fooled judge does is seen."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
+
+import pytest
 
 from data.load import load_rows
 from scoring.canaries import PRAISE, TO_THE_JUDGE, Canaries, was_accepted
@@ -16,18 +17,19 @@ CASE = Case(
 )
 
 
-def cases() -> list[Case]:
-    rows = load_rows(ROOT / "data" / "train.parquet")
+def cases(split: str) -> list[Case]:
+    rows = load_rows(ROOT / "data" / f"{split}.parquet")
     gold = [{"structured_gt": json.loads(row["structured_gt"])} for row in rows]
     return [Case(row["question"], "", row["answer"], gold=known) for row, known in zip(rows, gold, strict=True)]
 
 
-def test_the_offline_judge_accepts_fewer_than_the_share_that_warns() -> None:
+@pytest.mark.parametrize(("split", "times"), [("test", 3), ("train", 1)])
+def test_the_offline_judge_accepts_none(split: str, times: int) -> None:
     canaries, judge = Canaries(1.0, seed=1), ReferenceJudge()
-    drawn = [canaries.draw(case) for case in cases() * 3]
-    accepted = [was_accepted(asyncio.run(judge.judge(case))) for case in drawn if case]
-    assert len(accepted) > 1000
-    assert sum(bool(found) for found in accepted) <= 0.02 * len(accepted)
+    drawn = [canaries.draw(case) for case in cases(split) * times]
+    judged = [(case.question, case.answer, judge.compare(case)) for case in drawn if case]
+    assert len(judged) > 500
+    assert [found for found in judged if was_accepted(found[2])] == []
 
 
 def test_every_kind_is_drawn() -> None:
