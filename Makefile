@@ -3,13 +3,16 @@
 
 PYTHON_BIN := .venv/bin/python
 
-.PHONY: help train test lint types imports bench fuzz train-external check-install install clean
+.PHONY: help train demo test lint types imports bench fuzz train-external check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
 train: install  ## Install what is missing, train for one step on the bundled model, validate, save a checkpoint
 	$(PYTHON_BIN) train_sql_agent.py $(or $(ARGS),--ci-fast)
+
+demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (SEED=2)
+	$(PYTHON_BIN) -m sql_agent.demo $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 test: install   ## Install what is missing, then lint, types, import contract and all tests
 	./check.sh

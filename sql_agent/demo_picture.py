@@ -1,0 +1,86 @@
+"""The picture of one demo or of several seeds: the reward while training, and the score by task type before and after.
+
+draw([result, ...], Path("demo.png"))       # results: what demo.json holds
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Result = dict[str, Any]
+
+GREY, BLUE, ORANGE = "#b0b0b0", "#1f77b4", "#d95f02"
+INCHES, DPI = (11.0, 4.6), 120
+HIGHEST_REWARD = 1.1  # rule 0.1 + judge 1
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """Write the picture, whole or not at all. Several results are curves of their own, and means in the bars."""
+    import matplotlib
+
+    matplotlib.use("Agg")  # no screen is needed
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=INCHES, layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.25))
+    _curves(left, results)
+    _bars(right, results)
+    figure.suptitle(_title(results), fontsize=11)
+    draft = path.with_name(f".{path.name}.tmp")
+    figure.savefig(draft, dpi=DPI, format="png")
+    os.replace(draft, path)
+
+
+def _title(results: Sequence[Result]) -> str:
+    seeds = ", ".join(str(result["seed"]) for result in results)
+    commits = ", ".join(dict.fromkeys(str(result["commit"]) for result in results))
+    minutes = max(result["minutes"] for result in results)
+    asked = f"{results[0]['n_eval']} test questions"
+    return f"seed {seeds} · {asked} · at most {minutes:.1f} minutes a seed · commit {commits}"
+
+
+def _curves(axes: Axes, results: Sequence[Result]) -> None:
+    """Training reward of each step; validation, which no update saw, as points at both ends."""
+    from matplotlib.ticker import MaxNLocator
+
+    for result in results:
+        numbers = [step["step"] for step in result["curve"]]
+        rewards = [step["reward"] for step in result["curve"]]
+        axes.plot(numbers, rewards, label=f"training, seed {result['seed']}", linewidth=1.6)
+        ends = result["validation"]
+        axes.scatter([0, numbers[-1]], [ends["before"], ends["after"]], marker="D", color="black", s=22, zorder=3)
+    axes.scatter([], [], marker="D", color="black", s=22, label="validation questions")
+    axes.set(xlabel="step", ylabel="mean reward of a step's episodes, at most 1.1", ylim=(0, HIGHEST_REWARD))
+    axes.set_title("while training", fontsize=10)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right", fontsize=8)
+
+
+def _bars(axes: Axes, results: Sequence[Result]) -> None:
+    """Answer score by task type, all questions first."""
+    kinds = list(results[0]["by_task_type"])
+    groups = ["all", *kinds]
+    parts = [[result if name == "all" else result["by_task_type"][name] for result in results] for name in groups]
+    places = range(len(groups))
+    for side, color, shift in (("before", GREY, -0.2), ("after", BLUE, 0.2)):
+        heights = [_mean([part[side] for part in found]) for found in parts]
+        bars = axes.bar([place + shift for place in places], heights, width=0.4, color=color, label=side)
+        axes.bar_label(bars, fmt="%.0f", fontsize=7)
+    known = [result["ceiling"] for result in results if result["ceiling"] is not None]
+    if known:
+        axes.axhline(_mean(known), color=ORANGE, linestyle="--", linewidth=1, label="ceiling (copying accuracy)")
+    axes.set_xticks(list(places), [name.replace("_", "\n") for name in groups], fontsize=6.5)
+    axes.set(ylabel="answer score, points", ylim=(0, 108))
+    axes.set_title("test questions before and after, at the temperature of training", fontsize=10)
+    axes.legend(loc="upper left", fontsize=8)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
