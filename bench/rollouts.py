@@ -22,7 +22,7 @@ import psutil
 from bench.rollout_sides.processes import stores_with_runners
 
 ROOT = Path(__file__).resolve().parent.parent
-PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 32
+PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 64
 
 
 def engine_sides(run_dir: Path, rounds: int) -> dict[str, Any]:
