@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent
 STARTED = time.time()
-CHECKED = 64  # questions of each file that are checked against the database before training
 TRACKER_VARIABLES = (
     "SWANLAB_API_KEY",
     "SWANLAB_MODE",
@@ -107,6 +106,16 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="play the next rollouts while the policy is updated: on the same devices (colocate), or on GPUs of their "
         "own (separate: not run, needs nccl, nixl or mooncake)",
     )
+    add("--lora", action="store_true", help="train an adapter (LoRA) of --lora-rank beside frozen weights")
+    add("--lora-rank", type=int, default=32, help="with --lora: rank of the adapter (default: 32)")
+    add(
+        "--lora-adapter-path", metavar="DIR", help="with --lora: go on from this adapter (its rank must be --lora-rank)"
+    )
+    add(
+        "--deterministic",
+        action="store_true",
+        help="two runs with the same data.seed are equal to the last bit: one LLM call after another, CPU only",
+    )
     add("--n-gpus", type=int, default=1, help="GPUs of this node (default: 1)")
     add(
         "--resume",
@@ -124,7 +133,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     if options.resume and "=" in options.resume:
         options.overrides.append(options.resume)
         options.resume = "latest"
-    for flag in ("n_runners", "n_gpus", "max_turns"):
+    if options.lora_adapter_path and not options.lora:
+        parser.error("--lora-adapter-path needs --lora")
+    for flag in ("n_runners", "n_gpus", "max_turns", "lora_rank"):
         if (value := getattr(options, flag)) is not None and value < 1:
             parser.error(f"--{flag.replace('_', '-')} {value}: expected 1 or more")
     if options.concurrency < 0:
@@ -136,10 +147,11 @@ def train(options: argparse.Namespace) -> int:
     """Check everything cheap, then train; returns the exit code."""
     from data.convert import write_rows
     from data.load import load_rows
+    from sql_agent.preflight import check_judge, prepare_rows, require_references
     from training.agreement import check_rows
     from training.config import build_config, parse_overrides
     from training.device import environment
-    from training.models import check_disk, check_model
+    from training.models import check_adapter, check_disk, check_model
     from training.run import check_store, run
 
     plan, preset = make_plan(options)
@@ -160,6 +172,8 @@ def train(options: argparse.Namespace) -> int:
     check_rows(config, len(rows["train"]))
     check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
     check_disk(plan.model, plan.run_dir)
+    if plan.lora_adapter_path:
+        check_adapter(plan.lora_adapter_path, plan.lora_rank)
     check_store(plan)
     if plan.role != "algorithm":  # there the episodes are judged elsewhere
         check_judge()
@@ -202,6 +216,9 @@ def make_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
         proxy=options.proxy,
         asynchronous=options.asynchronous,
         trajectory_level=options.trajectory_level,
+        lora_rank=options.lora_rank if options.lora else 0,
+        lora_adapter_path=options.lora_adapter_path,
+        deterministic=options.deterministic,
         managed_store=settings.managed_store,
         external_store_address=options.external_store_address,
         mongo_uri=options.mongo_uri,
@@ -246,74 +263,12 @@ def loggers(settings: Settings) -> list[str]:
     return chosen
 
 
-def prepare_rows(rows: dict[str, list[dict[str, Any]]], check: bool) -> None:
-    """Draft missing answers, check a sample against the database if asked to, and say what was read and found."""
-    from data.check import Checker
-    from data.draft import fill_answers
-    from data.load import count_without_reference
-    from utils.settings import load_settings
-
-    url = load_settings().database_url
-    for name, found in rows.items():
-        drafted = fill_answers(found, url)
-        bare = count_without_reference(found)
-        notes = [f", {drafted} answers drafted from gold SQL or evidence"] if drafted else []
-        notes += [f", {bare} without an answer (judged without a reference)"] if bare else []
-        print(f"{name}: {len(found)} questions{''.join(notes)}", flush=True)
-        if not check:
-            continue
-        findings = Checker(url).check(found[:: max(1, len(found) // CHECKED)][:CHECKED])
-        wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
-        if wrong:
-            print(
-                f"{name}: {len(wrong)} of {len(findings)} checked questions have a problem, such as "
-                f"{': '.join(wrong[0])}; python -m data.validate FILE lists all",
-                flush=True,
-            )
-
-
-def require_references(rows: list[dict[str, Any]]) -> None:
-    """Raises ConfigError when the judge that would be used can score too few of the rows."""
-    from scoring.judge import ReferenceJudge, choose_judge
-    from training.plan import ConfigError
-    from utils.settings import load_settings
-
-    settings = load_settings()
-    offline = choose_judge(settings).name == ReferenceJudge.name
-    bare = [row for row in rows if not row["answer"]]  # what has gold has an answer drafted from it
-    if offline and len(bare) > settings.max_unscored_share * len(rows):
-        raise ConfigError(
-            f"{len(bare)} of {len(rows)} training rows have no answer to compare with, and the offline reference judge "
-            "needs one; set TEACHER_MODEL or REWARD_MODEL_URL, or give answers"
-        )
-
-
-def check_judge() -> None:
-    """Ask the judge for one verdict; raises ConfigError when there is none, SettingsError for wrong REWARD_TERMS."""
-    import asyncio
-
-    from scoring.judge import choose_judge, why_unusable
-    from sql_agent.reward import rubric_from
-    from training.plan import ConfigError
-    from utils.settings import load_settings
-
-    settings = load_settings()
-    if "judge" not in rubric_from(settings).weights:
-        return
-    problem = asyncio.run(why_unusable(choose_judge(settings)))
-    if problem:
-        raise ConfigError(
-            f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={settings.judge_timeout:g} s. Start the "
-            "judge, or set TEACHER_MODEL, TEACHER_BASE_URL and TEACHER_API_KEY, or REWARD_MODEL_URL and REWARD_SCALE, "
-            "to one that answers; with none of them set the offline reference judge is used"
-        )
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; every user's mistake ends in one message and code 2."""
     options = parse(arguments)
     try:
         from data.load import DataError
+        from sql_agent.preflight import PreflightError
         from tools.database import DatabaseError
         from training.plan import ConfigError
         from utils.settings import SettingsError
@@ -322,7 +277,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         return train(options)
-    except (ConfigError, DataError, DatabaseError, SettingsError) as error:
+    except (ConfigError, DataError, DatabaseError, PreflightError, SettingsError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except ImportError as error:

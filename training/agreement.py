@@ -13,6 +13,12 @@ ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
+WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")  # verl's estimators that do not compare answers to one question
+
+
+def compares_groups(config: DictConfig) -> bool:
+    """Whether the advantage of an episode is measured against others of its prompt group, as GRPO's is."""
+    return config.algorithm.adv_estimator not in WITHOUT_GROUPS
 
 
 def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
@@ -24,6 +30,8 @@ def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
         ConfigError: naming both values and their origins.
     """
     _check_mode(config, plan)
+    _check_deterministic(plan)
+    _check_adapter(config)
     _check_max_turns(config, plan, origins)
     _check_sampling(config, plan, origins)
     _check_budgets(config, plan)
@@ -39,8 +47,35 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
         raise ConfigError(
             "--async needs the LLM proxy, which holds calls back while weights change; leave out --no-llm-proxy"
         )
+    if OmegaConf.select(config, f"{ROLLOUT}.calculate_log_probs") and not plan.llm_proxy:
+        raise ConfigError(
+            f"{ROLLOUT}.calculate_log_probs=True needs the LLM proxy, which brings them from vLLM; leave out one of it "
+            "and --no-llm-proxy"
+        )
     if plan.asynchronous == "separate":
         _check_separate(config, plan)
+
+
+def _check_deterministic(plan: Plan) -> None:
+    """Refuse what `--deterministic` cannot promise."""
+    reasons = {
+        "--async": plan.asynchronous is not None,
+        "--no-llm-proxy (the proxy gives every call its seed)": not plan.llm_proxy,
+        "--device cuda (not run; its kernels sum in an order of their own)": plan.device != "cpu",
+    }
+    for name, given in reasons.items():
+        if plan.deterministic and given:
+            raise ConfigError(f"--deterministic cannot be had with {name}; leave out one of the two")
+
+
+def _check_adapter(config: DictConfig) -> None:
+    """vLLM applies an unmerged adapter only where a request names it, which requests over HTTP cannot."""
+    model = config.actor_rollout_ref.model
+    if model.lora_rank and not model.lora.merge:
+        raise ConfigError(
+            f"actor_rollout_ref.model.lora_rank={model.lora_rank} with lora.merge=False: vLLM would play with the "
+            "frozen weights only, not with those that are trained. Use --lora --lora-rank, which merges the adapter"
+        )
 
 
 def _check_separate(config: DictConfig, plan: Plan) -> None:
@@ -121,8 +156,11 @@ def _check_batches(config: DictConfig) -> None:
         raise ConfigError(
             f"{ACTOR}.ppo_mini_batch_size x {ROLLOUT}.n = {mini} x {n} rows cannot be shared by {gpus} devices"
         )
-    if n < 2:
-        raise ConfigError(f"{ROLLOUT}.n={n}: GRPO compares answers to one question and needs at least 2")
+    if n < 2 and compares_groups(config):
+        raise ConfigError(
+            f"{ROLLOUT}.n={n}: algorithm.adv_estimator={config.algorithm.adv_estimator} compares answers to one "
+            "question and needs at least 2"
+        )
 
 
 def check_rows(config: DictConfig, n_train: int) -> None:

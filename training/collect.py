@@ -7,6 +7,7 @@ after the rollout is marked finished; the annotation says how many calls there w
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from agentlightning import LightningStore, Triplet, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
 from agentlightning.types import Rollout, Span
 
-from training.recorder import VERSION_ATTRIBUTE
+from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
 from training.spans import SpanFiles
 from training.trajectories import Call, Limits, Trajectory, generated_tokens, merge_calls
@@ -66,7 +67,7 @@ class Collector:
         deadline, pause = time.monotonic() + LATE_SPANS_SECONDS, FIRST_PAUSE
         while True:
             spans = await self.store.query_spans(rollout_id, attempt_id="latest")
-            calls = [_call(triplet) for triplet in self.adapter.adapt(spans)]
+            calls = _calls(self.adapter.adapt(spans), spans)
             expected = _expected_calls(spans)
             if (expected is not None and len(calls) >= expected) or time.monotonic() > deadline:
                 return spans, calls
@@ -74,8 +75,21 @@ class Collector:
             pause = min(2 * pause, LONGEST_PAUSE)
 
 
-def _call(triplet: Triplet) -> Call:
-    return Call(list(triplet.prompt["token_ids"]), list(triplet.response["token_ids"]))
+def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
+    """Triplets with their log-probabilities, which agent-lightning's adapter leaves in the spans."""
+    log_probs = {
+        span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(str(span.attributes[LOG_PROBS_ATTRIBUTE]))
+        for span in spans
+        if LOG_PROBS_ATTRIBUTE in (span.attributes or {})
+    }
+    return [
+        Call(
+            list(triplet.prompt["token_ids"]),
+            list(triplet.response["token_ids"]),
+            log_probs.get(triplet.metadata.get("response_id")),
+        )
+        for triplet in triplets
+    ]
 
 
 def _annotation(spans: Sequence[Span]) -> str | None:

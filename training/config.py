@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from training.agreement import ACTOR, MAX_TURNS_KEY, ROLLOUT, TEMPERATURE_KEY, check_agreement
 from training.device import verl_overrides
@@ -54,13 +55,14 @@ def _parse_override(text: str) -> Override:
     if not equals or not key.strip("+"):
         raise ConfigError(f"{text!r} is neither a flag nor key=value; see --help")
     try:
-        return Override(key.lstrip("+"), yaml.safe_load(value), key.startswith("+"))
-    except yaml.YAMLError:
+        tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
+        return Override(key.lstrip("+"), tree["value"], key.startswith("+"))
+    except (yaml.YAMLError, OmegaConfBaseException):
         raise ConfigError(f"{text!r}: the value is not valid YAML; quote it") from None
 
 
 def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: list[Override]) -> DictConfig:
-    """verl's whole tree for this run: verl's defaults < device < ours < preset < the user's overrides.
+    """verl's whole tree for this run: defaults < device < ours < preset < --deterministic < the user's overrides.
 
     `files` has the keys `train` and `val`. The result is checked for agreement with `plan`.
 
@@ -68,7 +70,8 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
         ConfigError: an unknown key, or values that contradict each other.
     """
     config = _verl_defaults()
-    for layer in (verl_overrides(plan.device), _derived(plan, files), preset):
+    exact = _deterministic() if plan.deterministic else {}
+    for layer in (verl_overrides(plan.device), _derived(plan, files), preset, exact):
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
     for override in user:
@@ -97,9 +100,11 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         "data.custom_cls.path": "pkg://training.dataset",
         "data.custom_cls.name": "RolloutDataset",
         "actor_rollout_ref.model.path": plan.model,
+        "critic.model.path": plan.model,
+        **_lora(plan),
         f"{ROLLOUT}.name": "vllm",
         f"{ROLLOUT}.mode": "async",
-        f"{ROLLOUT}.calculate_log_probs": False,
+        f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,  # vLLM's, compared with the trainer's in every step
         MAX_TURNS_KEY: plan.max_turns,
         TEMPERATURE_KEY: plan.temperature,
         f"{ROLLOUT}.val_kwargs.temperature": plan.temperature,
@@ -114,6 +119,33 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         "trainer.default_local_dir": str(plan.run_dir / "checkpoints"),
         "trainer.resume_mode": "disable",
         "trainer.experiment_name": plan.run_dir.name,
+    }
+
+
+def _lora(plan: Plan) -> Overrides:
+    """Merged into the weights vLLM gets: as an adapter it would answer only verl's own calls, not those over HTTP.
+
+    alpha is twice the rank, so that the adapter's scale (alpha / rank) is 2 at every rank.
+    """
+    if not plan.lora_rank:
+        return {}
+    model = "actor_rollout_ref.model"
+    return {
+        f"{model}.lora_rank": plan.lora_rank,
+        f"{model}.lora_alpha": 2 * plan.lora_rank,
+        f"{model}.lora.merge": True,
+        f"{model}.lora_adapter_path": plan.lora_adapter_path,
+    }
+
+
+def _deterministic() -> Overrides:
+    """One request at a time in vLLM, each prompt whole: what else is in a batch changes the last bits of a sum."""
+    return {
+        f"{ROLLOUT}.max_num_seqs": 1,
+        f"{ROLLOUT}.enable_chunked_prefill": False,
+        f"{ROLLOUT}.enable_prefix_caching": False,
+        f"{ACTOR}.fsdp_config.full_determinism": True,
+        "critic.fsdp.full_determinism": True,
     }
 
 

@@ -17,6 +17,7 @@ import psutil
 import torch
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
+from verl.utils import model as verl_model
 
 
 def _accept_repeated_backend() -> None:
@@ -30,6 +31,29 @@ def _accept_repeated_backend() -> None:
 
 
 _accept_repeated_backend()
+
+
+def _load_critics_without_flash_attention() -> None:
+    """verl's loader of value heads asks for flash attention by name, whatever the settings say; give it torch's."""
+
+    def load_valuehead_model(
+        local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
+    ) -> torch.nn.Module:
+        from transformers import AutoModelForTokenClassification
+
+        model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
+            pretrained_model_name_or_path=local_path,
+            torch_dtype=torch_dtype,
+            config=model_config,
+            attn_implementation="sdpa",
+            trust_remote_code=trust_remote_code,
+        )
+        return model
+
+    verl_model.load_valuehead_model = load_valuehead_model
+
+
+_load_critics_without_flash_attention()
 
 
 def _memory_info(device: Any = None) -> tuple[int, int]:

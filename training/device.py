@@ -39,6 +39,9 @@ COMMON_ENVIRONMENT = {
 }
 
 
+STRATEGY = {"actor_rollout_ref.actor.strategy": "fsdp2", "critic.strategy": "fsdp2"}
+
+
 def choose_device(asked: str) -> str:
     """`auto` means a GPU where the driver's tool is installed, else the CPU; the others mean themselves."""
     if asked != "auto":
@@ -54,20 +57,27 @@ def environment(device: str) -> dict[str, str]:
 
 def verl_overrides(device: str) -> Overrides:
     """verl keys the device asks for; a leading + marks keys verl's files leave out."""
-    return (
-        _cpu_overrides() if device == "cpu" else {"trainer.device": "cuda", "actor_rollout_ref.actor.strategy": "fsdp2"}
-    )
+    return _cpu_overrides() if device == "cpu" else {**STRATEGY, "trainer.device": "cuda"}
 
 
 def _cpu_overrides() -> Overrides:
+    """32 bit among them: verl's engines compute in bfloat16 unless told here, whatever their `dtype` says."""
+    exact = {"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"}
     actor, rollout, model = "actor_rollout_ref.actor", "actor_rollout_ref.rollout", "actor_rollout_ref.model"
+    critic = "critic.model"  # used with algorithm.adv_estimator=gae
     return {
         "trainer.device": "cpu",
-        f"{actor}.strategy": "fsdp2",
+        **STRATEGY,
         f"{actor}.use_torch_compile": False,
         f"{actor}.fsdp_config.use_torch_compile": False,
+        f"+{actor}.fsdp_config.mixed_precision": exact,
+        "+actor_rollout_ref.ref.fsdp_config.mixed_precision": exact,
+        "+critic.fsdp.mixed_precision": exact,
         f"{model}.use_remove_padding": False,
         f"+{model}.override_config.attn_implementation": "sdpa",
+        "critic.fsdp.use_torch_compile": False,
+        f"{critic}.use_remove_padding": False,
+        f"+{critic}.override_config.attn_implementation": "sdpa",
         f"{rollout}.enforce_eager": True,
         f"{rollout}.free_cache_engine": False,
         f"+{rollout}.enable_sleep_mode": False,

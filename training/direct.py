@@ -16,7 +16,8 @@ import aiohttp
 import orjson
 import uvicorn
 
-from training.recorder import CallRecorder, Receive, RecordingMiddleware, Scope, Send
+from training.middleware import Receive, RecordingMiddleware, Scope, Send, read_body
+from training.recorder import ASK_FOR_LOG_PROBS, CallRecorder
 
 logger = logging.getLogger(__name__)
 
@@ -32,18 +33,19 @@ class DirectEndpoint:
     Args:
         servers: base URL of the vLLM server behind each model name, such as {"policy-0": "http://127.0.0.1:8000"}.
         model: the name vLLM serves the model under.
+        log_probs: ask vLLM for the log-probabilities of what it samples, too.
     """
 
-    def __init__(self, servers: dict[str, str], model: str) -> None:
+    def __init__(self, servers: dict[str, str], model: str, log_probs: bool = False) -> None:
         self.servers = servers
-        self.model = model
+        self.asked = {"model": model, "return_token_ids": True, **(ASK_FOR_LOG_PROBS if log_probs else {})}
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == HEALTH:
             await _answer(send, 200, b'"alive"')
         elif scope["path"] in ROUTES and scope["method"] == "POST":
-            await _answer(send, *await self._complete(await _body(receive)))
+            await _answer(send, *await self._complete(await read_body(receive)))
         else:
             await _answer(send, 404, _error(f"{scope['path']} is not served here; only {COMPLETIONS} is"))
 
@@ -57,8 +59,7 @@ class DirectEndpoint:
             return 404, _error(f"model {request['model']!r} is not served; known: {', '.join(self.servers)}")
         if request.get("stream"):
             return 400, _error("streaming is not recorded here; use --proxy litellm")
-        request |= {"model": self.model, "return_token_ids": True}
-        return await self._ask(server + COMPLETIONS, orjson.dumps(request))
+        return await self._ask(server + COMPLETIONS, orjson.dumps({**request, **self.asked}))
 
     async def _ask(self, url: str, body: bytes) -> tuple[int, bytes]:
         if self._session is None:
@@ -109,15 +110,6 @@ class DirectProxy:
         await self._server.serve()
         await self.recorder.close()
         await self.endpoint.close()
-
-
-async def _body(receive: Receive) -> bytes:
-    parts = []
-    while True:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(parts)
 
 
 async def _answer(send: Send, status: int, body: bytes) -> None:

@@ -2,7 +2,7 @@
 
 verl's asynchronous modes abort what vLLM is generating when weights change, and continue it from its tokens. Calls that
 come over HTTP cannot be continued, so here a change waits for the calls in flight (an episode's turn, not the episode)
-and new ones wait for the change. Used by `training.recorder` (one call) and the trainer (a change of weights).
+and new ones wait for the change. Used by `training.middleware` (one call) and the trainer (a change of weights).
 """
 
 from __future__ import annotations

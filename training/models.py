@@ -61,6 +61,23 @@ def check_disk(model: str, run_dir: Path) -> None:
         )
 
 
+def check_adapter(folder: str, rank: int) -> None:
+    """Check the folder of a LoRA adapter as peft writes it.
+
+    Raises:
+        ConfigError: it is none, or its rank is another.
+    """
+    path = Path(folder)
+    if not (path / "adapter_model.safetensors").exists():
+        raise ConfigError(
+            f"--lora-adapter-path {folder}: no adapter_model.safetensors there; expected an adapter's folder, such as "
+            ".../checkpoints/global_step_N/actor/lora_adapter"
+        )
+    found = _read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
+    if found != rank:
+        raise ConfigError(f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank")
+
+
 def _require_hub_id(model: str) -> None:
     if model.startswith((".", "/", "~")) or not HUB_ID.fullmatch(model):
         raise ConfigError(f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B")

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from training.summary import read_lines
+from training.watch import MISMATCH, MISMATCH_WARNS
 
 EVENTS = {"engine_ready": "engine ready (Ray, verl, vLLM, proxy)", "first_step": "first step begins"}
 
@@ -45,8 +46,12 @@ def _step_line(step: int, data: dict[str, float]) -> str:
     validation = [value for name, value in data.items() if name.startswith("val-core/")]
     if validation:
         parts.append(f"validation {sum(validation) / len(validation):.3f}")
+    if data.get(MISMATCH, 0.0) > MISMATCH_WARNS:
+        parts.append(f"vLLM and trainer disagree ({MISMATCH} {data[MISMATCH]:.2g})")
     if "timing_s/step" in data:
         parts.append(f"{data['timing_s/step']:.1f} s")
-    if data.get("episodes/equal_reward_groups"):
+    if data.get("books/learnable_groups") == 0:
+        parts.append("every group has equal reward: nothing learned, weights left as they were")
+    elif data.get("episodes/equal_reward_groups"):
         parts.append(f"{data['episodes/equal_reward_groups']:.0f} groups with equal reward (no gradient)")
     return f"step {step}: " + ", ".join(parts)

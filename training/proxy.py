@@ -1,9 +1,10 @@
 """How agents reach the policy: the LLM proxy before verl's vLLM servers, and the resources that name it.
 
-agent-lightning's LLMProxy (litellm) asks vLLM for token ids, and `training.recorder` writes every call as a span into
-the store; `--proxy direct` puts `training.direct` in litellm's place. Without a proxy (`--no-llm-proxy`) agents call
-vLLM themselves and their own tracer records the calls. Sampling parameters come from verl's tree alone, so that agent
-and trainer cannot sample differently; training and validation differ in theirs.
+agent-lightning's LLMProxy (litellm) asks vLLM for token ids and, where verl's tree says so, their log-probabilities;
+`training.recorder` writes every call as a span into the store; `--proxy direct` puts `training.direct` in litellm's
+place. Without a proxy (`--no-llm-proxy`) agents call vLLM themselves and their own tracer records the calls. Sampling
+parameters come from verl's tree alone, so that agent and trainer cannot sample differently; training and validation
+differ in theirs.
 
 Every vLLM server has a model name of its own, and all rollouts of a prompt group are given the same one: the turns of
 an episode and the prompt its group shares find the server's prefix cache warm.
@@ -25,9 +26,11 @@ from omegaconf import DictConfig
 
 from training.direct import HEALTH, DirectEndpoint, DirectProxy
 from training.gate import CallGate
+from training.middleware import RecordingMiddleware
 from training.plan import Plan
 from training.ports import free_port
-from training.recorder import CallRecorder, RecordingMiddleware
+from training.recorder import CallRecorder
+from training.seeds import RequestSeeds
 from training.watch import RunStopped
 
 logger = logging.getLogger(__name__)
@@ -46,6 +49,7 @@ class PolicyAccess:
     def __init__(self, plan: Plan, config: DictConfig, servers: list[str], store: LightningStore) -> None:
         self.plan = plan
         self.model = config.actor_rollout_ref.model.path
+        self.log_probs = bool(config.actor_rollout_ref.rollout.calculate_log_probs)
         self.config = config
         self.servers = {f"policy-{number}": f"http://{server}" for number, server in enumerate(servers)}
         self.store = store
@@ -112,13 +116,15 @@ class PolicyAccess:
 
     async def _start_proxy(self) -> None:
         """In a thread of the trainer's actor, which has no tracer of its own, so that it ends with the actor."""
-        recorder = CallRecorder(self.store.otlp_traces_endpoint(), lambda: self.weights_version, self.gate)
+        seeds = RequestSeeds(int(self.config.data.seed)) if self.plan.deterministic else None
+        recorder = CallRecorder(self.store.otlp_traces_endpoint(), lambda: self.weights_version, self.gate, seeds)
         host, port = self.plan.proxy_host, self.plan.proxy_port or free_port(self.plan.proxy_host)
         known_as = self.plan.proxy_public_host or _reachable(host)
         if self.plan.proxy == "direct":
-            self.proxy = DirectProxy(DirectEndpoint(self.servers, self.model), recorder, host, port)
+            self.proxy = DirectProxy(DirectEndpoint(self.servers, self.model, self.log_probs), recorder, host, port)
         else:
-            self.proxy = litellm_proxy(self.servers, self.model, self.store, recorder, host, port)
+            models = [_backend(name, server, self.model) for name, server in self.servers.items()]
+            self.proxy = litellm_proxy(models, self.store, recorder, host, port, self.log_probs)
         self.address = f"http://{known_as}:{port}"
         await self.proxy.start()
 
@@ -145,15 +151,15 @@ def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[
 
 
 def litellm_proxy(
-    servers: dict[str, str], model: str, store: LightningStore, recorder: CallRecorder, host: str, port: int
+    models: list[ModelConfig], store: LightningStore, recorder: CallRecorder, host: str, port: int, log_probs: bool
 ) -> LLMProxy:
     """agent-lightning's proxy with the recording middleware in place of its own two and of its OpenTelemetry spans."""
     RecordingMiddleware.default = recorder
     return LLMProxy(
         store=store,
-        model_list=[_backend(name, server, model) for name, server in servers.items()],
+        model_list=models,
         middlewares=[RecordingMiddleware],
-        callbacks=["return_token_ids"],
+        callbacks=["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"],
         launcher_args=PythonServerLauncherArgs(
             host=host,
             port=port,

@@ -94,14 +94,18 @@ def leave_out_lone(records: list[RolloutRecord]) -> None:
             group[0].cause = "alone_in_group"
 
 
-def step_metrics(records: list[RolloutRecord], prefix: str) -> dict[str, float]:
-    """Metrics of a step's rollouts: means of terms, sums of counters, counts by cause and stop reason."""
+def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = True) -> dict[str, float]:
+    """Metrics of a step's rollouts: means of terms, sums of counters, counts by cause and stop reason.
+
+    `compared`: whether advantages compare the episodes of a prompt group, so that equal rewards teach nothing.
+    """
     scored = [record for record in records if record.cause is None]
     metrics: dict[str, float] = {
         f"{prefix}/rollouts": len(records),
         f"{prefix}/unscored": len(records) - len(scored),
-        f"{prefix}/equal_reward_groups": _equal_reward_groups(scored),
     }
+    if compared:
+        metrics[f"{prefix}/equal_reward_groups"] = _equal_reward_groups(scored)
     if scored:
         metrics[f"{prefix}/reward/mean"] = sum(record.reward or 0.0 for record in scored) / len(scored)
         metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
@@ -169,9 +173,12 @@ def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
 
 def _equal_reward_groups(scored: list[RolloutRecord]) -> int:
     """Groups of two or more rollouts with the same reward: they carry no gradient."""
-    groups: dict[str, set[float | None]] = {}
-    sizes: Counter[str] = Counter()
+    return sum(len(rewards) > 1 and len(set(rewards)) == 1 for rewards in rewards_by_group(scored).values())
+
+
+def rewards_by_group(scored: list[RolloutRecord]) -> dict[str, list[float]]:
+    """The rewards of every prompt group's scored rollouts."""
+    groups: dict[str, list[float]] = {}
     for record in scored:
-        groups.setdefault(record.group, set()).add(record.reward)
-        sizes[record.group] += 1
-    return sum(len(rewards) == 1 and sizes[group] > 1 for group, rewards in groups.items())
+        groups.setdefault(record.group, []).append(record.reward or 0.0)
+    return groups

@@ -25,6 +25,7 @@ from omegaconf import DictConfig
 from tensordict import NonTensorData, NonTensorStack, TensorDict
 
 from training import sequences
+from training.agreement import compares_groups
 from training.collect import Collector
 from training.handover import Endings
 from training.plan import Plan
@@ -53,6 +54,7 @@ class RolloutManager:
         rollout = config.actor_rollout_ref.rollout
         self.n_train, self.n_val = int(rollout.n), int(rollout.val_kwargs.n)
         self.by_group = plan.asynchronous is not None
+        self.compared = compares_groups(config)
         self.store = LightningStoreClient(plan.store_address)
         self.policy = PolicyAccess(plan, config, servers, self.store)
         limits = Limits(prompt=config.data.max_prompt_length, response=config.data.max_response_length)
@@ -144,7 +146,7 @@ class RolloutManager:
 
     def _judge(self, records: list[RolloutRecord], delivered: list[RolloutRecord]) -> str | None:
         """The watch's decision; the records are written whatever it is."""
-        if records[0].mode == "train":
+        if records[0].mode == "train" and self.compared:
             leave_out_lone(records)
         skip = None
         try:

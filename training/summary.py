@@ -15,6 +15,7 @@ from typing import Any
 
 from training.plan import Plan
 from training.records import RolloutRecord, mean_measures, mean_terms, sum_canaries, sum_counters
+from training.watch import MISMATCH
 
 PHASES = {
     "rollout": "timing_s/gen",
@@ -54,7 +55,9 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "generated_tokens": _count(steps, "books/generated_tokens"),
         "trained_tokens": _count(steps, "books/trained_tokens"),
         "dropped_tokens": _dropped(train, _count(steps, "books/generated_tokens")),
-        "weight_updates": sum("timing_s/update_weights" in step for step in steps),
+        "weight_updates": sum("timing_s/update_weights" in step and _taught(step) for step in steps),
+        "steps_without_signal": sum(not _taught(step) for step in steps),
+        "signal": _signal(steps),
         "reward": _reward(train),
         "counters": sum_counters(train),
         "measures": mean_measures(train),
@@ -124,6 +127,24 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
     }
 
 
+def _taught(step: dict[str, Any]) -> bool:
+    """Whether a step had something to learn from: always where prompt groups are not compared."""
+    return bool(step.get("books/learnable_groups") != 0)
+
+
+def _signal(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the updates learned from: episodes, prompt groups, and the largest KL of vLLM and trainer."""
+    episodes, sequences = _count(steps, "books/episodes"), _count(steps, "books/sequences")
+    mismatches = [step[MISMATCH] for step in steps if MISMATCH in step]
+    return {
+        "episodes": episodes,
+        "sequences_per_episode": round(sequences / episodes, 4) if episodes else None,
+        "groups": _count(steps, "books/groups"),
+        "learnable_groups": _count(steps, "books/learnable_groups"),
+        "log_prob_mismatch": max(mismatches) if mismatches else None,
+    }
+
+
 def _total(steps: list[dict[str, Any]], key: str) -> float:
     return sum(step.get(key, 0) for step in steps)
 
@@ -163,7 +184,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
         ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),
         ("tokens left out", ", ".join(f"{name} {count}" for name, count in summary["dropped_tokens"].items()) or "0"),
-        ("weight updates", str(summary["weight_updates"])),
+        ("weight updates", _updates(summary)),
+        ("signal", _signal_line(summary["signal"])),
         (
             "seconds",
             f"{seconds['total']:.0f} in all, {_number(seconds['to_first_step'])} to the first step, "
@@ -175,6 +197,20 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 def _validation_line(validation: dict[str, Any]) -> str:
     first, last = validation["first_reward"]["mean"], validation["reward"]["mean"]
     return _number(last) if first == last else f"{_number(first)} -> {_number(last)}"
+
+
+def _updates(summary: dict[str, Any]) -> str:
+    empty = summary["steps_without_signal"]
+    return f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else "")
+
+
+def _signal_line(signal: dict[str, Any]) -> str:
+    parts = [f"{_number(signal['sequences_per_episode'])} sequences an episode"]
+    if signal["groups"]:
+        parts.append(f"{signal['learnable_groups']} of {signal['groups']} groups with different rewards")
+    if signal["log_prob_mismatch"] is not None:
+        parts.append(f"vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most")
+    return ", ".join(parts)
 
 
 def _number(value: float | None) -> str:

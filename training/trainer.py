@@ -21,10 +21,13 @@ from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
+from training.adapters import split_adapter
+from training.agreement import compares_groups
+from training.books import check_advantages, check_episodes, learnable_groups, session_of
+from training.checkpoints import PREFIX
 from training.plan import Plan
-from training.records import step_metrics, weights_age
+from training.records import rewards_by_group, step_metrics, weights_age
 from training.rollouts import RolloutManager
-from training.watch import RunStopped
 
 logger = logging.getLogger(__name__)
 
@@ -63,34 +66,41 @@ class RolloutsFromStore(PPOTrainer):
             super().on_step_end()
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
+        """Update, unless no group teaches anything: momentum and weight decay would move the weights all the same."""
         metrics.update(self._account(batch))
+        self.agent_loop_manager.watch.compare_log_probs(metrics)
+        if metrics.get("books/learnable_groups") == 0:
+            logger.warning("step %d: no group with different rewards, no update", self.global_steps)
+            return batch
         return super()._update_actor(batch, metrics)
 
+    def _save_checkpoint(self) -> None:
+        super()._save_checkpoint()
+        model = self.config.actor_rollout_ref.model
+        if model.lora_rank:
+            folder = Path(self.config.trainer.default_local_dir) / f"{PREFIX}{self.global_steps}"
+            split_adapter(folder / "actor", model.path)
+
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
-        """Compare what verl is about to train on with what the policy generated.
+        """Compare what verl is about to train on with what is known of its episodes.
 
         Raises:
-            RunStopped: the two differ by a token.
+            RunStopped: the two differ.
         """
         keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
-        masks = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask"])["loss_mask"]
-        trained = sum(int(mask.sum()) for mask in masks.unbind())
-        sessions = {key.rsplit("_", 1)[0] for key in keys}
-        books = self.agent_loop_manager.take_books(sessions)
-        generated = sum(record.generated_tokens for record in books)
-        if trained != generated:
-            raise RunStopped(
-                f"step {self.global_steps}: {trained} tokens would be trained but the policy generated {generated}"
-            )
-        return {
-            "books/episodes": len(sessions),
-            "books/sequences": len(keys),
-            "books/triplets": sum(record.triplets for record in books),
-            "books/generated_tokens": generated,
-            "books/trained_tokens": trained,
-            **weights_age(books, self.global_steps),
-            **step_metrics(self.agent_loop_manager.take_step_records(), "episodes"),
-        }
+        data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask", "advantages"])
+        masks = data["loss_mask"].unbind()
+        books = self.agent_loop_manager.take_books({session_of(key) for key in keys})
+        algorithm, compared = self.config.algorithm, compares_groups(self.config)
+        metrics = check_episodes(books, keys, sum(int(mask.sum()) for mask in masks))
+        if algorithm.adv_estimator == "grpo" and not algorithm.use_kl_in_reward:
+            first = [float(row[mask.argmax()]) for row, mask in zip(data["advantages"].unbind(), masks, strict=True)]
+            found = {session_of(key): value for key, value in zip(keys, first, strict=True)}
+            check_advantages(books, found, algorithm.norm_adv_by_std_in_grpo)
+        if compared:
+            metrics |= {"books/groups": len(rewards_by_group(books)), "books/learnable_groups": learnable_groups(books)}
+        records = self.agent_loop_manager.take_step_records()
+        return {**metrics, **weights_age(books, self.global_steps), **step_metrics(records, "episodes", compared)}
 
 
 class LightningTrainer(RolloutsFromStore, PPOTrainerSync):

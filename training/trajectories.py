@@ -16,10 +16,18 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the policy: token ids of its prompt and of what it generated."""
+    """One call of the policy: token ids of its prompt and of what it generated.
+
+    `log_probs` has one number a generated token, as the engine sampled it; None where the engine was not asked.
+    """
 
     prompt_ids: list[int]
     response_ids: list[int]
+    log_probs: list[float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.log_probs is not None and len(self.log_probs) != len(self.response_ids):
+            raise ValueError(f"{len(self.log_probs)} log-probabilities for {len(self.response_ids)} generated tokens")
 
 
 @dataclass(frozen=True)
@@ -32,11 +40,15 @@ class Limits:
 
 @dataclass
 class TokenSequence:
-    """What the trainer sees: prompt (L,), response (R,) and mask (R,); mask 1 marks tokens the policy generated."""
+    """What the trainer sees: prompt (L,), response (R,) and mask (R,); mask 1 marks tokens the policy generated.
+
+    `log_probs` (R,) are the engine's, 0.0 where the mask is 0; None where a call of the sequence came without.
+    """
 
     prompt_ids: list[int]
     response_ids: list[int]
     mask: list[int]
+    log_probs: list[float] | None = None
 
     @property
     def trained_tokens(self) -> int:
@@ -57,6 +69,9 @@ class TokenSequence:
         between = call.prompt_ids[len(self.prompt_ids) + len(self.response_ids) :]
         self.response_ids = self.response_ids + between + call.response_ids
         self.mask = self.mask + [0] * len(between) + [1] * len(call.response_ids)
+        if self.log_probs is not None:
+            new = call.log_probs
+            self.log_probs = None if new is None else self.log_probs + [0.0] * len(between) + new
 
 
 @dataclass
@@ -103,7 +118,8 @@ def _place(call: Call, trajectory: Trajectory, limits: Limits, merge: bool) -> N
             last.extend(call)
             return
         trajectory.count_break(reason)
-    trajectory.sequences.append(TokenSequence(call.prompt_ids, call.response_ids, [1] * len(call.response_ids)))
+    mask = [1] * len(call.response_ids)
+    trajectory.sequences.append(TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs))
 
 
 def _break_reason(last: TokenSequence, call: Call, limits: Limits, merge: bool) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from training.records import RolloutRecord, causes, unscored_share
@@ -19,10 +19,12 @@ MAX_SKIPS_IN_A_ROW = 3
 MISSING_SPANS_SHARE = 0.05
 MISSING_SPANS_WINDOW = 200
 MIN_SILENCE_SECONDS = 180.0
+MISMATCH_WARNS = 0.001
 CANARY_WINDOW = 200
 CANARY_WARNS = 0.02
 CANARY_STOPS = 0.05
 
+MISMATCH = "rollout_corr/k3_kl"
 SPANS_MISSING = "spans_missing"
 REWARD_MISSING = "reward_missing"
 INFRASTRUCTURE = (SPANS_MISSING, REWARD_MISSING)
@@ -50,6 +52,9 @@ EVENTS = (
     Event("a runner process of this run ends", "asked every second", "the others take over its rollouts"),
     Event("the last runner process of this run ends", "asked every second", "stop"),
     Event("trained tokens differ from generated tokens", "every update", "stop"),
+    Event("sequences or advantages differ from the books", "every update", "stop"),
+    Event("log-probabilities of vLLM and trainer", f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step", "warn"),
+    Event("no group with different rewards", "every step", "no update"),
     Event("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
     Event("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
     Event("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
@@ -93,6 +98,22 @@ class Watch:
                 "Mend the cause (judge, database, model server) and resume with --resume."
             )
         return reason
+
+    def compare_log_probs(self, metrics: Mapping[str, float]) -> None:
+        """Warn when vLLM sampled from another distribution than the trainer computes gradients of.
+
+        Measured with the bundled model: below 1e-8 in 32 bit, 1.6e-4 with a trainer in bfloat16, 0.007 and growing
+        where vLLM lacked the trained adapter (docs/learning-signal.md).
+        """
+        mismatch = metrics.get(MISMATCH)
+        if mismatch is not None and not mismatch <= MISMATCH_WARNS:
+            logger.warning(
+                "log-probabilities differ: %s is %.2g, over %g. The policy that is trained is not the one that plays; "
+                "do both hold the same weights, in the same precision? docs/learning-signal.md says more",
+                MISMATCH,
+                mismatch,
+                MISMATCH_WARNS,
+            )
 
     def _stop_on_silence(self, records: list[RolloutRecord]) -> None:
         if all(record.cause == REWARD_MISSING for record in records):

@@ -34,9 +34,9 @@ from bench.rollout_sides.fixed import play
 from bench.rollout_sides.processes import process, wait_for
 from sql_agent.prompts import first_messages
 from training.direct import HEALTH
+from training.middleware import RecordingMiddleware
 from training.plan import Plan
 from training.ports import free_port
-from training.recorder import RecordingMiddleware
 from training.rollouts import RolloutManager
 from training.store import TRACES_PATH
 from training.trainer import LightningTrainer

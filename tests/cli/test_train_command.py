@@ -76,6 +76,10 @@ def test_help_is_quick() -> None:
         "--run-dir",
         "--debug",
         "--no-trajectory-level",
+        "--lora",
+        "--lora-rank",
+        "--lora-adapter-path",
+        "--deterministic",
     ],
 )
 def test_the_flags_people_know(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,6 +110,15 @@ def test_a_number_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--n-runners 0: expected 1 or more" in refused(capsys, "--n-runners", "0")
     assert "--concurrency -1: expected 0 or more" in refused(capsys, "--concurrency", "-1")
     assert "--max-turns 0: expected 1 or more" in refused(capsys, "--max-turns", "0")
+
+
+def test_an_adapter_that_cannot_be_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "needs --lora" in refused(capsys, "--lora-adapter-path", str(tmp_path))
+    given = ("--lora", "--lora-rank", "8", "--lora-adapter-path", str(tmp_path))
+    assert "no adapter_model.safetensors there" in refused(capsys, *given)
+    (tmp_path / "adapter_model.safetensors").touch()
+    (tmp_path / "adapter_config.json").write_text('{"r": 4}')
+    assert "has rank 4, but --lora-rank is 8" in refused(capsys, *given)
 
 
 def test_files_that_cannot_be_trained_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

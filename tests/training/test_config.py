@@ -64,6 +64,7 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
         ("data.train_batch_size=10", "not a multiple"),
         ("trainer.n_gpus_per_node=3", "cannot be shared by 3 devices"),
         ("actor_rollout_ref.rollout.n=1", "at least 2"),
+        ("actor_rollout_ref.model.lora_rank=8", "lora_rank=8 with lora.merge=False"),
         ("data.train_batch_sise=4", "did you mean 'data.train_batch_size'"),
         ("+actor_rollout_ref.rollout.enforce_eagr=true", "did you mean actor_rollout_ref.rollout.enforce_eager"),
         ("+trainer.nonsense=1", "knows no key 'trainer.nonsense'"),
@@ -74,6 +75,47 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
 def test_a_contradiction_or_unknown_key_is_explained(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build(tmp_path, override)
+
+
+def test_a_critic_needs_no_groups_and_follows_the_model(tmp_path: Path) -> None:
+    config = build(tmp_path, "algorithm.adv_estimator=gae", "actor_rollout_ref.rollout.n=1", model="m")
+    assert config.critic.model.path == "m"
+    assert config.critic.strategy == config.actor_rollout_ref.actor.strategy == "fsdp2"
+
+
+def test_an_adapter_is_merged_into_what_vllm_serves(tmp_path: Path) -> None:
+    model = build(tmp_path, lora_rank=8, lora_adapter_path="a").actor_rollout_ref.model
+    assert (model.lora_rank, model.lora_alpha, model.lora.merge, model.lora_adapter_path) == (8, 16, True, "a")
+    assert build(tmp_path).actor_rollout_ref.model.lora_rank == 0
+
+
+def test_deterministic_goes_over_the_preset_and_below_the_user(tmp_path: Path) -> None:
+    rollout = "actor_rollout_ref.rollout"
+    assert build(tmp_path, deterministic=True).actor_rollout_ref.rollout.max_num_seqs == 1
+    config = build(tmp_path, f"{rollout}.max_num_seqs=4", deterministic=True)
+    assert config.actor_rollout_ref.rollout.max_num_seqs == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [({"asynchronous": "colocate"}, "--async"), ({"llm_proxy": False}, "--no-llm-proxy"), ({"device": "cuda"}, "cuda")],
+)
+def test_deterministic_promises_nothing_it_cannot_keep(tmp_path: Path, changes: dict[str, object], named: str) -> None:
+    with pytest.raises(ConfigError, match=f"--deterministic cannot be had with .*{named}"):
+        build(tmp_path, deterministic=True, **changes)
+
+
+@pytest.mark.parametrize("text", ["3e-4", "3.0e-4", "0.0003"])
+def test_a_learning_rate_is_a_number_however_it_is_written(tmp_path: Path, text: str) -> None:
+    config = build(tmp_path, f"actor_rollout_ref.actor.optim.lr={text}")
+    assert config.actor_rollout_ref.actor.optim.lr == 0.0003
+
+
+def test_log_probs_come_through_the_proxy(tmp_path: Path) -> None:
+    assert build(tmp_path).actor_rollout_ref.rollout.calculate_log_probs
+    assert not build(tmp_path, llm_proxy=False).actor_rollout_ref.rollout.calculate_log_probs
+    with pytest.raises(ConfigError, match="needs the LLM proxy"):
+        build(tmp_path, "actor_rollout_ref.rollout.calculate_log_probs=true", llm_proxy=False)
 
 
 def test_below_free_form_dictionaries_nothing_is_checked(tmp_path: Path) -> None:

@@ -19,10 +19,11 @@ from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from omegaconf import OmegaConf
 
+from training.middleware import take_token_ids
 from training.plan import Plan
 from training.ports import free_port
 from training.proxy import RESOURCE, PolicyAccess
-from training.recorder import VERSION_ATTRIBUTE, CallRecorder, RecordedCall, take_token_ids
+from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, RecordedCall
 from training.watch import RunStopped
 
 MODEL = "tiny"
@@ -62,10 +63,17 @@ class StandInVllm:
             "message": {"role": "assistant", "content": "好"},
             "finish_reason": "stop",
             "token_ids": [7, number],
+            "logprobs": log_probs(number) if request.get("logprobs") else None,
         }
         reply = {"id": f"chatcmpl-{self.port}-{number}", "object": "chat.completion", "created": 1, "model": MODEL}
         usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
         return 200, {**reply, "prompt_token_ids": [1, 2, 3], "choices": [choice], "usage": usage}
+
+
+def log_probs(number: int) -> dict[str, Any]:
+    """As vLLM writes them for two tokens."""
+    empty: dict[str, Any] = {"bytes": [1], "top_logprobs": []}
+    return {"content": [{"token": "好", "logprob": value, **empty} for value in (-0.5, -float(number))]}
 
 
 @pytest.fixture
@@ -94,10 +102,13 @@ async def serve_store() -> AsyncIterator[LightningStoreClient]:
         await server.stop()
 
 
-def access(kind: str, servers: list[StandInVllm], store: LightningStoreClient) -> PolicyAccess:
-    plan = Plan(Path("."), "cpu", MODEL, 3, "test", 1.0, 32, 10.0, proxy=kind)
+def access(
+    kind: str, servers: list[StandInVllm], store: LightningStoreClient, log_probs: bool = True, exact: bool = False
+) -> PolicyAccess:
+    plan = Plan(Path("."), "cpu", MODEL, 3, "test", 1.0, 32, 10.0, proxy=kind, deterministic=exact)
+    rollout = {**SAMPLING, "val_kwargs": SAMPLING, "calculate_log_probs": log_probs}
     config = OmegaConf.create(
-        {"actor_rollout_ref": {"model": {"path": MODEL}, "rollout": {**SAMPLING, "val_kwargs": SAMPLING}}}
+        {"data": {"seed": 42}, "actor_rollout_ref": {"model": {"path": MODEL}, "rollout": rollout}}
     )
     return PolicyAccess(plan, config, [f"127.0.0.1:{server.port}" for server in servers], store)
 
@@ -142,12 +153,44 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(kind: s
     assert [triplet.response["token_ids"] for triplet in triplets] == [[7, 1], [7, 2], [7, 3]]
     assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 4, 4]
     assert [span.name for span in spans + others] == ["raw_gen_ai_request"] * 4
+    found = [json.loads(span.attributes[LOG_PROBS_ATTRIBUTE]) for span in spans]
+    assert found == [[-0.5, -1.0], [-0.5, -2.0], [-0.5, -3.0]]
+    assert "-0.5" not in reply.text
     assert [len(server.requests) for server in servers] == [3, 2]
+    assert not any("seed" in request for server in servers for request in server.requests)
     assert all(request["return_token_ids"] for server in servers for request in server.requests)
     assert reply.json()["choices"][0]["message"]["content"] == "好"
     assert "token_ids" not in reply.text
     assert refused.status_code == 400
     assert "maximum context length" in refused.text
+
+
+async def test_log_probs_are_left_out_where_verl_does_not_want_them(servers: list[StandInVllm]) -> None:
+    async with serve_store() as store:
+        policy = access("direct", servers, store, log_probs=False)
+        await policy.start()
+        try:
+            rollout = await store.start_rollout(input={})
+            await ask(policy, store, 0, rollout, "一")
+            spans = await spans_of(store, rollout.rollout_id, 1)
+        finally:
+            await policy.stop()
+    assert LOG_PROBS_ATTRIBUTE not in spans[0].attributes
+    assert not servers[0].requests[0].get("logprobs")
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_a_deterministic_run_seeds_every_call(kind: str, servers: list[StandInVllm]) -> None:
+    async with serve_store() as store:
+        policy = access(kind, servers, store, exact=True)
+        await policy.start()
+        try:
+            rollout = await store.start_rollout(input={})
+            for text in ("一", "一", "二"):
+                assert (await ask(policy, store, 0, rollout, text)).status_code == 200
+        finally:
+            await policy.stop()
+    assert len({request["seed"] for request in servers[0].requests}) == 3
 
 
 async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> None:

@@ -32,6 +32,12 @@ def test_unknown_terms_and_counters_are_added_up() -> None:
     assert metrics["episodes/reward/mean"] == 0.5
 
 
+def test_equal_rewards_are_no_news_where_groups_are_not_compared() -> None:
+    same = [record(0), record(1)]
+    assert step_metrics(same, "episodes")["episodes/equal_reward_groups"] == 1
+    assert "episodes/equal_reward_groups" not in step_metrics(same, "episodes", compared=False)
+
+
 def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
     records = [record(0, reward=1.0), record(1, reward=None, cause="judge_failed", counters={"exams": 1})]
     metrics = step_metrics(records, "episodes")

@@ -8,6 +8,7 @@ import pytest
 from training.plan import Plan
 from training.records import RolloutRecord
 from training.summary import build_summary, show, write_summary
+from training.watch import MISMATCH
 
 
 @pytest.fixture
@@ -52,6 +53,27 @@ def test_tokens_left_out_are_counted_by_cause(plan: Plan) -> None:
     assert summary["generated_tokens"] == summary["trained_tokens"] == 10
     assert summary["reward"]["mean"] == 0.75
     assert summary["weight_updates"] == 1
+
+
+def test_a_step_without_signal_is_no_update(plan: Plan) -> None:
+    step = {"timing_s/step": 1.0, "timing_s/update_weights": 0.1, "books/episodes": 4, "books/sequences": 5}
+    taught = {**step, "books/groups": 2, "books/learnable_groups": 1, MISMATCH: 0.5}
+    write(plan, [], [taught, {**step, "books/groups": 2, "books/learnable_groups": 0, MISMATCH: 0.25}])
+    summary = build_summary(plan, "done", "", started=0.0)
+    assert (summary["weight_updates"], summary["steps_without_signal"]) == (1, 1)
+    assert summary["signal"] == {
+        "episodes": 8,
+        "sequences_per_episode": 1.25,
+        "groups": 4,
+        "learnable_groups": 1,
+        "log_prob_mismatch": 0.5,
+    }
+
+
+def test_without_groups_every_step_counts(plan: Plan) -> None:
+    write(plan, [], [{"timing_s/step": 1.0, "timing_s/update_weights": 0.1}])
+    summary = build_summary(plan, "done", "", started=0.0)
+    assert (summary["weight_updates"], summary["steps_without_signal"]) == (1, 0)
 
 
 def test_validation_names_the_first_and_the_last(plan: Plan) -> None:

@@ -1,5 +1,6 @@
 """Merging an episode's calls: exactly the generated tokens are trained, whatever the calls look like."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ def episodes(draw: st.DrawFn) -> list[Call]:
         if draw(st.integers(0, 3)) == 0:
             context = draw(some_tokens)
         response = draw(some_tokens)
-        calls.append(Call(context, response))
+        calls.append(Call(context, response, [-float(token) - 1 for token in response]))
         context = context + response + draw(tokens)
     return calls
 
@@ -39,6 +40,11 @@ def test_trained_tokens_are_the_generated_tokens_in_order(calls: list[Call], mer
         if mask
     ]
     assert trained == [token for call in calls for token in call.response_ids]
+    for sequence in trajectory.sequences:
+        expected = [
+            mask * (-float(token) - 1) for token, mask in zip(sequence.response_ids, sequence.mask, strict=True)
+        ]
+        assert sequence.log_probs == expected
     assert trajectory.trained_tokens == generated_tokens(calls)
     assert all(len(sequence.response_ids) <= response for sequence in trajectory.sequences)
     assert len(trajectory.sequences) == 1 + sum(trajectory.breaks.values())
@@ -95,6 +101,13 @@ def test_a_merged_sequence_over_the_limit_is_broken_not_cut() -> None:
 def test_a_call_over_the_limit_leaves_the_episode_out() -> None:
     assert merge_calls([Call([1], [2] * 5)], Limits(prompt=8, response=4)).too_long
     assert merge_calls([Call([1] * 13, [2])], Limits(prompt=8, response=4)).too_long
+
+
+def test_log_probs_have_one_number_a_token_and_are_not_made_up() -> None:
+    with pytest.raises(ValueError, match="1 log-probabilities for 2 generated tokens"):
+        Call([1], [2, 3], [-0.5])
+    half_known = merge_calls([Call([1], [2], [-0.5]), Call([1, 2], [3])], WIDE)
+    assert half_known.sequences[0].log_probs is None
 
 
 def test_turn_level_keeps_every_call_apart() -> None:

@@ -10,6 +10,8 @@ from training.watch import (
     EVENTS,
     MAX_SKIPS_IN_A_ROW,
     MAX_UNSCORED_SHARE,
+    MISMATCH,
+    MISMATCH_WARNS,
     MISSING_SPANS_WINDOW,
     REWARD_MISSING,
     SPANS_MISSING,
@@ -107,6 +109,16 @@ def test_canaries_are_counted_over_a_full_window_only() -> None:
     assert watch.judge(judged(CANARY_WINDOW - 1, accepted=CANARY_WINDOW - 1)) is None
     with pytest.raises(RunStopped, match="canaries accepted"):
         watch.judge(judged(1))
+
+
+def test_disagreeing_log_probs_warn(caplog: pytest.LogCaptureFixture) -> None:
+    watch = Watch()
+    watch.compare_log_probs({})
+    watch.compare_log_probs({MISMATCH: MISMATCH_WARNS})
+    assert not caplog.text
+    watch.compare_log_probs({MISMATCH: 0.02})
+    watch.compare_log_probs({MISMATCH: float("nan")})
+    assert caplog.text.count("log-probabilities differ") == 2
 
 
 def test_the_share_of_unscored_rollouts_is_a_setting() -> None:

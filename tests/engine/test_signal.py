@@ -1,0 +1,114 @@
+"""Is the learning signal right? verl's own advantages, and real runs with a critic, an adapter, and twice the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from sql_agent.config import TINY_MODEL
+from tests.engine.conftest import Run
+from training.books import check_advantages
+from training.records import RolloutRecord
+from training.watch import MISMATCH, MISMATCH_WARNS, RunStopped
+
+pytestmark = pytest.mark.engine
+LAYER = "model.layers.0.mlp.down_proj.weight"
+QUICK = ("trainer.test_freq=-1", "trainer.total_training_steps=2", "trainer.save_freq=2")
+
+
+def weights(run: Run, step: int) -> dict[str, Any]:
+    return dict(load_file(run.run_dir / f"checkpoints/global_step_{step}/actor/huggingface/model.safetensors"))
+
+
+def steps(run: Run) -> list[dict[str, Any]]:
+    return [json.loads(line)["data"] for line in (run.run_dir / "metrics.jsonl").read_text().splitlines()]
+
+
+def rewards(run: Run) -> list[tuple[int, list[float]]]:
+    """The rewards of every step, sorted: which of a group's episodes is the first is a matter of chance."""
+    found: dict[int, list[float]] = {}
+    for line in (run.run_dir / "episodes.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        found.setdefault(row["step"], []).append(row["reward"])
+    return [(step, sorted(values)) for step, values in sorted(found.items())]
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised: bool) -> None:
+    """A group of 4 with one episode unscored, so absent, and one of two sequences; and a group with equal rewards."""
+    import torch
+    from verl.protocol import DataProto
+    from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+
+    earned = {"a_0": 1.0, "a_1": 0.25, "a_3": 0.0, "b_0": 0.1, "b_1": 0.1, "b_2": 0.1}
+    keys = ["a_0_0", "a_1_0", "a_1_1", "a_3_0", "b_0_0", "b_1_0", "b_2_0"]
+    scores = torch.zeros(len(keys), 4)
+    scores[:, -1] = torch.tensor([earned[key[:3]] for key in keys])
+    tensors = {"token_level_rewards": scores, "response_mask": torch.ones(len(keys), 4)}
+    data = DataProto.from_dict(tensors=tensors, non_tensors={"uid": [key[0] for key in keys]})
+    computed = compute_advantage_for_multi_trajectories(
+        data, keys, "grpo", num_repeat=4, norm_adv_by_std_in_grpo=normalised
+    ).batch["advantages"]
+    found = {key[:3]: float(row[0]) for key, row in zip(keys, computed, strict=True)}
+    books = [
+        RolloutRecord(key, key[0], int(key[2]), "train", 1, "succeeded", reward=reward)
+        for key, reward in earned.items()
+    ]
+    check_advantages(books, found, normalised)
+    assert sum(found[key] for key in ("a_0", "a_1", "a_3")) == pytest.approx(0.0, abs=1e-5)
+    with_zero = [*books, RolloutRecord("a_2", "a", 2, "train", 1, "succeeded", reward=0.0)]
+    with pytest.raises(RunStopped, match="its advantage is"):
+        check_advantages(with_zero, {**found, "a_2": 0.0}, normalised)
+
+
+def test_ppo_with_a_critic(start: Callable[..., Run]) -> None:
+    run = start("--ci-fast", "algorithm.adv_estimator=gae", *QUICK)
+    assert run.wait() == 0, run.output
+    summary = run.summary()
+    assert (summary["weight_updates"], summary["steps_without_signal"]) == (2, 0)
+    assert summary["generated_tokens"] == summary["trained_tokens"] > 0
+    assert all(step["critic/grad_norm"] > 0 for step in steps(run))
+    assert (run.run_dir / "checkpoints/global_step_2/critic").is_dir()
+
+
+def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
+    """vLLM samples from the adapter's weights: else its log-probabilities would move away from the trainer's."""
+    run = start("--ci-fast", "--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK)
+    assert run.wait() == 0, run.output
+    assert run.summary()["weight_updates"] == 2
+    assert all(step[MISMATCH] < MISMATCH_WARNS for step in steps(run))
+    adapter = run.run_dir / "checkpoints/global_step_2/actor/lora_adapter"
+    assert json.loads((adapter / "adapter_config.json").read_text())["r"] == 8
+    before, merged = load_file(TINY_MODEL / "model.safetensors"), weights(run, 2)
+    assert set(merged) == set(before)
+    assert not merged[LAYER].equal(before[LAYER].float())
+    for origin in (("--lora-adapter-path", str(adapter)), ("--resume", str(adapter.parent.parent))):
+        went_on = start("--ci-fast", "--lora", "--lora-rank", "8", *origin, "trainer.test_freq=-1")
+        assert went_on.wait() == 0, went_on.output
+        assert steps(went_on)[-1][MISMATCH] < MISMATCH_WARNS
+
+
+def test_a_step_that_teaches_nothing_leaves_the_weights_alone(start: Callable[..., Run]) -> None:
+    """Nearly without chance all episodes of a group are the same, and so are their rewards."""
+    run = start("--ci-fast", "trainer.test_freq=-1", TEMPERATURE="0.001")
+    assert run.wait() == 0, run.output
+    summary = run.summary()
+    assert (summary["weight_updates"], summary["steps_without_signal"]) == (0, 1)
+    assert summary["signal"]["learnable_groups"] == 0
+    assert "nothing learned, weights left as they were" in run.output
+    before, after = load_file(TINY_MODEL / "model.safetensors"), weights(run, 1)
+    assert all(before[name].float().equal(after[name].float()) for name in before)
+
+
+def test_two_deterministic_runs_are_the_same_to_the_last_bit(start: Callable[..., Run]) -> None:
+    runs = []
+    for _ in range(2):
+        runs.append(start("--ci-fast", "--deterministic", *QUICK))
+        assert runs[-1].wait() == 0, runs[-1].output
+    assert rewards(runs[0]) == rewards(runs[1])
+    first, second = (weights(run, 2) for run in runs)
+    assert all(first[name].equal(second[name]) for name in first)

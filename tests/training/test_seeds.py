@@ -1,0 +1,41 @@
+"""Seeds that two runs agree on, whoever asks first."""
+
+import json
+
+from training.seeds import RequestSeeds
+
+
+def request(text: str, call_id: str = "a") -> bytes:
+    call = {"id": call_id, "type": "function", "function": {"name": "query", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": text},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": "[]"},
+    ]
+    return json.dumps({"model": "m", "messages": messages}).encode()
+
+
+def seed(seeds: RequestSeeds, body: bytes, version: int = 0) -> int:
+    return int(json.loads(seeds.add(body, version))["seed"])
+
+
+def test_the_same_questions_get_the_same_seeds_in_any_order() -> None:
+    first, second = RequestSeeds(42), RequestSeeds(42)
+    asked = [request("p", "x"), request("p", "y"), request("q", "z")]
+    seeds = [seed(first, body) for body in asked]
+    assert len(set(seeds)) == 3
+    assert sorted(seeds) == sorted(seed(second, body) for body in reversed(asked))
+
+
+def test_ids_of_tool_calls_change_nothing() -> None:
+    assert seed(RequestSeeds(1), request("p", "one")) == seed(RequestSeeds(1), request("p", "two"))
+
+
+def test_seed_and_weights_change_them() -> None:
+    seeds = RequestSeeds(1)
+    assert len({seed(seeds, request("p")), seed(seeds, request("p"), 1), seed(RequestSeeds(2), request("p"))}) == 3
+
+
+def test_what_is_no_completion_passes() -> None:
+    assert RequestSeeds(1).add(b"{", 0) == b"{"
+    assert RequestSeeds(1).add(b'{"messages": 3}', 0) == b'{"messages": 3}'
