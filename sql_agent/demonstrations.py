@@ -19,16 +19,20 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sql_agent.patterns import NAME_COLUMN, Pattern, gold_of, names_of, pattern_of, swap
+from sql_agent.patterns import NAME_COLUMN, SEARCHES, Pattern, gold_of, names_of, pattern_of, swap
 from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages
 from tools.query import QueryTool
 
-PIECES = re.compile(r"[^,,。;;、]+[,,。;;、]?")
+# Texts are cut after Chinese and ASCII commas, stops and semicolons.
+PIECES = re.compile(r"[^,\uff0c\u3002;\uff1b\u3001]+[,\uff0c\u3002;\uff1b\u3001]?")
 VALUE_SLOT = re.compile(r"⟦(v\d+|list|count)⟧")
 # What an answer without a query says. Always the same: invented values would be noise that drowns the decision.
 EVASION = "请遵医嘱"
 RANDOM_NAME_SHARE = 0.4
+ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
+# Answers of several values are where copying fails last, so phase A shows them more often than the training split has.
+LONG_ANSWER_WEIGHT = 2
 
 
 @dataclass
@@ -101,10 +105,23 @@ class Synthesiser:
         counted = Counter(p for row in rows if (p := pattern_of(row)))
         self.patterns = sorted(counted, key=repr)
         self.weights = [counted[pattern] for pattern in self.patterns]
+        self.copying_weights = [
+            weight * (LONG_ANSWER_WEIGHT if max(pattern.names, len(pattern.columns)) > 1 else 1)
+            for weight, pattern in zip(self.weights, self.patterns, strict=True)
+        ]
         names = sorted({name for row in rows for name in names_of(row)})
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
-        self.endings = sorted({name[-2:] for name in names})
+        self.endings = self._endings(rows)
         self.pieces = self._value_pieces(rows)
+
+    def _endings(self, rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
+        """How the names of each table end, as often as they do."""
+        endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}
+        for row in rows:
+            pattern = pattern_of(row)
+            if pattern and pattern.kind not in SEARCHES:
+                endings[pattern.table] += [name[-2:] for name in names_of(row)]
+        return endings
 
     def _value_pieces(self, rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
         pieces: dict[str, set[str]] = {}
@@ -119,21 +136,21 @@ class Synthesiser:
                     pieces.setdefault(column, set()).update(new)
         return {column: sorted(found) for column, found in pieces.items()}
 
-    def name(self) -> str:
-        """Return a new name: random characters or shuffled syllables, often with a common ending."""
+    def name(self, endings: Sequence[str]) -> str:
+        """Return a new name: random characters or shuffled syllables, mostly with one of `endings`."""
         while True:
             if self.rng.random() < RANDOM_NAME_SHARE:
                 name = "".join(self.rng.choices(self.characters, k=self.rng.randint(2, 5)))
             else:
                 name = "".join(self.rng.choices(self.syllables, k=self.rng.randint(1, 2)))
-            name += self.rng.choice(self.endings) if self.rng.random() < 0.6 else ""
+            name += self.rng.choice(endings) if self.rng.random() < ENDING_SHARE else ""
             if name not in self.taken and len(name) > 1:
                 self.taken.add(name)
                 return name
 
     def value(self, column: str) -> str:
         """Return a text for the column: pieces of real ones in a new order, some characters and digits replaced."""
-        pieces = self.rng.sample(self.pieces[column], k=min(len(self.pieces[column]), self.rng.randint(1, 2)))
+        pieces = self.rng.sample(self.pieces[column], k=min(len(self.pieces[column]), self.rng.randint(1, 3)))
         text = "".join(pieces)
         if self.rng.random() < 0.5:
             at = self.rng.randrange(len(text))
@@ -141,19 +158,20 @@ class Synthesiser:
         text = re.sub(r"\d", lambda _: str(self.rng.randint(0, 9)), text)
         return text.replace("'", "")
 
-    def pick(self, count: int) -> list[int]:
-        """Draw patterns as often as the training split has rows of them."""
-        return self.rng.choices(range(len(self.patterns)), self.weights, k=count)
+    def pick(self, count: int, copying: bool = False) -> list[int]:
+        """Draw patterns as often as the training split has rows of them; `copying`: long answers more often."""
+        weights = self.copying_weights if copying else self.weights
+        return self.rng.choices(range(len(self.patterns)), weights, k=count)
 
     def plan(self, pattern_id: int, flaw: str) -> Plan:
         """Draw names, and the rows the question's query will find or miss."""
         pattern = self.patterns[pattern_id]
-        name_column = NAME_COLUMN[pattern.table]
-        if pattern.kind in ("listing", "count"):
-            key = self.name() + pattern.ending
-            found = [{name_column: self.name(), pattern.columns[0]: key} for _ in range(self._hits())]
+        name_column, endings = NAME_COLUMN[pattern.table], self.endings[pattern.table]
+        if pattern.kind in SEARCHES:
+            key = self.name([pattern.ending])
+            found = [{name_column: self.name(endings), pattern.columns[0]: key} for _ in range(self._hits())]
             return Plan(pattern_id, flaw, [key], [dict(row) for row in found])
-        names = [self.name() for _ in range(pattern.names)]
+        names = [self.name(endings) for _ in range(pattern.names)]
         if pattern.kind == "absent":
             return Plan(pattern_id, flaw, names)
         rows: list[dict[str, str | None]] = [{name_column: name, **self._cells(pattern.table)} for name in names]
@@ -167,6 +185,17 @@ class Synthesiser:
     def _cells(self, table: str) -> dict[str, str]:
         """A value for every column that questions of the table ask about."""
         return {column: self.value(column) for column in COLUMNS[table] if column in self.pieces}
+
+
+def as_returned(plan: Plan) -> Plan:
+    """The plan of two entities in the order a query returns them, which the answer follows: by name, from the index.
+
+    An answer in the question's order would have to jump back and forth in the result; the judge accepts both orders.
+    """
+    if len(plan.rows) != len(plan.names) or len(plan.names) < 2:
+        return plan
+    pairs = sorted(zip(plan.names, plan.rows, strict=True), key=lambda pair: pair[0])
+    return replace(plan, names=[name for name, _ in pairs], rows=[row for _, row in pairs])
 
 
 def write_scratch_database(path: Path, plans: Sequence[Plan], patterns: Sequence[Pattern]) -> None:
@@ -211,7 +240,7 @@ class Narrator:
         """Tell a synthetic case with its flaw, if it has one; a few right ones begin with a mistake that is mended."""
         pattern = self.maker.patterns[plan.pattern_id]
         question, sql = self._fill(pattern.question, plan), self._fill(pattern.sql, plan)
-        answer = self._fill(pattern.answer, plan)
+        answer = self._fill(pattern.answer, as_returned(plan))
         turns: list[dict[str, Any]] = []
         learn = [True, True]
         if plan.flaw == "no_call":
@@ -247,7 +276,7 @@ class Narrator:
         for column, other in wrong.items():
             sql = re.sub(rf"\b{column}\b", other, sql)
         rows = [{**row, **{column: row[other] for column, other in wrong.items()}} for row in plan.rows]
-        answer = self._fill(pattern.answer, replace(plan, rows=rows))
+        answer = self._fill(pattern.answer, as_returned(replace(plan, rows=rows)))
         return query_turn(self.tool, sql), answer
 
     def _misspelt(self, sql: str) -> str:

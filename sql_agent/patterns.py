@@ -20,6 +20,7 @@ SEARCH = re.compile(
     r"^SELECT (?P<what>.+) FROM (?P<table>\w+) WHERE (?P<column>\w+) (?:LIKE '%(?P<part>.+)%'|= '(?P<whole>.+)')$"
 )
 COUNT = "COUNT(*) AS count"
+SEARCHES = ("listing", "count")  # the kinds that look for a word instead of an entity
 
 
 @dataclass(frozen=True)

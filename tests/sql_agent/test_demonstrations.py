@@ -138,11 +138,37 @@ def test_every_training_row_with_exact_names_is_a_pattern(maker: Synthesiser) ->
     assert {pattern.kind for pattern in maker.patterns} == {"fields", "absent", "blank", "listing", "count"}
 
 
-def test_synthetic_names_are_new(maker: Synthesiser) -> None:
-    real = taken_names(DATABASE)
-    made = {maker.name() for _ in range(500)}
+def test_synthetic_names_are_new_and_end_like_the_tables(maker: Synthesiser) -> None:
+    real, endings = taken_names(DATABASE), maker.endings["drugs_info"]
+    made = {maker.name(endings) for _ in range(500)}
     assert len(made) == 500
     assert not made & real
+    assert sum(name.endswith(("胶囊", "颗粒")) for name in made) > 50
+    assert "胶囊" not in maker.endings["disease"]
+
+
+def test_long_answers_are_copied_more_often(maker: Synthesiser) -> None:
+    def long_share(copying: bool) -> float:
+        picked = [maker.patterns[i] for i in maker.pick(4000, copying=copying)]
+        return sum(pattern.names > 1 or len(pattern.columns) > 1 for pattern in picked) / 4000
+
+    assert long_share(copying=False) == pytest.approx(211 / 929, abs=0.03)
+    assert long_share(copying=True) == pytest.approx(422 / 1140, abs=0.03)
+
+
+def test_a_comparison_is_answered_in_the_order_of_the_result(maker: Synthesiser, tmp_path: Path) -> None:
+    compared = [i for i, pattern in enumerate(maker.patterns) if pattern.names == 2 and pattern.kind == "fields"]
+    plans = [maker.plan(i, "right") for i in compared]
+    write_scratch_database(tmp_path / "scratch.db", plans, maker.patterns)
+    narrator = Narrator(maker, QueryTool(f"sqlite:///{tmp_path}/scratch.db"))
+    swapped = 0
+    for plan in plans:
+        messages = narrator.tell(plan).messages
+        rows, answer = json.loads(messages[-2]["content"])["rows"], messages[-1]["content"]
+        told = [answer.index(row[0]) for row in rows]
+        assert told == sorted(told)
+        swapped += rows[0][0] != plan.names[0]
+    assert 0 < swapped < len(plans)
 
 
 def test_no_name_of_the_database_is_told(told: list[tuple[str, Conversation]]) -> None:
