@@ -17,6 +17,9 @@ demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a
 test: install   ## Install what is missing, then lint, types, import contract and all tests
 	./check.sh
 
+nightly: install  ## The runs of the real engine that `make test` leaves out: PPO, adapters, bit-equal runs (10 minutes)
+	$(PYTHON_BIN) -m pytest -m nightly
+
 lint:           ## Style only
 	@./check.sh lint
 

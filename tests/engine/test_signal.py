@@ -65,6 +65,7 @@ def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised: bool) ->
         check_advantages(with_zero, {**found, "a_2": 0.0}, normalised)
 
 
+@pytest.mark.nightly
 def test_ppo_with_a_critic(start: Callable[..., Run]) -> None:
     run = start("--ci-fast", "algorithm.adv_estimator=gae", *QUICK)
     assert run.wait() == 0, run.output
@@ -75,6 +76,7 @@ def test_ppo_with_a_critic(start: Callable[..., Run]) -> None:
     assert (run.run_dir / "checkpoints/global_step_2/critic").is_dir()
 
 
+@pytest.mark.nightly
 def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
     """vLLM samples from the adapter's weights: else its log-probabilities would move away from the trainer's."""
     run = start("--ci-fast", "--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK)
@@ -104,6 +106,7 @@ def test_a_step_that_teaches_nothing_leaves_the_weights_alone(start: Callable[..
     assert all(before[name].float().equal(after[name].float()) for name in before)
 
 
+@pytest.mark.nightly
 def test_two_deterministic_runs_are_the_same_to_the_last_bit(start: Callable[..., Run]) -> None:
     runs = []
     for _ in range(2):
