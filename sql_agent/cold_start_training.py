@@ -247,6 +247,7 @@ def train(
             dataloader_drop_last=len(examples) >= course.batch_size,
             dataloader_pin_memory=cuda,
             remove_unused_columns=False,
+            use_cache=True,  # what config.json will say; false would make generation slow
             logging_strategy="no",
             save_strategy="no",
             report_to=[],

@@ -38,7 +38,7 @@ def render(
 
 
 def train_tokenizer(texts: Iterable[str]) -> Any:
-    """Train on `texts` and return a `tokenizers.Tokenizer` of `VOCABULARY` entries."""
+    """Train on `texts` and return a `tokenizers.Tokenizer` of at most `VOCABULARY` entries."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
