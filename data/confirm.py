@@ -1,9 +1,9 @@
 """Run the gold SQL of drafts the way the agent's own tool does and keep what the database and the judge confirm.
 
 A draft is confirmed when its SQL passes the tool's guard and returns, within the tool's limits and unshortened, exactly
-the rows it promises, and its answer earns 1 from the project's own judge. The steps are QueryTool's, without the search
-for near names that it adds to an empty result: that takes far longer than the query, and nothing here reads it. Large
-numbers of drafts are shared among processes, one a core, while more are drawn.
+the rows it promises, and its answer earns 1 from the project's own judge. The tool goes without hints, which take far
+longer than the query and which nothing here reads. Large numbers of drafts are shared among processes, one a core,
+while more are drawn.
 
     with Confirmer(url) as confirmer:
         for draft, rows in confirmer.confirm(drafts): ...    # rows: what the SQL returned, None: not confirmed
@@ -21,10 +21,7 @@ from typing import Any
 from data.questions import Draft
 from scoring.case import Case
 from scoring.reference import ReferenceJudge
-from tools.database import Access, DeadlineExceeded, StatementError, open_database
-from tools.guard import Refused, check
-from tools.query import DEFAULT_LIMITS, DEFAULT_TABLES
-from tools.result import QueryResult, fit
+from tools.query import QueryTool
 
 CHUNK = 250
 PARALLEL_FROM = 2_000  # drafts; fewer are done before a second process has started
@@ -77,13 +74,13 @@ def confirm_here(drafts: Sequence[Draft], url: str) -> list[Rows | None]:
 
 
 async def _confirm_all(drafts: Sequence[Draft], url: str) -> list[Rows | None]:
-    judge = ReferenceJudge()
-    return [await _confirm(draft, url, judge) for draft in drafts]
+    tool, judge = QueryTool(url, cache=False, hints=False), ReferenceJudge()
+    return [await _confirm(draft, tool, judge) for draft in drafts]
 
 
-async def _confirm(draft: Draft, url: str, judge: ReferenceJudge) -> Rows | None:
-    result = _run(draft.sql, url)
-    if result is None or result.truncated or result.columns != list(draft.columns):
+async def _confirm(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> Rows | None:
+    result = tool.run(draft.sql)
+    if not result.ok or result.truncated or result.columns != list(draft.columns):
         return None
     if sorted(result.rows, key=repr) != sorted(map(list, draft.rows), key=repr):
         return None
@@ -93,17 +90,3 @@ async def _confirm(draft: Draft, url: str, judge: ReferenceJudge) -> Rows | None
     }
     verdict = await judge.judge(Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold))
     return result.rows if verdict.score == 1 else None
-
-
-def _run(sql: str, url: str) -> QueryResult | None:
-    """What the tool would show; None where it would show an error."""
-    database = open_database(url)
-    allowed = frozenset(DEFAULT_TABLES)
-    try:
-        statement = check(sql, database.dialect, allowed)
-        access = Access(allowed, statement.own_names, statement.tables)
-        return fit(
-            database.read(statement.sql, access, DEFAULT_LIMITS.deadline, DEFAULT_LIMITS.max_rows), DEFAULT_LIMITS
-        )
-    except (Refused, StatementError, DeadlineExceeded):
-        return None

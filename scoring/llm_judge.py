@@ -10,7 +10,6 @@ through `acompletion`.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +18,7 @@ from scoring.case import Case
 from scoring.judge_prompt import FORMATS, WEIGHTS, build_messages, parse_scores
 from scoring.remote import MalformedReply, RemoteJudge, Scored, strict_json
 from scoring.rubric import weighted_sum
+from utils.llm import load_litellm
 
 MAX_TOKENS = 400
 SHORTEST_SECRET = 6  # shorter keys are words like "none", which must not be blotted out
@@ -127,12 +127,3 @@ def _price(reply: dict[str, Any], provider: Provider) -> float | None:
     used = reply.get("usage") or {}
     read, written = used.get("prompt_tokens"), used.get("completion_tokens")
     return None if read is None or written is None else read * provider.prices[0] + written * provider.prices[1]
-
-
-def load_litellm() -> Any:
-    """litellm, imported late: it takes seconds, and would ask the internet for prices and print advertisements."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm
-
-    litellm.suppress_debug_info = True
-    return litellm

@@ -239,8 +239,6 @@ class LLMClient:
             )
         except Exception as error:  # litellm raises what its providers' clients raise
             raise self._explained(error, litellm) from None
-        if reply is None:  # seen of a 422 where litellm's proxy runs in the same process
-            raise LLMError(f"{self.model}: refused; litellm did not say why", "refused") from None
         self._count(litellm, reply)
         text = reply.choices[0].message.content or "" if reply.choices else ""
         try:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from scoring import remote
 from tests.scoring.judge_servers import Server
+from tests.serving import serving
 
 
 @pytest.fixture
 def server():
     server = Server()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -20,6 +19,7 @@ import pytest
 
 from scoring.judge import Case, LLMJudge, ReferenceJudge
 from scoring.judge_prompt import WEIGHTS, build_messages
+from tests.serving import serving
 
 HERE = Path(__file__).parent
 FENCE = re.compile(r"^----- 材料(开始|结束) ([0-9a-f]{16}) -----$")
@@ -172,12 +172,8 @@ def overlap(answer, reference, question):
 @pytest.fixture
 def server():
     server = ObedientServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 def judge_all(server, cases):

@@ -11,46 +11,14 @@ import pytest
 
 from sql_agent import compare
 from sql_agent.results import write_results
+from tests.sql_agent.evaluations import config
+from tests.sql_agent.evaluations import record as episode_record
 
-CONFIG: dict[str, Any] = {
-    "model": "m",
-    "kind": "endpoint",
-    "data": {"file": "d.parquet", "sha256": "0" * 64, "questions": 2},
-    "k": 1,
-    "seed": 0,
-    "sampling": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 9},
-    "max_turns": 3,
-    "prompt_version": "1",
-    "judge": "reference",
-}
+CONFIG = config()
 
 
 def record(name: str, score: float | None, **changes: Any) -> dict[str, Any]:
-    plain = {
-        "id": name,
-        "sample": 0,
-        "task_type": "t",
-        "difficulty": "easy",
-        "question": f"question {name}",
-        "reference": "r",
-        "answer": f"answer | {score}",
-        "stop_reason": "answered",
-        "score": score,
-        "unscored": None if score is not None else "timeout",
-        "terms": {},
-        "measures": {},
-        "checks": {},
-        "execution_match": None,
-        "evidence_recall": None,
-        "unanswerable": False,
-        "abstained": False,
-        "queries": [],
-        "turns": 1,
-        "prompt_tokens": 1,
-        "completion_tokens": 1,
-        "seconds": 0.1,
-    }
-    return plain | changes
+    return episode_record(name, score, **{"answer": f"answer | {score}"} | changes)
 
 
 def folder(path: Path, records: list[dict[str, Any]], **config: Any) -> Path:

@@ -16,48 +16,20 @@ from sql_agent import demo
 from sql_agent.demo_report import curve, read_result
 from sql_agent.failures import KINDS, by_failure, kind_of
 from sql_agent.results import write_results
+from tests.sql_agent.evaluations import config
+from tests.sql_agent.evaluations import record as episode_record
 from utils.settings import ROOT
 
 RAN, FAILED = {"sql": "SELECT 1", "ok": True, "rows": 1, "error": None}, {"ok": False, "error": "no such column"}
-CONFIG: dict[str, Any] = {
-    "model": "m",
-    "kind": "served",
-    "data": {"file": "d.parquet", "sha256": "0" * 64, "questions": 3},
-    "k": 1,
-    "seed": 0,
-    "sampling": {"temperature": 1.0, "top_p": 1.0, "max_tokens": 96},
-    "max_turns": 3,
-    "prompt_version": "1",
-    "judge": "reference",
-}
+CONFIG = config(
+    kind="served",
+    data={"file": "d.parquet", "sha256": "0" * 64, "questions": 3},
+    sampling={"temperature": 1.0, "top_p": 1.0, "max_tokens": 96},
+)
 
 
 def record(name: str = "x", score: float | None = 0.0, **changes: Any) -> dict[str, Any]:
-    plain = {
-        "id": name,
-        "sample": 0,
-        "task_type": "drug_field",
-        "difficulty": "easy",
-        "question": f"question {name}",
-        "reference": "r",
-        "answer": "a",
-        "stop_reason": "answered",
-        "score": score,
-        "unscored": None if score is not None else "timeout",
-        "terms": {},
-        "measures": {},
-        "checks": {},
-        "execution_match": None,
-        "evidence_recall": None,
-        "unanswerable": False,
-        "abstained": False,
-        "queries": [],
-        "turns": 1,
-        "prompt_tokens": 1,
-        "completion_tokens": 1,
-        "seconds": 0.1,
-    }
-    return plain | changes
+    return episode_record(name, score, **{"task_type": "drug_field"} | changes)
 
 
 @pytest.mark.parametrize(

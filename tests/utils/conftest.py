@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # llm_server.py and questions.py
 import llm_server
 import questions
 
+from tests.serving import serving
 from utils import llm_pace
 from utils.jsonl import write_jsonl
 from utils.settings import load_settings
@@ -30,12 +30,8 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def llm() -> Iterator[llm_server.LLMServer]:
     """A running stand-in; the test sets `answer`, `faults`, `delay`."""
     server = llm_server.LLMServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from tests.serving import serving
 from utils.filter_new_question import main
 from utils.settings import ROOT
 
@@ -64,12 +64,8 @@ class EmbeddingHandler(BaseHTTPRequestHandler):
 @pytest.fixture
 def embedding():
     server = EmbeddingServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 def questions(path, *texts):

@@ -7,7 +7,6 @@ import math
 import random
 import subprocess
 import sys
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.scale import LogisticScale, QuantileScale, load_scale
+from tests.serving import serving
 from utils.reward_scale import main
 from utils.scale_fit import FitError, fit, summary
 from utils.settings import ROOT
@@ -49,12 +49,8 @@ class RewardHandler(BaseHTTPRequestHandler):
 @pytest.fixture
 def reward_model():
     server = RewardServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server
 
 
 def normal(count=4_000):
