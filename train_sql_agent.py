@@ -18,6 +18,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from utils.startup import collect_rarely
+
 if TYPE_CHECKING:
     from training.plan import Plan
     from utils.settings import Settings
@@ -266,6 +268,7 @@ def loggers(settings: Settings) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; every user's mistake ends in one message and code 2."""
     options = parse(arguments)
+    collect_rarely()
     try:
         from data.load import DataError
         from sql_agent.preflight import PreflightError

@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from bench.rollout_sides.processes import stores_with_runners
+from utils.startup import collect_rarely
 
 ROOT = Path(__file__).resolve().parent.parent
 PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 64
@@ -115,6 +116,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds of every comparison (default: 3)")
     parser.add_argument("--long", type=float, metavar="MINUTES", help="only continuous rollouts, for so long")
     options = parser.parse_args()
+    collect_rarely()
     if options.long:
         from bench.rollout_sides import fixed
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from utils.settings import ROOT, Settings, SettingsError, load_settings
+from utils.startup import collect_rarely
 
 if TYPE_CHECKING:
     from sql_agent.agent import Endpoint
@@ -255,6 +256,7 @@ def report(scores: dict[str, Any], folder: Path) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
+    collect_rarely()
     try:
         settings = load_settings()
     except SettingsError as error:

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from training.plan import ConfigError, Plan
+from utils.startup import collect_rarely
 
 CHECK_SECONDS = 5.0
 HEALTH_PATH = "/v1/agl/health"
@@ -109,6 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     serve_parser.add_argument("--host", default="127.0.0.1", help="address to bind (default: loopback only)")
     serve_parser.add_argument("--port", type=int, default=4747, help="port to listen on (default: 4747)")
     options = parser.parse_args(arguments)
+    collect_rarely()
     try:
         serve(options.host, options.port)
     except ConfigError as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from training.plan import Plan
 from training.ports import free_port
+from utils.startup import collect_rarely
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 90.0
@@ -98,6 +99,7 @@ def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> 
 
 
 def _run(address: str, count: int, concurrency: int, max_turns: int) -> None:
+    collect_rarely()
     from sql_agent.rollout import SqlAgent
     from training.run import run
 
