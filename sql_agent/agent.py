@@ -12,7 +12,7 @@ import asyncio
 import dataclasses
 import json
 import re
-import weakref
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,9 +28,10 @@ from agents import (
     ToolExecutionConfig,
     UserError,
 )
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, BadRequestError, OpenAIError
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, BadRequestError, DefaultAioHttpClient, OpenAIError
 from openai.types.chat import ChatCompletion
 
+from sql_agent.plain_client import PlainClient
 from sql_agent.prompts import SCHEMA_TOOLS, SYSTEM_PROMPT, TOOL, first_messages
 from tools.database import DatabaseError
 from tools.query import QueryResult, QueryTool
@@ -39,6 +40,7 @@ from tools.schema_tools import SchemaTools
 # How vLLM, litellm and OpenAI word a prompt that does not fit.
 CONTEXT_OVERFLOW = re.compile(r"context.{0,3}(length|window)|max_model_len|longer than the maximum", re.IGNORECASE)
 MAX_RETRIES = 2
+RUN_CONFIG = RunConfig(tracing_disabled=True, tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1))
 
 
 class EpisodeError(RuntimeError):
@@ -54,7 +56,8 @@ class Endpoint:
     """An OpenAI-compatible chat-completions endpoint and how to sample from it; None leaves a value to the server.
 
     `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `http_client` (an httpx.AsyncClient) carries the
-    requests instead of the shared connection pool.
+    requests instead of the shared connection pool. `traced`: a tracer in this process records the calls, and only knows
+    openai's own client.
     """
 
     base_url: str
@@ -65,6 +68,7 @@ class Endpoint:
     max_tokens: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     http_client: Any = None
+    traced: bool = False
 
 
 @dataclass
@@ -173,20 +177,35 @@ def _text_of(arguments: str, name: str) -> str:
     return text
 
 
-_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = weakref.WeakKeyDictionary()
+Pool = AsyncGenerator[AsyncOpenAI, None]
+_pools: dict[tuple[asyncio.AbstractEventLoop, type[AsyncOpenAI]], tuple[AsyncOpenAI, Pool]] = {}
 
 
-def _client(endpoint: Endpoint) -> AsyncOpenAI:
-    """Return a client for the endpoint; all clients of one event loop share one connection pool.
+async def _client(endpoint: Endpoint) -> AsyncOpenAI:
+    """Return a client for the endpoint; all clients of one kind and event loop share one connection pool.
 
     A pool for every episode would cost a TLS context each, which takes longer than a tiny model's reply.
     """
-    loop = asyncio.get_running_loop()
-    if loop not in _clients:
-        _clients[loop] = AsyncOpenAI(base_url=endpoint.base_url, api_key="none", max_retries=MAX_RETRIES)
-    return _clients[loop].with_options(
+    kind = AsyncOpenAI if endpoint.traced else PlainClient
+    key = asyncio.get_running_loop(), kind
+    if key not in _pools:
+        pool = _open_pool(*key)
+        _pools[key] = await anext(pool), pool
+    return _pools[key][0].with_options(
         base_url=endpoint.base_url, api_key=endpoint.api_key or "none", http_client=endpoint.http_client
     )
+
+
+async def _open_pool(loop: asyncio.AbstractEventLoop, kind: type[AsyncOpenAI]) -> Pool:
+    """A client whose connections are closed by the loop itself, which ends every open async generator when it ends.
+
+    httpx looks at every open connection before each request; aiohttp does not.
+    """
+    try:
+        async with kind(api_key="none", max_retries=MAX_RETRIES, http_client=DefaultAioHttpClient()) as client:
+            yield client
+    finally:
+        del _pools[loop, kind]
 
 
 async def run_episode(
@@ -207,7 +226,7 @@ async def run_episode(
     if max_turns < 1:
         raise ValueError(f"max_turns is {max_turns}; it must be at least 1")
     episode = Episode(messages=list(first_messages(task_question)))
-    model = _CountingModel(endpoint.model, _client(endpoint), episode, max_turns)
+    model = _CountingModel(endpoint.model, await _client(endpoint), episode, max_turns)
     agent = Agent(
         name="sql_agent",
         instructions=SYSTEM_PROMPT,
@@ -220,9 +239,8 @@ async def run_episode(
             extra_body=endpoint.extra or None,
         ),
     )
-    settings = RunConfig(tracing_disabled=True, tool_execution=ToolExecutionConfig(max_function_tool_concurrency=1))
     try:
-        result = await Runner.run(agent, task_question, max_turns=max_turns, run_config=settings)
+        result = await Runner.run(agent, task_question, max_turns=max_turns, run_config=RUN_CONFIG)
         episode.answer = str(result.final_output or "").strip() or None
         episode.stop_reason = _stop_reason(episode, model)
     except MaxTurnsExceeded:

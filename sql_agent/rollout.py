@@ -111,7 +111,8 @@ def endpoint_of(llm: Any, rollout: Any) -> Endpoint:
     base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
     sampling = dict(llm.sampling_parameters)
     known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
-    return Endpoint(base_url, llm.model, llm.api_key, extra=sampling, **known)
+    traced = not isinstance(llm, agl.ProxyLLM)  # the proxy records; without it, the tracer of this process
+    return Endpoint(base_url, llm.model, llm.api_key, extra=sampling, traced=traced, **known)
 
 
 def record_of(episode: Episode | None, reward: Reward, canaries: dict[str, int]) -> dict[str, Any]:

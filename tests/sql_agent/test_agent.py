@@ -61,6 +61,18 @@ def test_what_is_sent_is_the_prompt_the_tool_and_the_sampling(llm: Any, database
     assert (sent["temperature"], sent["top_p"], sent["max_tokens"], sent["top_k"]) == (0.5, 1.0, 77, -1)
 
 
+def test_openais_own_client_would_send_the_same(llm: Any, database_url: str) -> None:
+    def sent(traced: bool) -> list[Any]:
+        llm.script(query(SQL), say("密封"))
+        llm.requests = []
+        assert play(llm, database_url, traced=traced, max_tokens=77, extra={"top_k": -1}).stop_reason == "answered"
+        return llm.requests
+
+    ours = sent(traced=False)
+    assert len(ours) == 2
+    assert ours == sent(traced=True)
+
+
 def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, database_url: str) -> None:
     tool = QueryTool(database_url)
     llm.script(call("{}", "list_tables"), call('{"table": "disease"}', "describe_table"), query(SQL), say("密封"))

@@ -171,3 +171,6 @@ def test_the_proxys_address_names_the_rollout() -> None:
     endpoint = endpoint_of(llm, rollout)
     assert endpoint.base_url == "http://127.0.0.1:1/rollout/ro-1/attempt/at-1/v1"
     assert (endpoint.max_tokens, endpoint.extra) == (5, {"top_k": -1})
+    assert not endpoint.traced
+    llm = agl.LLM(endpoint="http://127.0.0.1:1/v1", model="tiny", sampling_parameters={})
+    assert endpoint_of(llm, rollout).traced
