@@ -18,6 +18,7 @@ import uvicorn
 
 from training.middleware import Receive, RecordingMiddleware, Scope, Send, read_body
 from training.recorder import ASK_FOR_LOG_PROBS, CallRecorder
+from training.token_ids import take_from_body
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class DirectEndpoint:
             self._session = aiohttp.ClientSession(connector=unlimited, timeout=aiohttp.ClientTimeout(total=None))
         try:
             async with self._session.post(url, data=body, headers={"content-type": "application/json"}) as reply:
-                return reply.status, await reply.read()
+                return reply.status, take_from_body(await reply.read())
         except aiohttp.ClientError as error:
             return 502, _error(f"vLLM at {url} does not answer: {type(error).__name__} {error}")
 

@@ -1,7 +1,8 @@
 """Stands before the LLM proxy's app: records every call as it passes, and keeps from agents what only training needs.
 
-`RecordingMiddleware` strips the rollout from a request's path, takes token ids and log-probabilities from the reply and
-hands them to the `CallRecorder`. Used by `training.proxy` (litellm) and `training.direct`.
+`RecordingMiddleware` strips the rollout from a request's path and hands the token ids and log-probabilities that were
+taken out of the reply (`training.token_ids`) to the `CallRecorder`. Used by `training.proxy` (litellm) and
+`training.direct`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, ClassVar
 
-import orjson
-
 from training.recorder import CallRecorder, RecordedCall
+from training.token_ids import TAKEN, Taken
 
 ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
 
@@ -25,11 +25,10 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class RecordingMiddleware:
-    """Strips `/rollout/{id}/attempt/{id}` from a request's path and records the reply's token ids and their
-    log-probabilities on their way out.
+    """Strips `/rollout/{id}/attempt/{id}` from a request's path and records what the app inside took from the reply.
 
-    They do not travel on to the agent, which has no use for them. A reply without them (an error, another
-    route) passes as it is. Plain ASGI: Starlette's BaseHTTPMiddleware costs a task and a queue a request.
+    A reply from which nothing was taken (an error, another route) is not recorded. Plain ASGI: Starlette's
+    BaseHTTPMiddleware costs a task and a queue a request.
     """
 
     default: ClassVar[CallRecorder | None] = None  # for agent-lightning, which makes the middleware without arguments
@@ -54,13 +53,15 @@ class RecordingMiddleware:
             return await self.app(scope, receive, send)
         path = route[3] or "/"
         inner: Scope = {**scope, "path": path, "raw_path": path.encode()}
-        reply = _HeldReply(send)
+        reply, taken = _HeldReply(send), list[Taken]()
+        TAKEN.set(taken)
         async with self.recorder.gate:
             started = time.time()
             if self.recorder.seeds is not None:
                 inner, receive = await _changed(inner, receive, self._with_seed)
             await self.app(inner, receive, reply)
-            reply.change(lambda body: self._record(route[1], route[2], started, body))
+            if taken and reply.succeeded:
+                self._record(route[1], route[2], started, taken[0])
         await reply.release()
         return None
 
@@ -75,25 +76,14 @@ class RecordingMiddleware:
         seeds = self.recorder.seeds
         return body if seeds is None else seeds.add(body, self.recorder.version())
 
-    def _record(self, rollout_id: str, attempt_id: str, started: float, body: bytes) -> bytes:
-        """Record the call a successful reply answers; returns the reply without what only the trainer needs."""
-        found = take_token_ids(body)
-        if found is None:
-            return body
-        reply, prompt_ids, response_ids = found
-        call = RecordedCall(
-            rollout_id,
-            attempt_id,
-            str(reply.get("id")),
-            prompt_ids,
-            response_ids,
-            started,
-            time.time(),
-            self.recorder.version(),
-            take_log_probs(reply),
+    def _record(self, rollout_id: str, attempt_id: str, started: float, taken: Taken) -> None:
+        response_id, prompt_ids, response_ids, log_probs = taken
+        ended, version = time.time(), self.recorder.version()
+        self.recorder.record(
+            RecordedCall(
+                rollout_id, attempt_id, response_id, prompt_ids, response_ids, started, ended, version, log_probs
+            )
         )
-        self.recorder.record(call)
-        return orjson.dumps(reply)
 
 
 async def _changed(scope: Scope, receive: Receive, change: Callable[[bytes], bytes]) -> tuple[Scope, Receive]:
@@ -119,58 +109,20 @@ async def read_body(receive: Receive) -> bytes:
 
 
 class _HeldReply:
-    """An ASGI `send` that holds a reply back until it is complete."""
+    """An ASGI `send` that holds a reply back until it is complete and recorded."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._start: Message | None = None
-        self._parts: list[bytes] = []
+        self._messages: list[Message] = []
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._start = message
-        else:
-            self._parts.append(message.get("body", b""))
+        self._messages.append(message)
 
-    def change(self, change: Callable[[bytes], bytes]) -> None:
-        """Put the body of a successful reply through `change`."""
-        if self._start is not None and self._start["status"] == 200:
-            self._parts = [change(b"".join(self._parts))]
+    @property
+    def succeeded(self) -> bool:
+        return bool(self._messages) and self._messages[0].get("status") == 200
 
     async def release(self) -> None:
         """Send the reply, if there was one."""
-        if self._start is None:
-            return
-        body = b"".join(self._parts)
-        headers = [(name, value) for name, value in self._start["headers"] if name.lower() != b"content-length"]
-        headers.append((b"content-length", str(len(body)).encode()))
-        await self._send({**self._start, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
-
-
-def take_token_ids(body: bytes) -> tuple[dict[str, Any], list[int], list[int]] | None:
-    """Parse a completion and take its token ids out: (the rest, prompt ids, ids of the first choice).
-
-    None where the body is no completion with both: vLLM writes `token_ids` into the choice, litellm moves them into
-    the choice's `provider_specific_fields`.
-    """
-    try:
-        reply = orjson.loads(body)
-        choice = reply["choices"][0]
-    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
-        return None
-    prompt_ids = reply.pop("prompt_token_ids", None)
-    response_ids = choice.pop("token_ids", None) or (choice.get("provider_specific_fields") or {}).pop(
-        "token_ids", None
-    )
-    if not prompt_ids or not response_ids:
-        return None
-    return reply, prompt_ids, response_ids
-
-
-def take_log_probs(reply: dict[str, Any]) -> list[float] | None:
-    """Take the log-probabilities out of a parsed completion; None where vLLM was not asked for them."""
-    found = reply["choices"][0].pop("logprobs", None)
-    if not found or not found.get("content"):
-        return None
-    return [float(token["logprob"]) for token in found["content"]]
+        for message in self._messages:
+            await self._send(message)

@@ -26,6 +26,7 @@ from omegaconf import DictConfig
 
 from training.direct import HEALTH, DirectEndpoint, DirectProxy
 from training.gate import CallGate
+from training.litellm_hooks import TakeTokenIds, leave_out_keys
 from training.middleware import RecordingMiddleware
 from training.plan import Plan
 from training.ports import free_port
@@ -155,11 +156,13 @@ def litellm_proxy(
 ) -> LLMProxy:
     """agent-lightning's proxy with the recording middleware in place of its own two and of its OpenTelemetry spans."""
     RecordingMiddleware.default = recorder
+    leave_out_keys()
+    asked = ["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"]
     return LLMProxy(
         store=store,
         model_list=models,
         middlewares=[RecordingMiddleware],
-        callbacks=["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"],
+        callbacks=[*asked, TakeTokenIds],
         launcher_args=PythonServerLauncherArgs(
             host=host,
             port=port,

@@ -19,11 +19,11 @@ from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from omegaconf import OmegaConf
 
-from training.middleware import take_token_ids
 from training.plan import Plan
 from training.ports import free_port
 from training.proxy import RESOURCE, PolicyAccess
 from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, RecordedCall
+from training.token_ids import TAKEN, take_from_body
 from training.watch import RunStopped
 
 MODEL = "tiny"
@@ -258,4 +258,6 @@ async def test_calls_wait_for_a_store_that_is_away() -> None:
     [b"", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{"token_ids": [1]}]}', b'{"choices": 3}', b"not json"],
 )
 def test_replies_without_token_ids_are_not_recorded(body: bytes) -> None:
-    assert take_token_ids(body) is None
+    TAKEN.set([])
+    assert take_from_body(body) == body
+    assert TAKEN.get() == []
