@@ -77,9 +77,9 @@ def _bars(axes: Axes, results: Sequence[Result]) -> None:
     if known:
         axes.axhline(_mean(known), color=ORANGE, linestyle="--", linewidth=1, label="ceiling (copying accuracy)")
     axes.set_xticks(list(places), [name.replace("_", "\n") for name in groups], fontsize=6.5)
-    axes.set(ylabel="answer score, points", ylim=(0, 108))
+    axes.set(ylabel="answer score, points", ylim=(0, 118), yticks=range(0, 101, 20))  # above 100: the legend
     axes.set_title("test questions before and after, at the temperature of training", fontsize=10)
-    axes.legend(loc="upper left", fontsize=8)
+    axes.legend(loc="upper left", fontsize=8, ncols=3)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -31,9 +31,11 @@ SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 
 def manager(address: str, run_dir: Path, server: str, max_turns: int, n: int, **changes: object) -> RolloutManager:
     """The product's rollout manager before a stand-in server; `n` episodes a prompt."""
-    rollout = {**SAMPLING, "n": n, "val_kwargs": {**SAMPLING, "n": 1}}
+    rollout = {**SAMPLING, "n": n, "val_kwargs": {**SAMPLING, "n": 1}, "calculate_log_probs": False}
     sizes = {"max_prompt_length": 8192, "max_response_length": 8192}
-    config = OmegaConf.create({"data": sizes, "actor_rollout_ref": {"model": {"path": "standin"}, "rollout": rollout}})
+    model = {"model": {"path": "standin"}, "rollout": rollout}
+    algorithm = {"adv_estimator": "grpo"}
+    config = OmegaConf.create({"data": sizes, "algorithm": algorithm, "actor_rollout_ref": model})
     return RolloutManager(plan_for(address, run_dir, max_turns, **changes), config, [server])
 
 
@@ -86,7 +88,7 @@ def against_bare_loop(
     run_dir: Path, latency: float, rounds: int, calls: int = 4, in_flight: int = 16
 ) -> dict[str, Any]:
     """Rollouts a second of both proxies' paths over the bare loop's: medians of interleaved rounds."""
-    episodes = in_flight * (6 if latency else 12)
+    episodes = in_flight * 12  # waves enough that the first and the last do not decide
     seconds: dict[str, list[float]] = {"litellm": [], "direct": [], "bare": []}
     with llm(latency, calls) as server, stores_with_runners(*[(1, in_flight, calls)] * 2) as (first, second):
         sides = {

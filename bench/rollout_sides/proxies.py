@@ -78,9 +78,8 @@ async def _calls(address: str, routes: list[str]) -> float:
 
 async def _serve(port: int, kind: str, address: str, server: str) -> None:
     sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
-    config = OmegaConf.create(
-        {"actor_rollout_ref": {"model": {"path": "standin"}, "rollout": {**sampling, "val_kwargs": sampling}}}
-    )
+    rollout = {**sampling, "val_kwargs": sampling, "calculate_log_probs": False}
+    config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": "standin"}, "rollout": rollout}})
     plan = plan_for(address, Path("."), 2, proxy=kind, proxy_port=port)
     await PolicyAccess(plan, config, [server], LightningStoreClient(address)).start()
     await asyncio.Event().wait()

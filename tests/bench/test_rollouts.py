@@ -1,0 +1,21 @@
+"""The parts of `bench.rollouts` that need no engine: they measure the product's own classes, which change."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from bench.rollout_sides.fixed import TASK, bare_loop, manager, play
+from bench.rollout_sides.processes import llm, stores_with_runners
+
+CALLS = 3
+
+
+def test_the_path_around_the_model_collects_whole_episodes(tmp_path: Path) -> None:
+    with llm(0.0, CALLS) as server, stores_with_runners((1, 4, CALLS)) as (address,):
+        side = manager(address, tmp_path, server, CALLS, 4)
+        seconds, finished = play(side, [TASK])
+        assert asyncio.run(bare_loop(server, 4, CALLS, 4)) > 0
+        side.close()
+    assert seconds > 0
+    assert [(record.sequences, len(trajectory.sequences)) for record, trajectory in finished] == [(1, 1)] * 4
