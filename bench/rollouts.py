@@ -10,10 +10,15 @@ run, in interleaved rounds, and compared by their medians. Runner processes: as 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import sys
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -92,22 +97,43 @@ def _ratio(one: float, other: float) -> float:
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Every part, one after another."""
+    """Every part, one after another; each is shown on standard error when it is done."""
     from bench import step
     from bench.rollout_sides import fixed, proxies
 
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder)
-        parts = {
-            "latency_250ms": fixed.against_bare_loop(run_dir, 0.25, rounds),
-            "latency_0ms": fixed.against_bare_loop(run_dir, 0.0, rounds),
-            "proxy": proxies.calls_per_second(rounds),
-            "tokens_over_unique": fixed.tokens_by_calls(run_dir),
-            "growth": fixed.growth(run_dir),
+        engine = _shown("engine", lambda: _in_process(engine_sides, run_dir / "engine", rounds))
+        trained = _shown("step", lambda: step.report(run_dir / "step", step.train(run_dir / "step", 3)))
+        measures: dict[str, Callable[[], Any]] = {
+            "latency_250ms": lambda: fixed.against_bare_loop(run_dir, 0.25, rounds),
+            "latency_0ms": lambda: fixed.against_bare_loop(run_dir, 0.0, rounds),
+            "proxy": lambda: proxies.calls_per_second(rounds),
+            "tokens_over_unique": lambda: fixed.tokens_by_calls(run_dir),
+            "growth": lambda: fixed.growth(run_dir),
         }
-        engine = engine_sides(run_dir / "engine", rounds)
-        trained = step.report(run_dir / "step", step.train(run_dir / "step", 3))
+        parts = {name: _shown(name, part) for name, part in measures.items()}
     return report(engine, parts, trained)
+
+
+def _shown(name: str, part: Callable[[], Any]) -> Any:
+    result = part()
+    print(json.dumps({name: result}), file=sys.stderr, flush=True)
+    return result
+
+
+def _in_process(part: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a part in a process of its own: verl settles when it is imported what device it is on."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(part, *arguments).result()
+
+
+def long_run(minutes: float) -> dict[str, Any]:
+    """Continuous rollouts only."""
+    from bench.rollout_sides import fixed
+
+    with tempfile.TemporaryDirectory() as folder:
+        return {"long": fixed.long_run(Path(folder), minutes)}
 
 
 def main() -> None:
@@ -117,13 +143,8 @@ def main() -> None:
     parser.add_argument("--long", type=float, metavar="MINUTES", help="only continuous rollouts, for so long")
     options = parser.parse_args()
     collect_rarely()
-    if options.long:
-        from bench.rollout_sides import fixed
-
-        with tempfile.TemporaryDirectory() as folder:
-            result = {"long": fixed.long_run(Path(folder), options.long)}
-    else:
-        result = measure(options.rounds)
+    with contextlib.redirect_stdout(sys.stderr):  # litellm's banner
+        result = long_run(options.long) if options.long else measure(options.rounds)
     machine = f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}"
     print(json.dumps({"bench": "rollouts", "machine": machine, **result}))
 
