@@ -103,8 +103,6 @@ def measure(rounds: int) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder)
-        engine = _shown("engine", lambda: _in_process(engine_sides, run_dir / "engine", rounds))
-        trained = _shown("step", lambda: step.report(run_dir / "step", step.train(run_dir / "step", 3)))
         measures: dict[str, Callable[[], Any]] = {
             "latency_250ms": lambda: fixed.against_bare_loop(run_dir, 0.25, rounds),
             "latency_0ms": lambda: fixed.against_bare_loop(run_dir, 0.0, rounds),
@@ -113,6 +111,8 @@ def measure(rounds: int) -> dict[str, Any]:
             "growth": lambda: fixed.growth(run_dir),
         }
         parts = {name: _shown(name, part) for name, part in measures.items()}
+        engine = _shown("engine", lambda: _in_process(engine_sides, run_dir / "engine", rounds))
+        trained = _shown("step", lambda: step.report(run_dir / "step", step.train(run_dir / "step", 3)))
     return report(engine, parts, trained)
 
 

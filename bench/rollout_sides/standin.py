@@ -80,4 +80,7 @@ def prompt_ids(turn: int) -> list[int]:
 
 if __name__ == "__main__":
     app = FixedLatencyLlm(float(sys.argv[2]), int(sys.argv[3]))
-    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", lifespan="off")
+    # Connections stay open while another side has its turn.
+    uvicorn.run(
+        app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning", lifespan="off", timeout_keep_alive=600
+    )
