@@ -26,7 +26,13 @@ TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")  # a list for each call; em
 
 
 def take_from_body(body: bytes) -> bytes:
-    """Move what vLLM wrote about tokens from a completion into the call's `TAKEN`; any other body stays as it is."""
+    """Move what vLLM wrote about tokens from a completion into the call's `TAKEN`.
+
+    Any other body stays as it is, and so does the reply to a call that belongs to no rollout.
+    """
+    call = TAKEN.get(None)
+    if call is None:
+        return body
     try:
         reply = orjson.loads(body)
         taken = take(reply)
@@ -34,7 +40,7 @@ def take_from_body(body: bytes) -> bytes:
         return body
     if taken is None:
         return body
-    TAKEN.get().append(taken)
+    call.append(taken)
     return orjson.dumps(reply)
 
 

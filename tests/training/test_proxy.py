@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from contextvars import Context
 from pathlib import Path
 from typing import Any
 
@@ -261,3 +262,8 @@ def test_replies_without_token_ids_are_not_recorded(body: bytes) -> None:
     TAKEN.set([])
     assert take_from_body(body) == body
     assert TAKEN.get() == []
+
+
+def test_a_call_of_no_rollout_keeps_its_token_ids() -> None:
+    body = b'{"id": "x", "prompt_token_ids": [1], "choices": [{"token_ids": [2]}]}'
+    assert Context().run(take_from_body, body) == body
