@@ -18,8 +18,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from utils.startup import collect_rarely
-
 if TYPE_CHECKING:
     from training.plan import Plan
     from utils.settings import Settings
@@ -268,8 +266,10 @@ def loggers(settings: Settings) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; every user's mistake ends in one message and code 2."""
     options = parse(arguments)
-    collect_rarely()
     try:
+        from utils.startup import collect_rarely
+
+        collect_rarely()
         from data.load import DataError
         from sql_agent.preflight import PreflightError
         from tools.database import DatabaseError
