@@ -155,7 +155,7 @@ def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[st
 
 
 def long_run(run_dir: Path, minutes: float, latency: float = 0.05) -> dict[str, Any]:
-    """Continuous rollouts: memory of all processes at the start, and at the end, in MB, after `minutes`."""
+    """Continuous rollouts for `minutes`: memory of all processes in MB, the median of each tenth of the time."""
     with llm(latency, 2) as server, stores_with_runners((1, 32, 2)) as (address,):
         side = manager(address, run_dir, server, 2, 32)
         play(side, [TASK] * 20)
@@ -165,12 +165,8 @@ def long_run(run_dir: Path, minutes: float, latency: float = 0.05) -> dict[str, 
             samples.append(_children_rss() + psutil.Process().memory_info().rss // 2**20)
         side.close()
     tenth = max(1, len(samples) // 10)
-    return {
-        "minutes": minutes,
-        "rollouts": played,
-        "rss_mb_first_tenth": median(samples[:tenth]),
-        "rss_mb_last_tenth": median(samples[-tenth:]),
-    }
+    by_tenth = [median(samples[at : at + tenth]) for at in range(0, len(samples), tenth)]
+    return {"minutes": minutes, "rollouts": played, "rss_mb_by_tenth": by_tenth}
 
 
 def _children_rss() -> int:
