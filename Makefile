@@ -12,7 +12,7 @@ train: install  ## Install what is missing, train for one step on the bundled mo
 	$(PYTHON_BIN) train_sql_agent.py $(or $(ARGS),--ci-fast)
 
 demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (SEED=2)
-	$(PYTHON_BIN) -m sql_agent.demo $(if $(SEED),--seed $(SEED)) $(ARGS)
+	$(PYTHON_BIN) -m evaluation.demo $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 test: install   ## Install what is missing, then lint, types, import contract and all tests
 	./check.sh
@@ -30,7 +30,7 @@ imports:        ## Import contract only
 	@./check.sh imports
 
 fuzz: install   ## 100,000 generated statements against the guard and the authorizer behind it (nightly; CASES=n)
-	FUZZ_CASES=$(or $(CASES),100000) $(PYTHON_BIN) -m pytest tests/tools/test_fuzz.py --timeout 7200
+	FUZZ_CASES=$(or $(CASES),100000) $(PYTHON_BIN) -m pytest tests/tools/sql/test_fuzz.py --timeout 7200
 
 bench: install  ## Every measurement in bench/, one line of JSON each
 	@for file in bench/[a-z]*.py; do $(PYTHON_BIN) -m bench.$$(basename $$file .py) || exit 1; done

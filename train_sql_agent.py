@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    from common.settings import Settings
     from training.plan import Plan
-    from utils.settings import Settings
 
 ROOT = Path(__file__).resolve().parent
 STARTED = time.time()
@@ -182,18 +182,18 @@ def train(options: argparse.Namespace) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_rows(rows[name], path)
     os.environ.update(environment(plan.device))  # before the imports that read it
-    from sql_agent.rollout import SqlAgent
+    from episodes.lit_agent import SqlAgent
 
     return run(SqlAgent(max_turns=plan.max_turns), config, plan, STARTED)
 
 
 def make_plan(options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
     """Settings and flags -> the run's plan and the preset's verl keys."""
+    from common.settings import load_settings
     from sql_agent.config import choose, default_model
     from training.device import choose_device
     from training.plan import Plan
     from training.run import new_run_dir
-    from utils.settings import load_settings
 
     settings = load_settings()
     device = choose_device(options.device)
@@ -267,14 +267,14 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; every user's mistake ends in one message and code 2."""
     options = parse(arguments)
     try:
-        from utils.startup import collect_rarely
+        from common.startup import collect_rarely
 
         collect_rarely()
+        from common.settings import SettingsError
         from data.load import DataError
         from sql_agent.preflight import PreflightError
-        from tools.database import DatabaseError
+        from tools.sql.database import DatabaseError
         from training.plan import ConfigError
-        from utils.settings import SettingsError
     except ImportError as error:
         print(f"error: package {error.name} is missing; install the lock: ./install.sh", file=sys.stderr)
         return 2

@@ -34,10 +34,10 @@ from typing import Any
 import psutil
 from pydantic import BaseModel
 
-from data.near_duplicates import NearDuplicates
-from data.split import Families, deal
-from utils.llm import LLMClient
-from utils.progress import Journal, run_all
+from common.llm import LLMClient
+from common.progress import Journal, run_all
+from data.questions.near_duplicates import NearDuplicates
+from data.questions.split import Families, deal
 
 ROOT = Path(__file__).resolve().parent.parent
 DRUGS, DISEASES = 10_000, 7_000

@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from bench.rollout_sides.processes import stores_with_runners
-from utils.startup import collect_rarely
+from common.startup import collect_rarely
 
 ROOT = Path(__file__).resolve().parent.parent
 PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 64

@@ -148,11 +148,11 @@ async def _must_score(judge: LLMJudge, case: Case) -> None:
 
 def scoring_seconds() -> float:
     """Processor seconds of scoring EPISODES episodes as a runner does it: gold SQL really run, canaries drawn."""
-    from sql_agent.agent import Episode
+    from common.settings import Settings
+    from episodes.openai_agents import Episode
     from sql_agent.reward import case_of, score_episode
     from sql_agent.task import Task
-    from tools.query import QueryTool
-    from utils.settings import Settings
+    from tools.sql.query import QueryTool
 
     settings = Settings(_env_file=None)
     tool, judge, canaries = QueryTool(settings.database_url), ReferenceJudge(), Canaries(settings.canary_share)

@@ -6,8 +6,8 @@ The raw side is the same SQL on the tool's own SQLAlchemy engine and pool, fetch
 take turns, and the ratios are of medians.
 
 The search runs on 200,000 invented drugs and 20,000 diseases, lengthened to the size of leaflets, with the indexes on
-the names that data/schema.py gives. A LIKE that begins with % can use no index to find rows, but SQLite scans an index
-instead of the table when the index has every column the statement needs ("covering"): the pages of an index on
+the names that data/database/schema.py gives. A LIKE that begins with % can use no index to find rows, but SQLite scans
+an index instead of the table when the index has every column the statement needs ("covering"): the pages of an index on
 (med_name) hold names and row numbers only, a hundredth of the table.
 """
 
@@ -33,9 +33,9 @@ from typing import Any
 import psutil
 from sqlalchemy import Engine
 
-from tools.database import open_database
-from tools.guard import check
-from tools.query import DEFAULT_TABLES, QueryTool
+from tools.sql.database import open_database
+from tools.sql.guard import check
+from tools.sql.query import DEFAULT_TABLES, QueryTool
 
 ROOT = Path(__file__).resolve().parent.parent
 DRUGS, DISEASES = 200_000, 20_000

@@ -1,9 +1,9 @@
 """Build the embedded database data/medical.db: common real drugs and diseases, and invented ones.
 
 The real ones are general textbook facts in short words (data/textbook_*.tsv); the invented ones are made by rule from
-one seed (data/fictional.py), in any number. The column `source` says which is which; keys of the invented come first,
-so that adding a textbook row moves none of them. The same arguments give the same rows, and the same bytes with the
-same SQLite version.
+one seed (data/database/fictional.py), in any number. The column `source` says which is which; keys of the invented come
+first, so that adding a textbook row moves none of them. The same arguments give the same rows, and the same bytes with
+the same SQLite version.
 
     python -m data.build_database            # writes data/medical.db, refuses if it exists
     python -m data.build_database --force    # replaces it
@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
-from data.fictional import DISEASES, DRUGS, SEED, Row, fictional_rows
-from data.schema import metadata
-from data.textbook import textbook_rows
+from data.database.fictional import DISEASES, DRUGS, SEED, Row, fictional_rows
+from data.database.schema import metadata
+from data.database.textbook import textbook_rows
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_PATH = HERE / "medical.db"

@@ -1,10 +1,10 @@
 """Make the question files from a database: train, validation and test, with no entity in two of them.
 
-Nine types of question (data/questions.py), asked in natural Chinese (data/templates.py) about the database's own
-entities; where it has invented ones (column `source`), about those only. Every row's gold SQL has been run by the
-agent's own tool, and its gold answer earns 1 from the project's own judge. Names, search words and filter values of one
-split occur in no other (data/split.py), and neither do questions that are nearly the same (data/near_duplicates.py).
-The same database and arguments give the same bytes.
+Nine types of question (data/questions/questions.py), asked in natural Chinese (data/questions/templates.py) about the
+database's own entities; where it has invented ones (column `source`), about those only. Every row's gold SQL has been
+run by the agent's own tool, and its gold answer earns 1 from the project's own judge. Names, search words and filter
+values of one split occur in no other (data/questions/split.py), and neither do questions that are nearly the same
+(data/questions/near_duplicates.py). The same database and arguments give the same bytes.
 
     python -m data.build_dataset --force                                # the bundled files
     python -m data.build_dataset --db sqlite:////path/to/my.db --output my_data --rows 20000
@@ -26,10 +26,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from data.fictional import SEED
+from data.database.fictional import SEED
 
 if TYPE_CHECKING:
-    from data.dataset import Dataset, Request
+    from data.questions.dataset import Dataset, Request
 
 HERE = Path(__file__).resolve().parent
 JSONL = "qa_dataset.jsonl"
@@ -62,7 +62,7 @@ def make_dataset(url: str, rows: int | Mapping[str, int] = ROWS, seed: int = SEE
         url: SQLAlchemy URL of a database with both tables.
         rows: rows by split, or all together, shared out like ROWS.
         seed: of everything that is drawn.
-        options: `mix` (share by type) and `rates` (data.streams.Rates).
+        options: `mix` (share by type) and `rates` (data.questions.streams.Rates).
 
     Raises:
         DataError: the database lacks a table or column, or cannot be read; or a split or type that does not exist.
@@ -73,8 +73,8 @@ def make_dataset(url: str, rows: int | Mapping[str, int] = ROWS, seed: int = SEE
 
 def make(url: str, request: Request, seed: int = SEED) -> Dataset:
     """The same for a request."""
-    from data.dataset import fill
-    from data.entities import open_catalogue
+    from data.questions.dataset import fill
+    from data.questions.entities import open_catalogue
 
     rng = random.Random(seed)
     total = sum(sum(kinds.values()) for kinds in request.rows.values())
@@ -88,9 +88,9 @@ def request_for(rows: int | Mapping[str, int] = ROWS, mix: Mapping[str, float] =
     Raises:
         DataError: a split or type that does not exist, or nothing above 0.
     """
-    from data.dataset import Request
     from data.load import DataError
-    from data.streams import Rates
+    from data.questions.dataset import Request
+    from data.questions.streams import Rates
 
     wanted = share_out(rows, ROWS) if isinstance(rows, int) else rows
     for given, known in ((wanted, ROWS), (mix, MIX)):
@@ -115,7 +115,7 @@ def write_dataset(folder: Path, splits: Mapping[str, list[dict[str, str]]]) -> N
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
-    from data.questions import COLUMNS, compact
+    from data.questions.questions import COLUMNS, compact
 
     schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
     for split, rows in splits.items():
@@ -134,7 +134,7 @@ def _temporary(target: Path) -> Path:
 
 def report(dataset: Dataset, request: Request) -> list[str]:
     """Lines for the operator: rows by type, what was refused and why, the overlap, and what could not be made."""
-    from data.dataset import overlap
+    from data.questions.dataset import overlap
 
     lines = []
     for split, rows in dataset.splits.items():
@@ -168,11 +168,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run_safely(options: argparse.Namespace) -> int:
     """The exit code; what a user can cause becomes one line."""
+    from common.llm_error import LLMError
+    from common.progress import JournalError, RunError
+    from common.settings import SettingsError
     from data.load import DataError
-    from tools.database import DatabaseError
-    from utils.llm_error import LLMError
-    from utils.progress import JournalError, RunError
-    from utils.settings import SettingsError
+    from tools.sql.database import DatabaseError
 
     try:
         return _build(options)
@@ -191,8 +191,8 @@ def _run_safely(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from data.streams import Rates
-    from utils.settings import load_settings
+    from common.settings import load_settings
+    from data.questions.streams import Rates
 
     url = options.db or load_settings().database_url
     request = request_for(options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate))
@@ -208,10 +208,10 @@ def _build(options: argparse.Namespace) -> int:
 
 def _paraphrase(dataset: Dataset, options: argparse.Namespace) -> str:
     """Reword a share of the questions; returns a line for the operator."""
-    from data.paraphrase import ask_all, choose, fingerprint, reword
-    from utils.llm import client_from_settings
-    from utils.progress import Journal
-    from utils.settings import load_settings
+    from common.llm import client_from_settings
+    from common.progress import Journal
+    from common.settings import load_settings
+    from data.questions.paraphrase import ask_all, choose, fingerprint, reword
 
     chosen = choose([row for rows in dataset.splits.values() for row in rows], options.paraphrase)
     settings = load_settings()

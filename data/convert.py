@@ -4,9 +4,9 @@
     python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
 
 Other names and nested values become the columns of `data/load.py`, all of them text; HTML is removed from questions,
-answers, quotes and gold; `--draft-answers` writes missing answers from gold SQL or evidence (`data/draft.py`). Rows are
-not checked against the database: `python -m data.validate` does that. Exit codes: 0 done, 1 failed, 2 wrong usage,
-130 interrupted.
+answers, quotes and gold; `--draft-answers` writes missing answers from gold SQL or evidence
+(`data/questions/draft.py`). Rows are not checked against the database: `python -m data.validate` does that. Exit codes:
+0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from data.draft import Drafter
     from data.load import Row
+    from data.questions.draft import Drafter
 
 BATCH_ROWS = 500
 
@@ -51,7 +51,7 @@ def convert(source: Path, target: Path, drafter: Drafter | None = None) -> Conve
         DataError: a row cannot be used; the message names the file, the row and the column.
         DatabaseError: drafting needs the database, and it cannot be read.
     """
-    from data.check import batches
+    from data.questions.check import batches
 
     done = Converted()
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -98,7 +98,7 @@ def _rows(source: Path, drafter: Drafter | None, done: Converted) -> Iterator[di
 
 def clean(row: Row) -> None:
     """Remove HTML from what people and judges read; SQL and names stay as they are."""
-    from data.markup import plain
+    from data.questions.markup import plain
 
     for column in ("question", "answer"):
         row[column] = plain(row[column]) or row[column]
@@ -151,10 +151,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
     options = parse(arguments)
-    from data.draft import Drafter
+    from common.settings import SettingsError, load_settings
     from data.load import DataError
-    from tools.database import DatabaseError
-    from utils.settings import SettingsError, load_settings
+    from data.questions.draft import Drafter
+    from tools.sql.database import DatabaseError
 
     try:
         drafter = Drafter(options.db or load_settings().database_url) if options.draft_answers else None

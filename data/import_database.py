@@ -20,13 +20,13 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from data.columns import MappingError, read_mapping
-from data.importing import Planned, fingerprint, plan_parts, stage_part
-from data.schema import SOURCE_LENGTH, TABLES
-from data.source_types import SourceError
-from data.sources import open_parts
-from data.staging import DUPLICATE, EMPTY, REJECTED, StagedRow, Staging, StagingError
-from data.target import APPEND, REPLACE, Target, TargetError
+from data.database.schema import SOURCE_LENGTH, TABLES
+from data.intake.columns import MappingError, read_mapping
+from data.intake.importing import Planned, fingerprint, plan_parts, stage_part
+from data.intake.source_types import SourceError
+from data.intake.sources import open_parts
+from data.intake.staging import DUPLICATE, EMPTY, REJECTED, StagedRow, Staging, StagingError
+from data.intake.target import APPEND, REPLACE, Target, TargetError
 
 SHOWN = 20
 INTERRUPTED = 130

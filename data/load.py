@@ -4,9 +4,9 @@
     rows = load_rows("data/train.parquet")
 
 Files are Parquet, JSONL or a JSON list. A row needs `id` and `question`. A row whose `answer` is missing, null or blank
-is kept with the answer "" (`data/draft.py` can write one). Accepted besides: `qid` for `id`, `ground_truth` for
-`answer`, `source_table` for `table` in evidence, `sql` as one text or a list, nested values instead of JSON text, and
-the names in `meta.entity` where `entities` is missing.
+is kept with the answer "" (`data/questions/draft.py` can write one). Accepted besides: `qid` for `id`, `ground_truth`
+for `answer`, `source_table` for `table` in evidence, `sql` as one text or a list, nested values instead of JSON text,
+and the names in `meta.entity` where `entities` is missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any
 
-from data.records import DataError, Record, read_records
+from data.rows import DataError, Record, read_records
 
 __all__ = ["COLUMNS", "DataError", "checked_rows", "count_without_reference", "iterate_rows", "load_rows"]
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from data.tally import Tally
+    from data.questions.tally import Tally
 
 SHOWN_PROBLEMS, SHOWN_REASONS = 20, 5
 TEMPORARY = Path("-")
@@ -84,9 +84,9 @@ def run(options: argparse.Namespace) -> int:
     """Validate and report; returns the exit code."""
     from rich.console import Console
 
-    from data.check_files import check_files
-    from data.rebuild import rebuild
-    from utils.settings import load_settings
+    from common.settings import load_settings
+    from data.questions.check_files import check_files
+    from data.questions.rebuild import rebuild
 
     with ExitStack() as stack:
         url = options.db or load_settings().database_url
@@ -109,10 +109,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
     options = parse(arguments)
     # Imported late: they bring SQLAlchemy and sqlglot, which --help need not wait for.
+    from common.settings import SettingsError
     from data.load import DataError
-    from data.rebuild import RebuildError
-    from tools.database import DatabaseError
-    from utils.settings import SettingsError
+    from data.questions.rebuild import RebuildError
+    from tools.sql.database import DatabaseError
 
     try:
         return run(options)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from scoring.case import Case, Verdict
-from scoring.text import closeness, fragments, words_only
+from scoring.reference.text import closeness, fragments, words_only
 
 ACCEPTED_FROM = 0.5
 KEPT_VALUES = 64  # gold values of other questions to choose a wrong one from

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from common.settings import SettingsError
 from scoring.case import Case, Judge, Usage, Verdict
 from scoring.llm_judge import LLMJudge
-from scoring.reference import ReferenceJudge
+from scoring.reference.offline import ReferenceJudge
 from scoring.reward_model import RewardModelJudge
 from scoring.scale import ScaleError, load_scale
 from scoring.second_judge import SecondOpinion
-from utils.settings import SettingsError
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from utils.settings import Settings
+    from common.settings import Settings
 
 __all__ = [
     "Case",

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from common.llm import load_litellm
 from scoring.case import Case
 from scoring.judge_prompt import FORMATS, WEIGHTS, build_messages, parse_scores
 from scoring.remote import MalformedReply, RemoteJudge, Scored, strict_json
 from scoring.rubric import weighted_sum
-from utils.llm import load_litellm
 
 MAX_TOKENS = 400
 SHORTEST_SECRET = 6  # shorter keys are words like "none", which must not be blotted out

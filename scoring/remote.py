@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from scoring.breaker import Breaker
 from scoring.case import Case, Usage, Verdict
-from scoring.degenerate import is_degenerate
+from scoring.reference.degenerate import is_degenerate
 
 if TYPE_CHECKING:
     import aiohttp

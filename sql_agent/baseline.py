@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from sql_agent.agent import Episode
+from episodes.openai_agents import Episode
 from sql_agent.prompts import TOOL_NAME, first_messages
-from tools.database import DatabaseError
-from tools.query import Limits, QueryResult, QueryTool
+from tools.sql.database import DatabaseError
+from tools.sql.query import Limits, QueryResult, QueryTool
 
 ABSTENTION = "数据库中没有找到相关信息。"
 NOT_FOUND = "数据库中没有找到“{name}”的相关信息。"

@@ -3,7 +3,7 @@
 A demonstration is made from a row of the training split that looks up fields of named entities: names and values are
 swapped for random ones, stored in a scratch database and queried with the project's own tool, so that the model has to
 copy what it reads instead of remembering it. `Flaws` then spoils a share of them, the way logs of real users are
-spoiled: those failures are decisions that reinforcement learning can turn around. Used by `sql_agent/cold_start.py`;
+spoiled: those failures are decisions that reinforcement learning can turn around. Used by `training/cold_start.py`;
 needs no torch.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 
 from sql_agent.patterns import NAME_COLUMN, SEARCHES, Pattern, gold_of, names_of, pattern_of, swap
 from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages
-from tools.query import QueryTool
+from tools.sql.query import QueryTool
 
 # Texts are cut after Chinese and ASCII commas, stops and semicolons.
 PIECES = re.compile(r"[^,\uff0c\u3002;\uff1b\u3001]+[,\uff0c\u3002;\uff1b\u3001]?")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from data.check import Checker
-from data.draft import fill_answers
+from common.settings import load_settings
 from data.load import count_without_reference
+from data.questions.check import Checker
+from data.questions.draft import fill_answers
 from scoring.judge import ReferenceJudge, choose_judge, why_unusable
 from sql_agent.reward import rubric_from
-from utils.settings import load_settings
 
 CHECKED = 64  # questions of each file that are checked against the database before training
 

@@ -17,21 +17,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from common.settings import SettingsError
 from scoring import terms
-from scoring.abstention import abstains, honesty
 from scoring.case import Usage
-from scoring.degenerate import is_degenerate
 from scoring.judge import Case, Judge, Verdict
+from scoring.reference.abstention import abstains, honesty
+from scoring.reference.degenerate import is_degenerate
+from scoring.reference.text import words_only
 from scoring.rubric import Reward, Rubric, RubricError, parse_rubric
-from scoring.text import words_only
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import Task
-from utils.settings import SettingsError
 
 if TYPE_CHECKING:
-    from sql_agent.agent import Episode
-    from tools.query import QueryResult
-    from utils.settings import Settings
+    from common.settings import Settings
+    from episodes.openai_agents import Episode
+    from tools.sql.query import QueryResult
 
 DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0})
 FEWEST_TURNS = 2  # one query and the answer
@@ -81,7 +81,8 @@ def numbers(task: Task, episode: Episode) -> float:
 def abstention(task: Task, episode: Episode) -> float | None:
     """On an unanswerable question how honestly the answer says, after looking, that nothing was found; else None.
 
-    1 for that and courtesies, 0 for an answer that states something all the same (`scoring.abstention.honesty`).
+    1 for that and courtesies, 0 for an answer that states something all the same
+    (`abstention.honesty`).
     """
     if not is_unanswerable(task):
         return None

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from common.settings import ROOT, Settings, SettingsError, load_settings
 from data.load import DataError, load_rows
+from episodes.openai_agents import Endpoint, Episode, EpisodeError, run_episode
 from scoring.judge import choose_judge
 from scoring.rubric import Reward
-from sql_agent.agent import Endpoint, Episode, EpisodeError, run_episode
 from sql_agent.reward import rubric_from, score_episode
 from sql_agent.task import Task, TaskError
-from tools.query import QueryTool
-from utils.settings import ROOT, Settings, SettingsError, load_settings
+from tools.sql.query import QueryTool
 
 if TYPE_CHECKING:
     from rich.console import Console

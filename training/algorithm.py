@@ -107,7 +107,7 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **environment(plan.device)}
     runtime_env["env_vars"]["TRANSFER_QUEUE_ENABLE"] = "1"
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
-    runtime_env["worker_process_setup_hook"] = "utils.startup.collect_rarely"
+    runtime_env["worker_process_setup_hook"] = "common.startup.collect_rarely"
     common = {
         "runtime_env": runtime_env,
         "log_to_driver": plan.debug,

@@ -10,7 +10,7 @@ import os
 import shutil
 from typing import Any
 
-from utils.settings import ROOT
+from common.settings import ROOT
 
 Overrides = dict[str, Any]
 

@@ -14,8 +14,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from common.startup import collect_rarely
 from training.plan import ConfigError, Plan
-from utils.startup import collect_rarely
 
 CHECK_SECONDS = 5.0
 HEALTH_PATH = "/v1/agl/health"

@@ -2,11 +2,11 @@
 
     python utils/chat_session_filter.py chats.json --output outputs/candidates.jsonl --report outputs/report.json
 
-In: JSON, JSONL, CSV, TSV, Excel or Parquet (`utils/chat_export.py` says which forms). Out: JSONL rows {id, question,
-session, time, masked}; `masked` lists the kinds of personal data replaced in the question. Only what users said is
-taken. Dropped, and counted by reason: greetings, thanks, no questions, too short or long, follow-ups that only their
-conversation explains, repetitions. An id comes from the question's text, so the same question keeps its id.
-Exit codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
+In: JSON, JSONL, CSV, TSV, Excel or Parquet (`utils/curation/chat_export.py` says which forms). Out: JSONL rows {id,
+question, session, time, masked}; `masked` lists the kinds of personal data replaced in the question. Only what users
+said is taken. Dropped, and counted by reason: greetings, thanks, no questions, too short or long, follow-ups that only
+their conversation explains, repetitions. An id comes from the question's text, so the same question keeps its id. Exit
+codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from data.source_types import SourceError
-from scoring.text import words_only
-from utils.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
-from utils.chat_questions import judge
-from utils.jsonl import FileError, refuse_existing, write_jsonl
-from utils.personal_data import mask
-from utils.seen import Seen
+from common.jsonl import FileError, refuse_existing, write_jsonl
+from data.intake.source_types import SourceError
+from scoring.reference.text import words_only
+from utils.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
+from utils.curation.chat_questions import judge
+from utils.curation.personal_data import mask
+from utils.curation.seen import Seen
 
 SHOWN = 10  # unreadable records named in the report
 

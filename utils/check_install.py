@@ -128,7 +128,7 @@ def check_engine() -> Iterable[Row]:
 def read_settings() -> tuple[Any, Row | None]:
     """The project's settings; without pydantic what the environment says, so that the checks below still run."""
     try:
-        from utils.settings import SettingsError, load_settings
+        from common.settings import SettingsError, load_settings
     except ImportError as error:
         defaults = {
             "database_url": f"sqlite:///{ROOT / 'data' / 'medical.db'}",
@@ -150,7 +150,7 @@ def check_database(settings: Any) -> Iterable[Row]:
     """The database opens the way the tool opens it."""
     fix = "python -m data.build_database, or set DATABASE_URL"
     try:
-        from tools.database import DatabaseError, open_database
+        from tools.sql.database import DatabaseError, open_database
     except ImportError as error:
         yield Row("database", "failed", f"not opened: no module {error.name}", INSTALL)
         return

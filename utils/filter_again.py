@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from pydantic import ValidationError
 
-from utils import judging
-from utils.agreement import CONSTANT, HEADINGS, Agreement
-from utils.jsonl import FileError, JsonlRows, write_jsonl, write_text
-from utils.progress import Failed, Outcome
-from utils.verdict import FIELDS, STRICT, Verdict, is_kept
+from common.jsonl import FileError, JsonlRows, write_jsonl, write_text
+from common.progress import Failed, Outcome
+from utils.curation import screening as judging
+from utils.curation.kappa import CONSTANT, HEADINGS, Agreement
+from utils.curation.verdict import FIELDS, STRICT, Verdict, is_kept
 
 PROGRAM = "filter_again"
 Row = dict[str, Any]

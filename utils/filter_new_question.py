@@ -25,18 +25,18 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from data.near_duplicates import NEAR
-from data.records import DataError, read_records
-from utils.jsonl import FileError, refuse_existing, write_jsonl
-from utils.judging import beside
-from utils.known_questions import KnownQuestions, Match, Source
-from utils.llm_error import LLMError
-from utils.settings import SettingsError, load_settings
+from common.jsonl import FileError, refuse_existing, write_jsonl
+from common.llm_error import LLMError
+from common.settings import SettingsError, load_settings
+from data.questions.near_duplicates import NEAR
+from data.rows import DataError, read_records
+from utils.curation.known_questions import KnownQuestions, Match, Source
+from utils.curation.screening import beside
 
 if TYPE_CHECKING:
     import numpy
 
-    from utils.embeddings import Embeddings
+    from utils.curation.embeddings import Embeddings
 
 PROGRAM = "filter_new_question"
 TIMEOUT = 60.0  # seconds of one embedding request
@@ -150,7 +150,7 @@ def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match
 
 def open_embeddings(arguments: argparse.Namespace) -> Embeddings:
     """The client of the options and settings; vectors are kept in LLM_CACHE."""
-    from utils.embeddings import Embeddings
+    from utils.curation.embeddings import Embeddings
 
     settings = load_settings()
     key = settings.teacher_api_key.get_secret_value() if settings.teacher_api_key else None

@@ -21,10 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from utils import judging
-from utils.jsonl import JsonlRows
-from utils.progress import Failed
-from utils.verdict import FIRST, Verdict, is_kept
+from common.jsonl import JsonlRows
+from common.progress import Failed
+from utils.curation import screening as judging
+from utils.curation.verdict import FIRST, Verdict, is_kept
 
 PROGRAM = "filter_with_llm"
 

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from utils import judging
-from utils.jsonl import JsonlRows, file_digest
-from utils.progress import Failed, Journal, open_journal, run_all
-from utils.settings import load_settings
+from common.jsonl import JsonlRows, file_digest
+from common.progress import Failed, Journal, open_journal, run_all
+from common.settings import load_settings
+from utils.curation import screening as judging
 
 if TYPE_CHECKING:
-    from utils.drafting import Drafter
+    from utils.curation.drafting import Drafter
 
 PROGRAM = "openevidence"
 VERSION = 1  # of what becomes of a question; raised, an unfinished journal is not continued
@@ -50,7 +50,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def open_work(options: argparse.Namespace, drafter: Drafter) -> Journal:
     """The journal: results depend on models, prompts, database and input."""
-    from utils.cited_answer import INSTRUCTIONS
+    from utils.curation.cited_answer import INSTRUCTIONS
 
     fingerprint = {
         "program": PROGRAM,
@@ -68,8 +68,8 @@ def open_work(options: argparse.Namespace, drafter: Drafter) -> Journal:
 
 def run(options: argparse.Namespace) -> int:
     """The program's body; returns the exit code."""
-    from utils.drafting import Drafter
-    from utils.llm_error import LLMError
+    from common.llm_error import LLMError
+    from utils.curation.drafting import Drafter
 
     rows = JsonlRows(options.input, ("id", "question"), options.limit)
     client = judging.open_client(options)
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    from tools.database import DatabaseError
+    from tools.sql.database import DatabaseError
 
     options = parse_arguments(argv)
 

@@ -24,11 +24,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from common.jsonl import FileError, JsonlRows, file_digest, read_jsonl, refuse_existing, write_jsonl
+from common.progress import Failed, JournalError, RunError, open_journal, run_all
+from common.settings import SettingsError, load_settings
 from scoring.scale import Scale
-from utils.jsonl import FileError, JsonlRows, file_digest, read_jsonl, refuse_existing, write_jsonl
-from utils.progress import Failed, JournalError, RunError, open_journal, run_all
-from utils.scale_fit import FEWEST, FitError, fit
-from utils.settings import SettingsError, load_settings
+from utils.curation.scale_fit import FEWEST, FitError, fit
 
 PROGRAM = "reward_scale"
 MISSING: Any = object()
@@ -63,7 +63,7 @@ def ask_endpoint(arguments: argparse.Namespace, url: str) -> list[float]:
     Raises:
         RunError: some pairs have no score.
     """
-    from utils.reward_endpoint import RewardEndpoint, ScoreError, without_secrets
+    from utils.curation.reward_endpoint import RewardEndpoint, ScoreError, without_secrets
 
     pairs = JsonlRows(arguments.pairs, ("prompt", "response"))
     fingerprint = {"program": PROGRAM, "url": without_secrets(url), "input": file_digest(arguments.pairs)}
@@ -112,7 +112,7 @@ def show(scores: list[float], scale: Scale, unscored: int, source: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from utils.scale_fit import summary
+    from utils.curation.scale_fit import summary
 
     table = Table(title=f"{len(scores):,} scores of {source}" + (f", {unscored:,} rows not scored" if unscored else ""))
     for name in ("", "before", "after"):
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
             refuse_existing(file, arguments.force)
     scores, unscored, source = collect(arguments)
     scale = fit(scores, arguments.kind)
-    from utils.scale_picture import draw
+    from utils.curation.scale_picture import draw
 
     draw(scores, scale, source, picture)
     write_jsonl(output, [scale.model_dump()], force=True)

@@ -19,10 +19,10 @@ import psutil
 from omegaconf import OmegaConf
 
 from bench.rollout_sides.processes import llm, plan_for, stores_with_runners
+from common.settings import DEFAULT_DATABASE
 from sql_agent.prompts import TOOL, first_messages
-from tools.query import QueryTool
+from tools.sql.query import QueryTool
 from training.rollouts import Finished, RolloutManager
-from utils.settings import DEFAULT_DATABASE
 
 QUESTION = "第一种药治什么病？"
 TASK = json.dumps({"id": "q", "question": QUESTION, "answer": "数据库中没有找到。", "task_type": "drug_field"})

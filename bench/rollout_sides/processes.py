@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from common.startup import collect_rarely
 from training.plan import Plan
 from training.ports import free_port
-from utils.startup import collect_rarely
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_SECONDS = 90.0
@@ -100,7 +100,7 @@ def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> 
 
 def _run(address: str, count: int, concurrency: int, max_turns: int) -> None:
     collect_rarely()
-    from sql_agent.rollout import SqlAgent
+    from episodes.lit_agent import SqlAgent
     from training.run import run
 
     plan = plan_for(address, Path(os.devnull), max_turns, role="runner", n_runners=count, concurrency=concurrency)

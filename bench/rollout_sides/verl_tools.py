@@ -7,9 +7,9 @@ from typing import Any
 
 from verl.tools.function_tool import function_tool
 
+from common.settings import load_settings
 from sql_agent.prompts import TOOL, TOOL_NAME
-from tools.query import QueryTool
-from utils.settings import load_settings
+from tools.sql.query import QueryTool
 
 
 @cache

@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import train_sql_agent
-from utils.settings import load_settings
+from common.settings import load_settings
 
 ROOT = Path(__file__).parents[2]
 

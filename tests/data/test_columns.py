@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.columns import KNOWN, SYNONYMS, MappingError, guess_table, map_columns, normalise, read_mapping
-from data.schema import TABLES
+from data.database.schema import TABLES
+from data.intake.columns import KNOWN, SYNONYMS, MappingError, guess_table, map_columns, normalise, read_mapping
 
 
 def test_a_synonym_belongs_to_one_column():

@@ -1,4 +1,4 @@
-"""data.convert and data.draft: users' files become the Parquet of training, and missing answers come from gold."""
+"""data.convert and its drafted answers: users' files become the Parquet of training; missing answers come from gold."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 import pyarrow.parquet as parquet
 import pytest
 
+from common.settings import DEFAULT_DATABASE, ROOT
 from data import convert
-from data.check import Checker
-from data.draft import NOTHING_FOUND, Drafter, fill_answers
 from data.load import COLUMNS, count_without_reference, load_rows
-from utils.settings import DEFAULT_DATABASE, ROOT
+from data.questions.check import Checker
+from data.questions.draft import NOTHING_FOUND, Drafter, fill_answers
 
 FOREIGN = {
     "qid": "f1",

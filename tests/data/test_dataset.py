@@ -11,15 +11,16 @@ from collections import Counter
 
 import pytest
 
-from data import build_database, build_dataset, fictional
-from data import templates as words
-from data.check import Checker
-from data.dataset import overlap
-from data.keywords import Mentions
+from data import build_database, build_dataset
+from data.database import fictional
+from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, TABLES, TEXTBOOK
 from data.load import load_rows
-from data.questions import TASK_TYPES
-from data.schema import ASKABLE, FICTIONAL, NAME_COLUMN, TABLES, TEXTBOOK
-from data.templates import LABELS, NEEDS, QUESTIONS, WORDS
+from data.questions.check import Checker
+from data.questions.dataset import overlap
+from data.questions.keywords import Mentions
+from data.questions.questions import TASK_TYPES
+from data.questions.questions import templates as words
+from data.questions.templates import LABELS, NEEDS, QUESTIONS, WORDS
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
 LONGEST_FIELD = 24

@@ -9,11 +9,11 @@ import pytest
 
 from data.build_database import main as build_database
 from data.build_dataset import make_dataset, request_for
-from data.check import Checker
-from data.dataset import overlap
-from data.keywords import Mentions, parts_of
 from data.load import DataError
-from data.streams import Rates
+from data.questions.check import Checker
+from data.questions.dataset import overlap
+from data.questions.keywords import Mentions, parts_of
+from data.questions.streams import Rates
 
 
 @pytest.fixture(scope="module")

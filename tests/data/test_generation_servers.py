@@ -6,10 +6,10 @@ import pytest
 
 from data.build_database import DEFAULT_PATH
 from data.build_dataset import make_dataset, request_for
-from data.check import Checker
-from data.dataset import overlap
 from data.import_database import main as import_database
-from tests.tools.servers import mariadb_server, postgres_server
+from data.questions.check import Checker
+from data.questions.dataset import overlap
+from tests.tools.sql.servers import mariadb_server, postgres_server
 
 
 @pytest.fixture(scope="module", params=["postgresql", "mariadb"])

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.build_database import DEFAULT_PATH
+from data.database.schema import TABLES
 from data.import_database import main
-from data.importing import CHUNK, Planned, stage_part
-from data.schema import TABLES
-from data.source_types import Part, Record
-from data.staging import StagedRow, Staging, StagingError
-from data.target import REPLACE, Target, TargetError
+from data.intake.importing import CHUNK, Planned, stage_part
+from data.intake.source_types import Part, Record
+from data.intake.staging import StagedRow, Staging, StagingError
+from data.intake.target import REPLACE, Target, TargetError
 
 COLUMNS = ["药品名称", "适应症", "副作用"]
 ROWS = [["甲片", "发热", "恶心"], ["乙片", "咳嗽", ""]]

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import create_engine, inspect, text
 
 from data.build_database import DEFAULT_PATH
+from data.database.schema import TABLES
 from data.import_database import main
-from data.schema import TABLES
-from data.staging import StagedRow
-from data.target import REPLACE, Target, TargetError
-from tests.tools.servers import mariadb_server, postgres_server
+from data.intake.staging import StagedRow
+from data.intake.target import REPLACE, Target, TargetError
+from tests.tools.sql.servers import mariadb_server, postgres_server
 
 
 @pytest.fixture(scope="module", params=["postgresql", "mariadb"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.near_duplicates import NEAR, NearDuplicates, pairs_of, similarity
+from data.questions.near_duplicates import NEAR, NearDuplicates, pairs_of, similarity
 
 CHARACTERS = "朵莎洛妮蒂克托米兰诺维卡丹佩恩芙吉哈贝塔菲露奇艾梅朗斯瓦尼雅"
 

@@ -9,15 +9,15 @@ import sys
 
 import pytest
 
+from common.settings import ROOT
 from data.build_database import DEFAULT_PATH
-from data.check import Checker
-from data.dataset import overlap
-from data.keywords import Mentions
 from data.load import load_rows
-from data.paraphrase import held_words, is_faithful
+from data.questions.check import Checker
+from data.questions.dataset import overlap
+from data.questions.keywords import Mentions
+from data.questions.paraphrase import held_words, is_faithful
+from tests.common.llm_server import KEY, Fault
 from tests.utils.conftest import llm, teacher  # noqa: F401 (fixtures)
-from tests.utils.llm_server import KEY, Fault
-from utils.settings import ROOT
 
 ROW = {"question": "朵莎洛片怎么保存？", "entities": '["朵莎洛片"]'}
 

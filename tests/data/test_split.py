@@ -9,7 +9,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.split import Families, Owners, deal
+from data.questions.split import Families, Owners, deal
 
 SHARES = {"train": 0.6, "val": 0.1, "test": 0.3}
 THING = st.integers(0, 40).map(str)

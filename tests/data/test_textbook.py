@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from data import textbook
-from data.schema import ASKABLE, DISEASE_COLUMNS, DRUG_COLUMNS, NAME_COLUMN, TEXTBOOK
-from data.textbook import textbook_rows
+from data.database import textbook
+from data.database.schema import ASKABLE, DISEASE_COLUMNS, DRUG_COLUMNS, NAME_COLUMN, TEXTBOOK
+from data.database.textbook import textbook_rows
 
 LONGEST_FIELD = 24
 MAKERS_COLUMNS = ("med_barcode", "med_approval", "company_name", "pack", "period", "approve_code")

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.settings import DEFAULT_DATABASE, ROOT
 from data import validate
-from data.check import Checker
+from data.database.schema import metadata
 from data.load import load_rows
-from data.markup import comparable, plain
-from data.schema import metadata
-from tools.query import QueryTool
-from utils.settings import DEFAULT_DATABASE, ROOT
+from data.questions.check import Checker
+from data.questions.markup import comparable, plain
+from tools.sql.query import QueryTool
 
 FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data-id = '39'>温水</a>送服。"
 
@@ -405,8 +405,8 @@ hostile = st.text(max_size=30) | st.sampled_from(["SELECT * FROM disease", "';--
     )
 )
 def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
-    from data.check_files import check_files
-    from data.rebuild import rebuild
+    from data.questions.check_files import check_files
+    from data.questions.rebuild import rebuild
 
     folder = tmp_path_factory.mktemp("hostile")
     path = folder / "a.jsonl"

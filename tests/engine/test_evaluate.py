@@ -13,14 +13,14 @@ from typing import Any
 import psutil
 import pytest
 
+from common.settings import ROOT
 from tests.engine.conftest import Run
-from utils.settings import ROOT
 
 pytestmark = pytest.mark.engine
 
 
 def evaluate(out: Path, *flags: str, mark: str = "") -> dict[str, Any]:
-    command = [sys.executable, "-m", "sql_agent.evaluate", "--out", str(out), *flags]
+    command = [sys.executable, "-m", "evaluation.evaluate", "--out", str(out), *flags]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "RUN_MARK": mark}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == str(out)

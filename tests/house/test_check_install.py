@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from common.settings import ROOT
 from utils.check_install import check_judge, check_lock, check_model, check_omegaconf
 from utils.check_machine import Row, check_ports, check_resources, unreachable
-from utils.settings import ROOT
 
 SCRIPT = ROOT / "utils" / "check_install.py"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from utils.settings import ROOT
+from common.settings import ROOT
 
 READMES = ("README.md", "README.zh-CN.md")
 PAGES = [*READMES, "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]

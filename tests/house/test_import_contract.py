@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from utils.settings import ROOT
+from common.settings import ROOT
 
 ROOMS = ("utils", "tools", "scoring", "data", "sql_agent", "training", "bench")
 VIOLATIONS = [
-    ("utils/settings.py", "import data.load"),
-    ("utils/llm.py", "import data.load"),
-    ("utils/progress.py", "def late():\n    import scoring"),
-    ("utils/judging.py", "import utils.filter_again"),
+    ("common/settings.py", "import data.load"),
+    ("common/llm.py", "import data.load"),
+    ("common/progress.py", "def late():\n    import scoring"),
+    ("utils/curation/screening.py", "import utils.filter_again"),
     ("utils/filter_again.py", "import utils.filter_with_llm"),
-    ("data/load.py", "import utils.judging"),
-    ("tools/query.py", "import scoring"),
-    ("scoring/judge.py", "import tools.query"),
+    ("data/load.py", "import utils.curation.screening"),
+    ("tools/sql/query.py", "import scoring"),
+    ("scoring/judge.py", "import tools.sql.query"),
     ("scoring/judge.py", "def late():\n    import torch"),
     ("data/load.py", "import sql_agent.task"),
     ("sql_agent/task.py", "import torch"),
@@ -29,7 +29,7 @@ VIOLATIONS = [
     ("sql_agent/task.py", "import agentlightning"),
     ("training/plan.py", "import agents"),
     ("training/plan.py", "import sql_agent.task"),
-    ("training/plan.py", "def late():\n    import tools.query"),
+    ("training/plan.py", "def late():\n    import tools.sql.query"),
     ("training/plan.py", "import utils.check_install"),
 ]
 

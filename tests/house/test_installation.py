@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from common.settings import ROOT
 from requirements.vllm_metadata import write_metadata
 from sql_agent.config import choose
 from utils.check_install import read_lock
-from utils.settings import ROOT
 
 SCRIPTS = ["install.sh", "check.sh", "restart_ray.sh", "sql_agent/train.sh", ".ci/run", "training/external.sh"]
 LOCKS = {name: read_lock(ROOT / "requirements" / name) for name in ("cpu.txt", "gpu.txt")}

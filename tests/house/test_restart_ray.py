@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from utils.settings import ROOT
+from common.settings import ROOT
 
 pytestmark = pytest.mark.engine
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from utils.settings import ROOT, Settings
+from common.settings import ROOT, Settings
 
 NAMES = sorted(name.upper() for name in Settings.model_fields)
 TEMPLATE = ROOT / "env_template"

@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
+from common.settings import ROOT
 from data.load import load_rows
 from scoring.canaries import PRAISE, TO_THE_JUDGE, Canaries, was_accepted
 from scoring.judge import Case, ReferenceJudge, Verdict
-from utils.settings import ROOT
 
 CASE = Case(
     "朵朵片怎么吃？", "", "一次15毫克，饭后", gold={"structured_gt": {"columns": ["a"], "rows": [["一次15毫克"]]}}

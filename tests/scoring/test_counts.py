@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.counts import count_worth, stated_counts
+from scoring.reference.counts import count_worth, stated_counts
 
 DRUGS = "数一下治肾区刺痛的药有几种。"
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.abstention import abstains, honesty
 from scoring.judge import ReferenceJudge, Verdict
-from scoring.polarity import agreement
-from scoring.quantities import canonical
+from scoring.reference.abstention import abstains, honesty
+from scoring.reference.polarity import agreement
+from scoring.reference.quantities import canonical
+from scoring.reference.text import closeness, fragments, numbers, words_only
 from scoring.rubric import Reward, weighted_sum
-from scoring.text import closeness, fragments, numbers, words_only
 
 QUESTION = "朵朵片怎么吃？"
 

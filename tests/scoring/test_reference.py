@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.settings import ROOT
 from data.load import load_rows
-from scoring.degenerate import is_degenerate
-from scoring.gold import read_gold
 from scoring.judge import Case, ReferenceJudge, Verdict
-from scoring.text import words_only
-from utils.settings import ROOT
+from scoring.reference.degenerate import is_degenerate
+from scoring.reference.gold import read_gold
+from scoring.reference.text import words_only
 
 QUESTION = "朵朵片怎么吃？"
 FIELD = "一次15毫克，一日3次，饭后服用"

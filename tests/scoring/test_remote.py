@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from common.settings import Settings
 from scoring.breaker import FAILURES
 from scoring.judge import (
     Case,
@@ -34,7 +35,6 @@ from tests.scoring.judge_servers import (
     ask_reward_model,
     completion,
 )
-from utils.settings import Settings
 
 
 def test_the_llm_judge_sends_the_case_and_weighs_the_scores(server):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from common.settings import ROOT
 from data.load import load_rows
 from sql_agent.demonstrations import (
     Conversation,
@@ -21,9 +22,8 @@ from sql_agent.demonstrations import (
     write_scratch_database,
 )
 from sql_agent.prompts import first_messages
-from sql_agent.tiny_tokenizer import common_characters
-from tools.query import QueryTool
-from utils.settings import ROOT
+from tools.sql.query import QueryTool
+from training.tiny_tokenizer import common_characters
 
 DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 

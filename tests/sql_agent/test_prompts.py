@@ -7,10 +7,10 @@ import sqlite3
 
 import pytest
 
+from common.settings import ROOT
 from data.load import load_rows
 from sql_agent.prompts import COLUMNS, PROMPT_VERSION, SYSTEM_PROMPT, TOOL, first_messages
-from tools.query import QueryTool
-from utils.settings import ROOT
+from tools.sql.query import QueryTool
 
 MODEL = ROOT / "sql_agent" / "tiny_model"
 CONTEXT = 1024
@@ -32,14 +32,14 @@ def test_the_prompt_names_the_tables_the_tool_allows(database_url: str) -> None:
 def test_the_bundled_model_was_taught_this_version_of_the_prompts() -> None:
     taught = json.loads((MODEL / "config.json").read_text())["prompt_version"]
     assert taught == PROMPT_VERSION, (
-        "rebuild sql_agent/tiny_model: python -m sql_agent.cold_start --out sql_agent/tiny_model"
+        "rebuild sql_agent/tiny_model: python -m training.cold_start --out sql_agent/tiny_model"
     )
 
 
 def test_an_episode_of_three_turns_fits_the_tiny_models_context() -> None:
     from tokenizers import Tokenizer
 
-    from sql_agent.tiny_tokenizer import render
+    from training.tiny_tokenizer import render
 
     tokenizer = Tokenizer.from_file(str(MODEL / "tokenizer.json"))
     tool = QueryTool(f"sqlite:///{ROOT / 'data' / 'medical.db'}")

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
+from common.settings import ROOT, Settings, SettingsError
+from episodes.openai_agents import Episode
 from scoring.judge import Case, ReferenceJudge, Usage, Verdict
 from scoring.rubric import Rubric
-from sql_agent.agent import Episode
 from sql_agent.reward import DEFAULT_RUBRIC, TERMS, execution, is_unanswerable, rubric_from, score_episode, term_values
 from sql_agent.task import Task
-from tools.query import QueryResult, QueryTool
-from utils.settings import ROOT, Settings, SettingsError
+from tools.sql.query import QueryResult, QueryTool
 
 TASK = Task("t", "朵莎洛片怎么保存？", "密封", "drug_field", None)
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from common.settings import ROOT
 from data.load import load_rows
-from utils.settings import ROOT
 
 SCRIPT = ROOT / "sql_agent" / "sqlagent_test.py"
 QUESTION = "朵莎洛片怎么保存？"

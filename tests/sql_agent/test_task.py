@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.settings import ROOT
 from data.load import load_rows
 from sql_agent.task import Task, TaskError
-from utils.settings import ROOT
 
 
 def test_every_row_of_the_dataset_is_a_task() -> None:

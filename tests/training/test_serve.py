@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from common.settings import ROOT
 from training import serve
 from training.checkpoints import MARK
 from training.plan import ConfigError
-from utils.settings import ROOT
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 

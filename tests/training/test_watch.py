@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from common.settings import Settings
 from training.records import RolloutRecord
 from training.watch import (
     CANARY_WINDOW,
@@ -19,7 +20,6 @@ from training.watch import (
     Watch,
     silence_limit,
 )
-from utils.settings import Settings
 
 
 def records(n: int, cause: str | None = None, calls: int = 2, triplets: int = 2) -> list[RolloutRecord]:

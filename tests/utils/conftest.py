@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # llm_server.py and questions.py, helpers of these tests only
-
-import llm_server
-import questions
-
+from common import llm_pace
+from common.jsonl import write_jsonl
+from common.settings import load_settings
+from tests.common import llm_server
 from tests.serving import serving
-from utils import llm_pace
-from utils.jsonl import write_jsonl
-from utils.settings import load_settings
+from tests.utils import questions
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from utils.jsonl import read_jsonl
-from utils.verdict import STRICT
+from common.jsonl import read_jsonl
+from utils.curation.verdict import STRICT
 
 QUESTIONS = [f"药品{number:03d}怎么保存？" for number in range(60)]
 

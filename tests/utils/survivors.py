@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from utils.personal_data import has_check_digit
+from utils.curation.personal_data import has_check_digit
 
 CHINESE = dict(zip("〇零一二三四五六七八九幺", "001234567891", strict=True))
 

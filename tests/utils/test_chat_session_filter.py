@@ -11,12 +11,12 @@ import sys
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from survivors import survivors
 
-from utils.chat_export import as_time
-from utils.chat_questions import REASONS, judge
+from common.settings import ROOT
+from tests.utils.survivors import survivors
 from utils.chat_session_filter import main
-from utils.settings import ROOT
+from utils.curation.chat_export import as_time
+from utils.curation.chat_questions import REASONS, judge
 
 MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
 TURNS = [

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from common.settings import ROOT
 from tests.serving import serving
 from utils.filter_new_question import main
-from utils.settings import ROOT
 
 KEY = "key-canary-0123456789"
 # What the stand-in's vectors mean: texts about one thing point in one direction.

@@ -9,14 +9,14 @@ import sys
 from typing import get_args
 
 import pytest
-from llm_server import KEY, Fault
-from questions import QUESTIONS, ids_of, judge, number_of, question_of, rows_of
 
-from data.questions import TASK_TYPES
+from common.jsonl import write_jsonl
+from common.settings import ROOT, load_settings
+from data.questions.questions import TASK_TYPES
+from tests.common.llm_server import KEY, Fault
+from tests.utils.questions import QUESTIONS, ids_of, judge, number_of, question_of, rows_of
 from utils import filter_again, filter_with_llm
-from utils.jsonl import write_jsonl
-from utils.settings import ROOT, load_settings
-from utils.verdict import FIRST, MEANINGS, TaskType, Verdict, build_messages, is_kept
+from utils.curation.verdict import FIRST, MEANINGS, TaskType, Verdict, build_messages, is_kept
 
 
 def first(*options):

@@ -8,11 +8,10 @@ import sys
 import time
 from collections import Counter
 
-from questions import QUESTIONS, ids_of, judge, number_of, question_of
-
+from common.jsonl import write_jsonl
+from common.settings import ROOT
+from tests.utils.questions import QUESTIONS, ids_of, judge, number_of, question_of
 from utils import filter_with_llm
-from utils.jsonl import write_jsonl
-from utils.settings import ROOT
 
 
 def first(*options):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from llm_server import KEY, Fault
 from sqlalchemy import create_engine, insert
 
-from data.check import Checker
-from data.schema import metadata
-from utils.cited_answer import Draft, Refused, build_messages, verify
-from utils.found_rows import FoundRow, RowFinder
+from common.settings import load_settings
+from data.database.schema import metadata
+from data.questions.check import Checker
+from tests.common.llm_server import KEY, Fault
+from utils.curation.cited_answer import Draft, Refused, build_messages, verify
+from utils.curation.found_rows import FoundRow, RowFinder
 from utils.openevidence import main
-from utils.settings import load_settings
 
 DOSAGE = "口服。一次15毫克，一日3次，饭后服用"
 DRUGS = [

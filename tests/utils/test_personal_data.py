@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from survivors import survivors
 
-from utils.personal_data import has_check_digit, mask
+from tests.utils.survivors import survivors
+from utils.curation.personal_data import has_check_digit, mask
 
 
 def spread(digits, places, separator):

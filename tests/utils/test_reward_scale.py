@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.settings import ROOT
 from scoring.scale import LogisticScale, QuantileScale, load_scale
 from tests.serving import serving
+from utils.curation.scale_fit import FitError, fit, summary
 from utils.reward_scale import main
-from utils.scale_fit import FitError, fit, summary
-from utils.settings import ROOT
 
 
 class RewardServer(ThreadingHTTPServer):

@@ -1,0 +1,127 @@
+"""Every setting the project reads from the environment, in one place.
+
+Precedence: environment variable, then the `.env` file of the repository root, then the default here. Command-line
+flags are applied on top by the program that owns them. `env_template` lists the same names; a test keeps both equal.
+
+    from common.settings import load_settings
+    load_settings().database_url
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_LLM_CACHE = ROOT / "outputs" / "llm_cache.sqlite"
+DEFAULT_DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
+
+
+class SettingsError(ValueError):
+    """A setting has a value that cannot be used; the message names it, the value's problem and the fix."""
+
+
+class Settings(BaseSettings):
+    """Typed settings; the variable's name is the field's name in capitals."""
+
+    model_config = SettingsConfigDict(env_file=ROOT / ".env", extra="ignore", env_ignore_empty=True)
+
+    # What the agent queries, and how it samples.
+    database_url: str = Field(DEFAULT_DATABASE, description="SQLAlchemy URL of the database the tool reads.")
+    database_tools: Literal["query", "schema"] = Field("query", description="schema: also tools that list the tables.")
+    max_turns: int = Field(3, ge=1, le=64, description="Calls of the policy in one episode, the closing one included.")
+    max_tokens: int | None = Field(None, ge=1, description="Tokens the policy may generate in one call; unset: preset.")
+    temperature: float = Field(1.0, gt=0, le=2, description="Sampling temperature of the agent while training.")
+    episode_timeout: float = Field(300.0, gt=0, description="Seconds one episode may take, judge included.")
+
+    # The model that is trained, when no --model is given.
+    base_model: str | None = Field(None, description="Model folder or hub id used when --model is not given.")
+
+    # Judges: the teacher LLM, else the reward-model endpoint, else the offline reference judge.
+    teacher_api_key: SecretStr | None = Field(None, description="API key of the teacher LLM.")
+    teacher_model: str | None = Field(None, description="litellm model name of the teacher LLM; set: it is the judge.")
+    teacher_base_url: str | None = Field(None, description="Base URL of the teacher LLM's API.")
+    llm_cache: Path = Field(DEFAULT_LLM_CACHE, description="SQLite file where curation keeps the replies of LLMs.")
+    reward_model_url: str | None = Field(None, description="Reward-model endpoint, POST {prompt, response} -> {score}.")
+    reward_scale: Path | None = Field(None, description="JSON file that maps the endpoint's raw scores to [0, 1].")
+    judge_timeout: float = Field(30.0, gt=0, description="Seconds one judge call may take, retries included.")
+
+    # What an episode earns, and what watches over the judge.
+    reward_terms: str = Field("rule=0.1,judge=1.0", description="Terms of the reward with their weights.")
+    max_unscored_share: float = Field(0.3, ge=0, le=1, description="Share of unscored rollouts that skips a step.")
+    canary_share: float = Field(0.25, ge=0, le=1, description="Share of episodes that judge a known-bad answer too.")
+    second_judge_model: str | None = Field(None, description="litellm model name of a second judge, for agreement.")
+    second_judge_api_key: SecretStr | None = Field(None, description="API key of the second judge.")
+    second_judge_base_url: str | None = Field(None, description="Base URL of the second judge's API.")
+    second_judge_share: float = Field(0.05, ge=0, le=1, description="Share of answers the second judge sees too.")
+
+    # The endpoint that sqlagent_test and evaluation ask when no flag names one.
+    openai_base_url: str | None = Field(
+        None, description="OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1."
+    )
+    openai_api_key: SecretStr | None = Field(None, description="API key sent to that endpoint.")
+
+    # agent-lightning's store and roles.
+    agl_managed_store: str = Field("1", description="1: start a store here; 0: use --external-store-address.")
+    agl_current_role: Literal["algorithm", "runner", "both"] = Field("both", description="What this process does.")
+    agl_server_host: str = Field("127.0.0.1", description="Where a managed store listens.")
+    agl_server_port: int = Field(4747, ge=1, le=65535, description="Port of a managed store.")
+
+    # The LLM proxy: where it listens, and the host name it tells the runners.
+    llm_proxy_host: str = Field("127.0.0.1", description="Address the LLM proxy binds.")
+    llm_proxy_port: int = Field(0, ge=0, le=65535, description="Port of the LLM proxy; 0 picks a free one.")
+    llm_proxy_public_host: str | None = Field(None, description="Host name runners use to reach the proxy.")
+
+    # Experiment trackers: each is used when its variable is set.
+    swanlab_api_key: SecretStr | None = Field(None, description="Turns the SwanLab logger on.")
+    swanlab_mode: str | None = Field(None, description="SwanLab mode: cloud, local, offline, disabled.")
+    swanlab_log_dir: str | None = Field(None, description="Where SwanLab keeps its files.")
+    wandb_api_key: SecretStr | None = Field(None, description="Turns the Weights & Biases logger on.")
+    wandb_mode: str | None = Field(None, description="Weights & Biases mode: online, offline, disabled.")
+    wandb_base_url: str | None = Field(None, description="Address of a self-hosted Weights & Biases server.")
+
+    @field_validator("agl_managed_store")
+    @classmethod
+    def _boolean_word(cls, value: str) -> str:
+        if value.strip().lower() not in TRUE_WORDS | FALSE_WORDS:
+            raise ValueError("use one of 1/true/yes/on or 0/false/no/off")
+        return value.strip().lower()
+
+    @field_validator("reward_scale", "llm_cache")
+    @classmethod
+    def _from_the_root(cls, value: Path | None) -> Path | None:
+        return value if value is None else ROOT / value  # an absolute path stays what it is
+
+    @property
+    def managed_store(self) -> bool:
+        """Whether this project starts the store itself (agent-lightning's meaning of AGL_MANAGED_STORE)."""
+        return self.agl_managed_store in TRUE_WORDS
+
+
+TRUE_WORDS = {"1", "true", "yes", "on"}
+FALSE_WORDS = {"0", "false", "no", "off"}
+
+
+@lru_cache(maxsize=1)
+def load_settings() -> Settings:
+    """Read the settings once per process.
+
+    Raises:
+        SettingsError: one line per wrong variable, with its value's problem.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise SettingsError("; ".join(_explain(problem) for problem in error.errors())) from None
+
+
+def _explain(problem: ErrorDetails) -> str:
+    name = str(problem["loc"][0]).upper() if problem["loc"] else "settings"
+    secret = name.endswith(("KEY", "TOKEN", "URL"))
+    seen = "" if secret else f" is {problem['input']!r}"
+    return f"{name}{seen}: {problem['msg']}"

@@ -1,0 +1,43 @@
+"""HTML in tables and answers: the text a reader sees, and the form in which two texts are compared.
+
+plain("<p>目赤<a class='x'>头痛</a></p>")          # "目赤头痛"
+comparable("ＧＯＴ 增高 <br/>") == comparable("GOT增高")
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from data.intake.cells import CellError, to_text
+from scoring.reference.text import normalise
+
+# A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class = 'x`.
+CUT_START = re.compile(r"^[^<>]{0,300}['\"]/?>")
+CUT_END = re.compile(r"<[/a-zA-Z][^<>]{0,300}$")
+MAX_TAGS = 1_000  # the parser's time grows with the square of tags left open: 0.1 s for this many
+ATTRIBUTE = re.compile(r"[\w-]+\s*=\s*['\"]|^['\"]")
+
+
+def plain(text: str) -> str:
+    """The text without tags, entities, control characters and remains of tags at its ends; never raises.
+
+    `<` followed by a letter is read as the start of a tag. A text that is no HTML comes back as it is, and so does one
+    with more than MAX_TAGS tags.
+    """
+    if not any(mark in text for mark in "<>&") or text.count("<") > MAX_TAGS:
+        return text
+    start = CUT_START.match(text)
+    if start and ATTRIBUTE.search(start[0]):
+        text = text[start.end() :]
+    text = CUT_END.sub("", text)
+    try:
+        return to_text(text, strip_html=True) or ""
+    except CellError:
+        return text
+
+
+def comparable(text: str) -> str:
+    """The text without HTML, white space, case and width: equal for what a reader would call the same text."""
+    # The tool shows "<" as a full-width bracket where a tag begins; NFKC gives it back.
+    return normalise(plain(unicodedata.normalize("NFKC", text)))

@@ -1,0 +1,125 @@
+"""Let an LLM put a share of the questions into other words; what is asked, the gold and the split stay.
+
+A rewording is taken if it keeps every name and search word of the question letter by letter, brings in no other name of
+the database, is one line of ordinary length, repeats no question and is not nearly one of another split; else the row
+keeps its own words. Replies wait in a journal beside the output (`qa_dataset.jsonl.journal`): after an interruption the
+same command goes on and asks for nothing twice.
+
+    chosen = choose(rows, 0.3)
+    replies = ask_all(chosen, client, journal, concurrency=8)
+    kept = reword(splits, replies, mentions)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from common.llm import LLMClient, LLMError
+from common.progress import Failed, Journal, RunError, run_all
+from data.questions.keywords import Mentions
+from data.questions.near_duplicates import NearDuplicates
+from data.questions.questions import Row
+from tools.sql.result import neutralise
+
+SHORTEST, LONGEST = 6, 80  # characters
+TEMPERATURE = 0.8
+INSTRUCTIONS = """把用户的问题换一种自然的中文问法,像普通患者在聊天里那样问。要求:
+1. 意思完全不变,问的内容不多也不少;
+2. 这些词必须一字不差地保留:{kept};
+3. 不要加入别的药名、病名或数字,不要回答问题;
+4. 只写一个问句,不超过 40 个字。"""
+
+
+class Rewording(BaseModel):
+    """What the LLM answers."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    question: str = Field(description="换了说法的问题")
+
+
+def choose(rows: Iterable[Row], share: float) -> list[Row]:
+    """The rows to reword: by a hash of their id, so that it depends on nothing else."""
+    return [row for row in rows if int(hashlib.sha256(row["id"].encode()).hexdigest()[:8], 16) < share * 2**32]
+
+
+def held_words(row: Row) -> list[str]:
+    """The names and search words that stand in the question, longest first."""
+    return sorted((word for word in json.loads(row["entities"]) if word in row["question"]), key=len, reverse=True)
+
+
+def ask_all(rows: Sequence[Row], client: LLMClient, journal: Journal, concurrency: int) -> dict[str, str]:
+    """A rewording by row id.
+
+    Raises:
+        LLMError: cause "setup", the client can not be used.
+        RunError: rows got no answer after all attempts; the journal keeps the others.
+    """
+
+    async def ask(row: Row) -> str:
+        instructions = INSTRUCTIONS.format(kept="、".join(held_words(row)))
+        messages = [{"role": "system", "content": instructions}, {"role": "user", "content": row["question"]}]
+        return (await client.ask(messages, Rewording, temperature=TEMPERATURE)).value.question
+
+    everything = run_all(
+        rows,
+        key=lambda row: row["id"],
+        work=ask,
+        journal=journal,
+        concurrency=concurrency,
+        title="paraphrase",
+        describe=lambda: str(client.usage),
+        failures=LLMError,
+    )
+    replies = list(zip(rows, asyncio.run(everything), strict=True))
+    failed = [reply.reason for _, reply in replies if isinstance(reply, Failed)]
+    if failed:
+        raise RunError(f"{len(failed)} questions could not be reworded, the first: {failed[0]}")
+    return {row["id"]: reply for row, reply in replies}
+
+
+def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions: Mentions) -> int:
+    """Put the rewordings that can be taken into the rows; returns how many were."""
+    questions = {row["question"] for rows in splits.values() for row in rows}
+    nears = {split: NearDuplicates() for split in splits}
+    for split, rows in splits.items():
+        for row in rows:
+            nears[split].add(row["id"], row["question"])
+    taken = 0
+    for split, rows in splits.items():
+        others = [near for other, near in nears.items() if other != split]
+        for row in rows:
+            text = replies.get(row["id"], "").strip()
+            if text in questions or not is_faithful(row, text, mentions) or any(near.nearest(text) for near in others):
+                continue
+            questions.add(text)
+            nears[split].add(f"{row['id']} reworded", text)
+            row["question"] = text
+            row["difficulty"] = "hard" if row["difficulty"] == "hard" else "mid"
+            taken += 1
+    return taken
+
+
+def is_faithful(row: Row, text: str, mentions: Mentions) -> bool:
+    """Whether a rewording asks about the same things, as far as can be seen without understanding it."""
+    plain = SHORTEST <= len(text) <= LONGEST and "\n" not in text and neutralise(text) == text
+    same_words = all(word in text for word in held_words(row))
+    return plain and same_words and set(mentions.find(text)) <= set(mentions.find(row["question"]))
+
+
+def fingerprint(rows: Sequence[Row], client: LLMClient) -> dict[str, Any]:
+    """What the replies in a journal depend on."""
+    content = json.dumps([[row["id"], row["question"]] for row in rows], ensure_ascii=False)
+    return {
+        "program": "build_dataset",
+        "model": client.model,
+        "endpoint": client.endpoint,
+        "prompt": hashlib.sha256(INSTRUCTIONS.encode()).hexdigest()[:16],
+        "questions": hashlib.sha256(content.encode()).hexdigest()[:16],
+    }

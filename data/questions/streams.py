@@ -1,0 +1,231 @@
+"""Streams of questions of each type about one split's entities: every field and wording in equal shares.
+
+A stream first asks each thing once, then again in another wording, until all wordings are used; it ends when nothing
+new is left to ask.
+
+    pool = Pool(entities, links, words, catalogue, Rates(), rng)
+    for draft in stream("drug_field", pool): ...
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from data.database.schema import ASKABLE
+from data.questions.entities import Catalogue, Entity
+from data.questions.keywords import SearchWord, names_of
+from data.questions.misnaming import misspelt, nicknames, shortened
+from data.questions.questions import (
+    Called,
+    Draft,
+    about_field,
+    about_fields,
+    comparing,
+    counting,
+    searching,
+    without_answer,
+)
+from data.questions.templates import COMPARE, COUNT, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
+from scoring.reference.text import words_only
+from tools.sql.result import neutralise
+
+LONGEST_TEXT = 300  # characters of all texts of an answer; the tool cuts cells at 500
+THREE_FIELDS = 40  # characters of three fields together, so that their answer is no longer than others
+HEAD = 2  # characters of a made-up name that come from one name; the rest comes from another
+PASSES = 4  # times that pairs and made-up names are drawn anew
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Shares of one-field questions that call the entity by another name than its own."""
+
+    typo: float = 0.02
+    partial: float = 0.03
+
+
+@dataclass
+class Pool:
+    """What the questions of one split may be about.
+
+    links: the diseases that drugs name. words: search words and filter values.
+    """
+
+    entities: Sequence[Entity]
+    links: Sequence[SearchWord]
+    words: Sequence[SearchWord]
+    catalogue: Catalogue
+    rates: Rates
+    rng: random.Random
+
+    def of(self, table: str) -> list[Entity]:
+        """The split's entities of one table, shuffled."""
+        members = [entity for entity in self.entities if entity.table == table]
+        self.rng.shuffle(members)
+        return members
+
+
+def usable(text: str) -> bool:
+    """Whether a text can be an answer: short, with words in it, and shown by the tool as it is."""
+    return len(text) <= LONGEST_TEXT and bool(words_only(text)) and neutralise(text) == text
+
+
+def stream(task_type: str, pool: Pool) -> Iterator[Draft]:
+    """The questions of one type."""
+    return MAKERS[task_type](pool)
+
+
+def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
+    """One item of each stream after the other, until all have ended."""
+    waiting = [iter(one) for one in streams]
+    while waiting:
+        for one in list(waiting):
+            try:
+                yield next(one)
+            except StopIteration:
+                waiting.remove(one)
+
+
+def worded(things: Sequence[T], wordings: Sequence[str], rng: random.Random) -> Iterator[tuple[T, str]]:
+    """Each thing with a wording, wordings in equal shares; then each with the next one, until it has had them all."""
+    order = rng.sample(list(wordings), len(wordings))
+    for turn in range(len(order)):
+        for number, thing in enumerate(things):
+            yield thing, order[(number + turn) % len(order)]
+
+
+def _columns(pool: Pool, table: str) -> list[str]:
+    return [column for column in ASKABLE[table] if column in pool.catalogue.columns[table]]
+
+
+def _fields(table: str, pool: Pool) -> Iterator[Draft]:
+    return in_turn(_field(table, column, pool) for column in _columns(pool, table))
+
+
+def _field(table: str, column: str, pool: Pool) -> Iterator[Draft]:
+    members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
+    general = [template for template in QUESTIONS[column] if template not in NEEDS]
+    for entity, template in worded(members, QUESTIONS[column], pool.rng):
+        if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
+            template = pool.rng.choice(general)
+        yield about_field(entity, column, template, _called(entity, pool))
+
+
+def _called(entity: Entity, pool: Pool) -> Called | None:
+    """Another name at the set rates; the entity's own where it has no other that tells."""
+    drawn = pool.rng.random()
+    if drawn < pool.rates.typo:
+        return misspelt(entity, pool.catalogue, pool.rng)
+    if drawn < pool.rates.typo + pool.rates.partial:
+        return next(nicknames(entity, pool.catalogue), None) or shortened(entity, pool.catalogue)
+    return None
+
+
+def _several(pool: Pool) -> Iterator[Draft]:
+    return in_turn(_several_of(table, pool) for table in ASKABLE)
+
+
+def _several_of(table: str, pool: Pool) -> Iterator[Draft]:
+    rng = pool.rng
+    for entity, template in worded(pool.of(table), MULTI, rng):
+        columns = [column for column in _columns(pool, table) if usable(entity.fields[column])]
+        chosen = rng.sample(columns, min(3, len(columns)))
+        if sum(len(entity.fields[column]) for column in chosen) > THREE_FIELDS or rng.random() < 0.5:
+            chosen = chosen[:2]
+        if len(chosen) > 1 and sum(len(entity.fields[column]) for column in chosen) <= LONGEST_TEXT:
+            yield about_fields(entity, chosen, [rng.choice(WORDS[column]) for column in chosen], template)
+
+
+def _compare(table: str, pool: Pool) -> Iterator[Draft]:
+    return in_turn(_compare_by(table, column, pool) for column in _columns(pool, table))
+
+
+def _compare_by(table: str, column: str, pool: Pool) -> Iterator[Draft]:
+    members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
+    for _ in range(PASSES):
+        pool.rng.shuffle(members)
+        pairs = list(zip(members[::2], members[1::2], strict=False))
+        order = pool.rng.sample(COMPARE, len(COMPARE))
+        for number, pair in enumerate(pairs):
+            texts = [entity.fields[column] for entity in pair]
+            if texts[0] != texts[1] and sum(map(len, texts)) <= LONGEST_TEXT:
+                word = pool.rng.choice(WORDS[column])
+                yield comparing(pair, column, word, order[number % len(order)])
+
+
+def _search(pool: Pool) -> Iterator[Draft]:
+    return in_turn(_search_in(column, pool) for column in SEARCH)
+
+
+def _search_in(column: str, pool: Pool) -> Iterator[Draft]:
+    words = [word for word in pool.words if word.column == column and not word.whole]
+    for word, template in worded(words, SEARCH[column], pool.rng):
+        yield searching("drug_search_by_kw", word, names_of(word, pool.catalogue), template)
+
+
+def _to_drug(pool: Pool) -> Iterator[Draft]:
+    for word, template in worded(pool.links, TO_DRUG, pool.rng):
+        yield searching("disease_to_drug", word, names_of(word, pool.catalogue), template)
+
+
+def _count(pool: Pool) -> Iterator[Draft]:
+    return in_turn(_count_in(column, pool) for column in COUNT)
+
+
+def _count_in(column: str, pool: Pool) -> Iterator[Draft]:
+    words = [word for word in pool.words if word.column == column]
+    for word, template in worded(words, COUNT[column], pool.rng):
+        yield counting(word, template)
+
+
+def _unanswerable(pool: Pool) -> Iterator[Draft]:
+    parts = [part for table in ASKABLE for part in (_empty(table, pool), _made_up(table, pool))]
+    return in_turn(parts)
+
+
+def _empty(table: str, pool: Pool) -> Iterator[Draft]:
+    """Questions for cells that are empty."""
+    cells = [
+        (entity, column)
+        for entity in pool.of(table)
+        for column in _columns(pool, table)
+        if not entity.fields[column].strip()
+    ]
+    for turn in range(PASSES):
+        for number, (entity, column) in enumerate(cells):
+            template = QUESTIONS[column][(number + turn) % len(QUESTIONS[column])]
+            yield without_answer(table, entity.name, column, template, ((entity.cell(column),),))
+
+
+def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
+    """Questions about names that sound like the table's and are in neither table."""
+    members, columns, rng = pool.of(table), _columns(pool, table), pool.rng
+    for number, (first, second) in enumerate(islice(_pairs(members, rng), PASSES * len(members))):
+        cut = min(HEAD, len(first.name) // 2)
+        name = first.name[:cut] + second.name[cut:]
+        if pool.catalogue.is_unknown(name):
+            column = columns[number % len(columns)]
+            yield without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
+
+
+def _pairs(members: Sequence[Entity], rng: random.Random) -> Iterator[Sequence[Entity]]:
+    while len(members) > 1:
+        yield rng.sample(members, 2)
+
+
+MAKERS: dict[str, Callable[[Pool], Iterator[Draft]]] = {
+    "drug_field": lambda pool: _fields("drugs_info", pool),
+    "disease_field": lambda pool: _fields("disease", pool),
+    "multi_field": _several,
+    "compare_drugs": lambda pool: _compare("drugs_info", pool),
+    "compare_diseases": lambda pool: _compare("disease", pool),
+    "drug_search_by_kw": _search,
+    "disease_to_drug": _to_drug,
+    "count_filter": _count,
+    "unanswerable": _unanswerable,
+}

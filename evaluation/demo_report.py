@@ -1,0 +1,196 @@
+"""The numbers of a demo: from its folder to `demo.json`, and the table on the screen.
+
+    result = build(run_dir, comparison, facts)      # after both evaluations and the training
+    show(result)
+
+Everything is read from what the project's own commands wrote; nothing is measured here. Points are of 100.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common.jsonl import read_jsonl
+from common.settings import ROOT
+from evaluation.failures import by_failure
+from evaluation.results import ResultsError, read_episodes, read_scores
+from evaluation.tables import show_table, table
+
+BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
+RESULT, PICTURE = "demo.json", "demo.png"
+COLD_START = "cold_start.json"  # beside a model that `training.cold_start` made
+GAINS = ("group", "questions", "before", "after", "gain", "95 %")
+SEEDS = ("seed", "before", "after", "gain", "95 %", "minutes", "steps", "queries that ran", "answered")
+FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained")
+
+
+def build(run_dir: Path, comparison: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    """What `demo.json` holds; `comparison` is what `evaluation.compare --json` printed, `facts` are added as they are.
+
+    Raises:
+        ResultsError, FileError, OSError, KeyError: a part's folder is not what that part writes.
+    """
+    overall = comparison["overall"]
+    scores = {side: read_scores(run_dir / side) for side in (BEFORE, AFTER)}
+    steps = curve(run_dir / TRAIN)
+    return {
+        **_difference(overall),
+        "ceiling": ceiling(facts["model"]),
+        "steps": steps[-1]["step"] if steps else 0,
+        **facts,
+        "by_failure": by_failure(*(read_episodes(run_dir / side) for side in (BEFORE, AFTER))),
+        "by_task_type": {kind: _difference(part) for kind, part in comparison["by_task_type"].items()},
+        **{
+            name: {side: points(scores[side]["overall"][name]) for side in scores}
+            for name in ("execution_accuracy", "sql_ok", "queried", "unfinished")
+        },
+        "stop_reasons": {side: scores[side]["overall"]["stop_reasons"] for side in scores},
+        "sampling": scores[BEFORE]["sampling"],
+        "data": scores[BEFORE]["data"],
+        "judge": scores[BEFORE]["judge"],
+        "different_conditions": comparison["different_conditions"],
+        "curve": steps,
+        "validation": validation(run_dir / TRAIN),
+        "training": training(run_dir / TRAIN),
+    }
+
+
+def points(share: float | None) -> float | None:
+    """A share in [0, 1] as points of 100; None stays None."""
+    return None if share is None else round(100 * share, 2)
+
+
+def _difference(part: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "before": points(part["a"]),
+        "after": points(part["b"]),
+        "gain": points(part["difference"]),
+        "ci95": [points(bound) for bound in part["ci95"]],
+        "n_eval": part["n"],
+    }
+
+
+def ceiling(model: str) -> float | None:
+    """The score copying accuracy allows, as the model's maker measured it; None where the model does not say."""
+    path = ROOT / model / COLD_START
+    if not path.is_file():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8")).get("ceiling")
+    return None if found is None else float(found)
+
+
+def curve(train: Path) -> list[dict[str, Any]]:
+    """Of each training step the mean reward of its episodes (0 to 1.1) and how many groups had equal rewards."""
+    return [
+        {
+            "step": row["step"],
+            "reward": round(row["data"]["episodes/reward/mean"], 4),
+            "equal_reward_groups": int(row["data"]["episodes/equal_reward_groups"]),
+        }
+        for _, row in read_jsonl(train / "metrics.jsonl")
+        if "episodes/reward/mean" in row["data"]
+    ]
+
+
+def validation(train: Path) -> dict[str, float | None]:
+    """The reward (0 to 1.1) of the first and of the last validation."""
+    found = _summary(train)["validation"]
+    return {BEFORE: found["first_reward"]["mean"], AFTER: found["reward"]["mean"]}
+
+
+def training(train: Path) -> dict[str, Any]:
+    """How much was played and trained, and how long it took."""
+    summary = _summary(train)
+    wanted = ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "seconds")
+    return {name: summary[name] for name in wanted}
+
+
+def _summary(train: Path) -> dict[str, Any]:
+    return dict(json.loads((train / "summary.json").read_text(encoding="utf-8")))
+
+
+def commit() -> str | None:
+    """The commit of this working copy, `-dirty` with changes; None where it is no working copy of git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def read_result(folder: Path) -> dict[str, Any]:
+    """What demo.json of a finished demo holds.
+
+    Raises:
+        ResultsError: there is none.
+    """
+    try:
+        found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        return {"by_failure": found["by_failure"], "curve": found["curve"], **found}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ResultsError(f"{folder} holds no finished demo: {type(error).__name__}: {error}") from None
+
+
+def collected(results: Sequence[dict[str, Any]]) -> list[str]:
+    """Several demos as a Markdown table, a line each."""
+    return table(SEEDS, [seed_row(result) for result in results])
+
+
+def seed_row(result: dict[str, Any]) -> list[str]:
+    """One demo's line of the table of seeds."""
+    ended = [100 * result["stop_reasons"][side].get("answered", 0) / result["n_eval"] for side in (BEFORE, AFTER)]
+    return [
+        *(str(result["seed"]), *gain_row("", result)[2:], f"{result['minutes']:.1f}", str(result["steps"])),
+        " -> ".join(_dash(result["sql_ok"][side]) for side in (BEFORE, AFTER)),
+        f"{ended[0]:.1f} -> {ended[1]:.1f}",
+    ]
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the tables and what has to be known with them."""
+    gains = {"all": result, **result["by_task_type"]}
+    show_table(GAINS, [gain_row(*group) for group in gains.items()], "answer score on questions never trained")
+    failures = result["by_failure"].items()
+    show_table(FAILURES, [failure_row(*kind) for kind in failures], "what happened, and the points it cost")
+    print("\n".join(facts_of(result)), flush=True)
+
+
+def gain_row(name: str, part: dict[str, Any]) -> list[str]:
+    """One line of the table of gains."""
+    low, high = part["ci95"]
+    before, after = (f"{part[side]:.1f}" for side in (BEFORE, AFTER))
+    return [name, str(part["n_eval"]), before, after, f"{part['gain']:+.1f}", f"{low:+.1f} to {high:+.1f}"]
+
+
+def failure_row(kind: str, part: dict[str, Any]) -> list[str]:
+    """One line of the table of failures; docs/learning.md defines the kinds."""
+    shares = [f"{part[side]['share']:.1f}" for side in (BEFORE, AFTER)]
+    lost = [f"{part[side]['lost']:.1f}" for side in (BEFORE, AFTER)]
+    return [kind, *shares, *lost, f"{part['gain']:+.1f}"]
+
+
+def facts_of(result: dict[str, Any]) -> list[str]:
+    """What has no table: the run, SQL success and how episodes ended."""
+    sql, reasons = result["sql_ok"], result["stop_reasons"]
+    lines = [
+        f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
+        f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
+        f"ceiling that copying accuracy sets: {'not known' if result['ceiling'] is None else result['ceiling']}",
+        f"queries that ran: {_dash(sql[BEFORE])} -> {_dash(sql[AFTER])}",
+        *(
+            f"episodes ended, {side}: " + ", ".join(f"{name} {count}" for name, count in reasons[side].items())
+            for side in (BEFORE, AFTER)
+        ),
+    ]
+    for name, (first, second) in result["different_conditions"].items():
+        lines.append(f"CONDITIONS DIFFER: {name} was {first} before and {second} after")
+    return lines
+
+
+def _dash(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"

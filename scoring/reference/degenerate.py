@@ -1,0 +1,94 @@
+"""Answers that deserve no judge: empty, the question repeated, signs only, a whole row dumped, many guesses at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from scoring.case import Case
+from scoring.reference.quantities import LIST_MARK, QUANTITY, UNITS, canonical
+from scoring.reference.text import closeness, normalise, words_only
+
+SHORTEST_LONG_CELL = 5  # words of a cell that an answer does not contain by chance
+FEWEST_DUMPED, SHARE_DUMPED = 3, 0.6  # other fields of one row, copied: this many, and this share of them
+MOST_GUESSES = 3  # values nobody knows, for one unit or behind one "perhaps"
+NEAR_KNOWN = 0.4
+PERHAPS = re.compile(r"可能|也许|或许|大概|不确定|要么|说不定|有待")
+END = re.compile(r"[?？。.!！]+$")
+ALTERNATIVE = re.compile(r"、|或者?|也可能|,|，|/|要么")
+
+
+def is_degenerate(case: Case) -> bool:
+    """Whether the answer scores 0 without a judge. A dump is only seen when `case.context` has the row."""
+    if not words_only(without_question(case)):
+        return True
+    return _dumps_a_row(case) or _guesses(case)
+
+
+def without_question(case: Case) -> str:
+    """The answer's lines, normalised, without copies of the question in them."""
+    answer = "\n".join(map(normalise, LIST_MARK.sub("", case.answer).splitlines()))
+    question = END.sub("", normalise(case.question))
+    if not question:
+        return answer
+    answer = answer.replace(question, "\n")
+    return "" if words_only(answer) == words_only(question) else answer
+
+
+def known_text(case: Case) -> str:
+    """Question, reference and gold as words only: what an answer may say without having copied or invented it."""
+    gold = case.gold or {}
+    cells = [str(cell) for row in (gold.get("structured_gt") or {}).get("rows") or [] for cell in row]
+    quotes = [str(item.get("quote", "")) for item in gold.get("evidence") or []]
+    return words_only(canonical("\n".join([case.question, case.reference, *cells, *quotes])))
+
+
+def context_rows(context: Iterable[str]) -> list[list[str]]:
+    """The text cells of the tool results' rows, as words of the canonical text; none of what is not the tool's JSON."""
+    rows: list[list[str]] = []
+    for text in context:
+        try:
+            result: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        found = result.get("rows") if isinstance(result, dict) else None
+        for row in found if isinstance(found, list) else []:
+            cells = row if isinstance(row, list) else []
+            rows.append([words_only(canonical(cell)) for cell in cells if isinstance(cell, str)])
+    return rows
+
+
+def _dumps_a_row(case: Case) -> bool:
+    rows = context_rows(case.context)
+    if not rows:
+        return False
+    answer, known = words_only(canonical(case.answer)), known_text(case)
+    for row in rows:
+        others = {cell for cell in row if len(cell) >= SHORTEST_LONG_CELL and cell not in known}
+        copied = sum(cell in answer for cell in others)
+        if copied >= FEWEST_DUMPED and copied >= SHARE_DUMPED * len(others):
+            return True
+    return False
+
+
+def _guesses(case: Case) -> bool:
+    """Whether the answer offers more values than one question can have, none of them known."""
+    if not case.reference and not case.gold:
+        return False
+    known = known_text(case)
+    answer = canonical(case.answer)
+    strange = {(number, unit) for number, unit in QUANTITY.findall(answer) if number + unit not in known}
+    if max(Counter(UNITS[unit][0] for _, unit in strange).values(), default=0) > MOST_GUESSES:
+        return True
+    return any(_many_alternatives(sentence, known) for sentence in re.split(r"[。;！!\n]", answer))
+
+
+def _many_alternatives(sentence: str, known: str) -> bool:
+    if not PERHAPS.search(sentence):
+        return False
+    options = {words_only(option) for option in ALTERNATIVE.split(PERHAPS.sub("、", sentence))}
+    strange = [option for option in options if len(option) > 1 and closeness(option, known) < NEAR_KNOWN]
+    return len(strange) > MOST_GUESSES

@@ -1,0 +1,86 @@
+"""Comparing two evaluations: paired differences, what changed, and what must be said with them."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation import compare
+from evaluation.results import write_results
+from tests.evaluation.evaluations import config
+from tests.evaluation.evaluations import record as episode_record
+
+CONFIG = config()
+
+
+def record(name: str, score: float | None, **changes: Any) -> dict[str, Any]:
+    return episode_record(name, score, **{"answer": f"answer | {score}"} | changes)
+
+
+def folder(path: Path, records: list[dict[str, Any]], **config: Any) -> Path:
+    path.mkdir()
+    write_results(path, CONFIG | config, records)
+    return path
+
+
+def compared(a: Path, b: Path, capsys: Any) -> dict[str, Any]:
+    assert compare.main([str(a), str(b), "--json"]) == 0
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def test_the_difference_is_paired(tmp_path: Path, capsys: Any) -> None:
+    """Every question gains 0.1: whatever their own spread, the difference has none."""
+    chance = random.Random(0)
+    scores = {str(number): chance.uniform(0, 0.9) for number in range(40)}
+    a = folder(tmp_path / "a", [record(name, score) for name, score in scores.items()])
+    b = folder(tmp_path / "b", [record(name, score + 0.1) for name, score in scores.items()])
+    overall = compared(a, b, capsys)["overall"]
+    assert overall["difference"] == pytest.approx(0.1)
+    assert overall["ci95"] == pytest.approx([0.1, 0.1])
+    assert (overall["n"], overall["better"], overall["worse"]) == (40, 40, 0)
+
+
+def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, capsys: Any) -> None:
+    a = folder(tmp_path / "a", [record("x", 0.0), record("x", 1.0), record("y", 1.0), record("z", 0.5)])
+    b = folder(tmp_path / "b", [record("x", 1.0), record("x", 1.0), record("y", 0.2), record("z", 1.0)])
+    result = compared(a, b, capsys)
+    assert result["overall"]["difference"] == pytest.approx((0.5 - 0.8 + 0.5) / 3)
+    assert [change["id"] for change in result["better"]] == ["z", "x"]
+    assert [change["id"] for change in result["worse"]] == ["y"]
+    assert result["worse"][0]["a"]["score"] == 1.0
+
+
+def test_markdown_names_what_differs_and_escapes_texts(tmp_path: Path, capsys: Any) -> None:
+    a = folder(tmp_path / "a", [record("x", 0.0), record("y", 0.0)])
+    b = folder(tmp_path / "b", [record("x", 1.0), record("y", 0.0)], judge="llm", max_turns=5)
+    assert compare.main([str(a), str(b)]) == 0
+    text = capsys.readouterr().out
+    assert "CONDITIONS DIFFER: judge was reference in A and llm in B" in text
+    assert "CONDITIONS DIFFER: max_turns" in text
+    assert "1 questions better" in text
+    assert "answer \\| 1.0" in text
+    assert "no difference that chance could not make" in text
+
+
+def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: Any) -> None:
+    a = folder(tmp_path / "a", [record("x", 0.0), record("y", 0.0), record("w", None)])
+    other = {"file": "e.parquet", "sha256": "1" * 64, "questions": 2}
+    changed = record("y", 1.0, question="another question")
+    b = folder(tmp_path / "b", [record("x", 1.0), changed], data=other)
+    result = compared(a, b, capsys)
+    assert (result["overall"]["n"], result["left_out"], result["same_data"]) == (1, 1, False)
+    assert compare.main([str(a), str(b)]) == 0
+    assert "THE DATA FILES DIFFER" in capsys.readouterr().out
+
+
+def test_what_cannot_be_compared_is_told_in_one_line(tmp_path: Path, capsys: Any) -> None:
+    a = folder(tmp_path / "a", [record("x", 0.0)])
+    b = folder(tmp_path / "b", [record("y", 0.0)])
+    for other, expected in ((b, "no question in common"), (tmp_path, "not the result of an evaluation")):
+        assert compare.main([str(a), str(other)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert expected in line

@@ -1,0 +1,332 @@
+"""The evaluation program on small data: gold, template, scripted endpoints, resuming, and what it refuses.
+
+The model's side is a real HTTP server with scripted replies; tool, data and offline judge are the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from common.settings import ROOT, Settings, load_settings
+from episodes.openai_agents import Episode
+from evaluation import evaluate
+from evaluation.jobs import queries_of, sample_rows
+from evaluation.policies import PolicyError, find_policy
+from tools.sql.query import QueryTool
+
+STORAGE, CAUSE = "密封，20℃以下干燥处保存", "受凉"
+WRONG = "每日三次，每次两片"
+ANSWERS = {"q0": f"朵莎洛片的贮藏方法：{STORAGE}", "q1": f"图帕氏病的病因：{CAUSE}"}
+
+
+def row(name: str, question: str, answer: str, sql: str, cell: str | None, kind: str) -> dict[str, str]:
+    gold = {"columns": ["x"], "rows": [] if cell is None else [[cell]]}
+    evidence = [] if cell is None else [{"table": "t", "row_id": 1, "field": "x", "quote": cell}]
+    return {
+        "id": name,
+        "question": question,
+        "answer": answer,
+        "task_type": kind,
+        "difficulty": "easy",
+        "sql": sql,
+        "structured_gt": json.dumps(gold),
+        "evidence": json.dumps(evidence),
+    }
+
+
+ROWS = [
+    row(
+        "q0",
+        "朵莎洛片怎么保存？",
+        ANSWERS["q0"],
+        "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'",
+        STORAGE,
+        "drug_field",
+    ),
+    row(
+        "q1",
+        "图帕氏病的病因是什么？",
+        ANSWERS["q1"],
+        "SELECT cause FROM disease WHERE disease_name = '图帕氏病'",
+        CAUSE,
+        "disease_field",
+    ),
+    row(
+        "q2",
+        "米米片怎么保存？",
+        "数据库中没有找到米米片。",
+        "SELECT storage FROM drugs_info WHERE med_name = '米米片'",
+        None,
+        "unanswerable",
+    ),
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A question file for the small database, and settings that know no other place."""
+    path = tmp_path / "questions.parquet"
+    parquet.write_table(pa.Table.from_pylist(ROWS), path)
+    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    load_settings.cache_clear()
+    yield path
+    load_settings.cache_clear()
+
+
+def run(data: Path, *flags: str) -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
+    """Run the program; return its exit code, scores and episodes."""
+    out = data.parent / "out"
+    code = evaluate.main(["--data", str(data), "--out", str(out), *flags])
+    lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
+    return code, json.loads((out / "scores.json").read_text(encoding="utf-8")), [json.loads(line) for line in lines]
+
+
+def says(text: str) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+
+
+def calls(sql: str) -> dict[str, Any]:
+    function = {"name": "query_database_by_sql", "arguments": json.dumps({"sql": sql})}
+    call = {"id": "x", "type": "function", "function": function}
+    return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
+
+
+def test_gold_is_right_in_everything(data: Path) -> None:
+    code, scores, episodes = run(data, "--gold")
+    assert code == 0
+    overall = scores["overall"]
+    assert (overall["n"], overall["score"], overall["execution_accuracy"], overall["sql_ok"]) == (3, 1, 1, 1)
+    assert overall["ci95"] == [1, 1]
+    assert overall["abstention"] == {"precision": 1, "recall": 1, "abstained": 1, "unanswerable": 1}
+    assert overall["evidence_recall"] == 1
+    assert overall["turns"] == 2
+    assert set(scores["by_task_type"]) == {"drug_field", "disease_field", "unanswerable"}
+    assert scores["by_difficulty"]["easy"]["n"] == 3
+    assert [episode["sql"] for episode in episodes] == [row["sql"] for row in ROWS]
+    assert episodes[0]["reward"] == pytest.approx(1.1)
+    assert (scores["kind"], scores["judge"], scores["seed"]) == ("gold", "reference", 0)
+    assert len(scores["data"]["sha256"]) == 64
+
+
+def test_the_table_has_a_line_for_every_group(data: Path) -> None:
+    run(data, "--gold")
+    table = (data.parent / "out" / "table.md").read_text(encoding="utf-8")
+    for group in ("overall", "drug_field", "disease_field", "unanswerable", "difficulty easy"):
+        assert f"\n| {group} | " in table
+
+
+def test_the_template_finds_names_and_columns(data: Path) -> None:
+    code, scores, episodes = run(data, "--baseline", "rule")
+    assert code == 0
+    assert [episode["answer"] for episode in episodes] == [
+        f"朵莎洛片：{STORAGE}",
+        f"图帕氏病：{CAUSE}",
+        "数据库中没有找到相关信息。",
+    ]
+    assert scores["overall"]["execution_accuracy"] == 1
+    assert scores["overall"]["score"] > 0.9
+
+
+def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
+    llm.script(calls("SELECT nothing FROM drugs_info"), calls(ROWS[0]["sql"]), says(ANSWERS["q0"]))
+    flags = ("--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--n", "1", "--temperature", "0.5")
+    code, scores, (episode,) = run(data, *flags, "--max-tokens", "77")
+    assert code == 0
+    assert [(query["ok"], query["rows"]) for query in episode["queries"]] == [(False, 0), (True, 1)]
+    assert scores["overall"]["recovery"] == {"share": 1, "episodes": 1}
+    assert scores["overall"]["sql_ok"] == 0.5
+    assert (episode["turns"], episode["prompt_tokens"], episode["completion_tokens"]) == (3, 3, 3)
+    request = llm.requests[0]
+    assert (request["model"], request["temperature"], request["max_tokens"]) == ("m", 0.5, 77)
+    written = "".join(path.read_text(encoding="utf-8") for path in (data.parent / "out").iterdir())
+    assert "key-canary" not in written
+
+
+def test_litellm_carries_the_same_agent(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
+    monkeypatch.setenv("OPENAI_API_BASE", llm.base_url)
+    llm.script(calls(ROWS[0]["sql"]), says(ANSWERS["q0"]))
+    code, scores, (episode,) = run(data, "--model", "openai/m", "--n", "1", "--concurrency", "1")
+    assert (code, scores["kind"], episode["stop_reason"]) == (0, "litellm", "answered")
+    assert episode["sql"] == ROWS[0]["sql"]
+    llm.status, llm.error = 400, "maximum context length exceeded"
+    _, _, (episode,) = run(data, "--model", "openai/m", "--n", "1", "--force")
+    assert (episode["stop_reason"], episode["score"]) == ("context_overflow", 0)
+
+
+def test_unfinished_is_wrong_even_when_the_text_is_right(data: Path, llm: Any) -> None:
+    llm.script({**says(ANSWERS["q0"]), "finish_reason": "length"})
+    code, scores, episodes = run(data, "--model", "m", "--base-url", llm.base_url)
+    assert code == 0
+    assert {episode["stop_reason"] for episode in episodes} == {"length"}
+    assert scores["overall"]["score"] == 0
+    assert scores["overall"]["unfinished"] == 1
+
+
+def test_what_the_machine_broke_is_unscored_and_tried_again(data: Path, llm: Any, capsys: Any) -> None:
+    llm.status = 500
+    flags = ("--model", "m", "--base-url", llm.base_url)
+    code, scores, episodes = run(data, *flags)
+    assert code == 1
+    assert scores["overall"]["unscored"] == {"endpoint_error": 3}
+    assert scores["overall"]["score"] is None
+    assert {episode["score"] for episode in episodes} == {None}
+    assert "3 episodes have no score" in capsys.readouterr().err
+    assert "NOT COMPLETE" in (data.parent / "out" / "table.md").read_text(encoding="utf-8")
+    llm.status = 200
+    llm.script(says(WRONG))
+    code, scores, _ = run(data, *flags)
+    assert (code, scores["overall"]["unscored"], scores["overall"]["score"]) == (0, {}, 0)
+
+
+def test_a_judge_that_is_not_there_stops_before_anything_is_played(
+    data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
+    monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
+    out = str(data.parent / "out")
+    assert evaluate.main(["--data", str(data), "--out", out, "--model", "m", "--base-url", llm.base_url]) == 1
+    assert "judge gave no score" in capsys.readouterr().err
+    assert llm.requests == []
+
+
+def test_the_same_command_again_plays_nothing(data: Path, llm: Any) -> None:
+    llm.script(says(WRONG))
+    flags = ("--model", "m", "--base-url", llm.base_url, "--k", "2")
+    first = run(data, *flags)
+    asked = len(llm.requests)
+    assert asked == 6
+    assert [(episode["id"], episode["sample"]) for episode in first[2]] == [
+        (f"q{i}", j) for i in range(3) for j in (0, 1)
+    ]
+    assert first[1]["overall"]["pass@k"].keys() == {"1", "2"}
+    assert run(data, *flags) == first
+    assert len(llm.requests) == asked
+
+
+@pytest.mark.parametrize("flags", [("--seed", "5"), ("--temperature", "0.3"), ("--max-turns", "2")])
+def test_another_evaluation_is_not_overwritten(data: Path, llm: Any, capsys: Any, flags: tuple[str, ...]) -> None:
+    llm.script(says(WRONG))
+    model = ("--model", "m", "--base-url", llm.base_url)
+    run(data, *model)
+    assert evaluate.main(["--data", str(data), "--out", str(data.parent / "out"), *model, *flags]) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("evaluate:")]
+    assert "was" in line
+    assert "--force" in line
+    assert run(data, *model, *flags, "--force")[0] == 0
+
+
+def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
+    llm.script(says(WRONG))
+    llm.delay = 0.5
+    command = [sys.executable, "-m", "evaluation.evaluate", "--data", str(data), "--out", str(data.parent / "out")]
+    command += ["--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--k", "4"]
+    process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stderr=subprocess.PIPE, text=True)
+    journal = data.parent / "out" / "episodes.jsonl.journal"
+    end = time.monotonic() + 60
+    while not (journal.exists() and journal.read_text(encoding="utf-8").count("\n") > 2):
+        assert time.monotonic() < end
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in errors
+    assert "Traceback" not in errors
+    llm.delay, before = 0.0, len(llm.requests)
+    code, scores, _ = run(data, *command[7:])
+    assert (code, scores["overall"]["episodes"]) == (0, 12)
+    assert len(llm.requests) - before <= 12 - 2
+    assert not journal.exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--model", "m", "--gold"], "not allowed with"),
+        ([], "one of the arguments"),
+        (["--model", "m", "--k", "0"], "--k is 0"),
+        (["--gold", "--k", "2"], "would be the same"),
+        (["--model", "m", "--k", "2", "--temperature", "0"], "would be the same"),
+        (["--gold", "--base-url", "http://x/v1"], "--base-url needs --model"),
+        (["--model", "m", "--temperature", "-1"], "between 0 and 2"),
+    ],
+)
+def test_wrong_flags_are_told_in_one_line(data: Path, capsys: Any, flags: list[str], expected: str) -> None:
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(flags)
+    assert stop.value.code == 2
+    assert expected in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--model", "name-of-nothing"], "is no folder, no hub id"),
+        (["--gold", "--data", "/nowhere.parquet"], "/nowhere.parquet"),
+        (["--model", "/tmp"], "config.json"),
+    ],
+)
+def test_what_is_not_there_is_told_in_one_line(data: Path, capsys: Any, flags: list[str], expected: str) -> None:
+    assert evaluate.main(["--data", str(data), *flags]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("evaluate: ")
+    assert expected in line
+
+
+def test_what_model_means(tmp_path: Path) -> None:
+    settings = Settings(_env_file=None)
+    assert find_policy(str(tmp_path), None, settings).kind == "served"
+    assert find_policy("Qwen/Qwen3-0.6B", None, settings).kind == "served"
+    assert find_policy("anthropic/some-model", None, settings).kind == "litellm"
+    assert find_policy("anthropic/some-model", "http://h/v1/", settings).base_url == "http://h/v1"
+    with pytest.raises(PolicyError, match="--base-url"):
+        find_policy("some-model", None, settings)
+    settings = Settings(_env_file=None, openai_base_url="http://h/v1")
+    assert find_policy("some-model", None, settings).kind == "endpoint"
+    assert "secret" not in str(find_policy("m", "http://user:secret@h/v1", settings).fingerprint())
+
+
+def test_a_folder_with_other_weights_is_another_model(tmp_path: Path) -> None:
+    settings = Settings(_env_file=None)
+    before = find_policy(str(tmp_path), None, settings).fingerprint()
+    (tmp_path / "model.safetensors").write_bytes(b"1")
+    assert find_policy(str(tmp_path), None, settings).fingerprint() != before
+
+
+def test_a_sample_has_every_task_types_share_and_its_seed() -> None:
+    rows = [{"id": str(number), "task_type": "abc"[number % 10 // 4]} for number in range(100)]
+    chosen = sample_rows(rows, 25, seed=1)
+    assert Counter(row["task_type"] for row in chosen) == {"a": 10, "b": 10, "c": 5}
+    assert chosen == sample_rows(rows, 25, seed=1) != sample_rows(rows, 25, seed=2)
+    assert [int(row["id"]) for row in chosen] == sorted(int(row["id"]) for row in chosen)
+    assert len(sample_rows(rows, 7, seed=0)) == 7
+    assert sample_rows(rows, 100, seed=0) == sample_rows(rows, None, seed=0) == rows
+
+
+def test_an_id_used_again_in_the_next_turn_still_names_its_own_query(database_url: str) -> None:
+    tool, episode = QueryTool(database_url), Episode()
+    for sql in ("SELECT 1", "SELECT med_name FROM drugs_info"):
+        function = {"name": "query_database_by_sql", "arguments": json.dumps({"sql": sql})}
+        episode.messages += [
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "call_0", "function": function}]},
+            {"role": "tool", "tool_call_id": "call_0", "content": ""},
+        ]
+        episode.tool_results.append(tool.run(sql))
+    assert [query["sql"] for query in queries_of(episode)] == ["SELECT 1", "SELECT med_name FROM drugs_info"]

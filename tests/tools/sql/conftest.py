@@ -1,0 +1,51 @@
+"""A copy of the embedded database for every test that needs one, the tool on it, and the three engines under attack."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from common.settings import ROOT
+from tests.tools.sql import servers, sites
+from tools.sql.query import QueryTool
+
+
+@pytest.fixture
+def database(tmp_path):
+    return shutil.copy(ROOT / "data" / "medical.db", tmp_path / "medical.db")
+
+
+@pytest.fixture
+def tool(database):
+    return QueryTool(f"sqlite:///{database}")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    with servers.postgres_server() as found:
+        yield found[0]
+
+
+@pytest.fixture(scope="session")
+def mariadb():
+    with servers.mariadb_server() as found:
+        yield found[0]
+
+
+@pytest.fixture(scope="session")
+def sqlite_site(tmp_path_factory):
+    with sites.sqlite_site(tmp_path_factory.mktemp("sqlite")) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def postgres_site(postgres, tmp_path_factory):
+    with sites.server_site("postgres", postgres, tmp_path_factory.mktemp("postgres")) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def mysql_site(mariadb, tmp_path_factory):
+    with sites.server_site("mysql", mariadb, tmp_path_factory.mktemp("mysql")) as site:
+        yield site

@@ -1,0 +1,116 @@
+"""Help for the model's mistakes, the tool function, the cache of results, and the tools that describe the database."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+
+import pytest
+
+from common.settings import load_settings
+from tools.sql.cache import ENTRY_BYTES, RESULTS, ResultCache
+from tools.sql.query import QueryTool, build_tool
+from tools.sql.result import QueryResult
+from tools.sql.schema_tools import SchemaTools
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT indicatoin FROM drugs_info", "相近的列：indication"),
+        ("SELECT disease_name FROM drugs_info", "disease_name 是表 disease 的列"),
+        ("SELECT * FROM drug_info", "相近的表：drugs_info"),
+        ("SELECT coun(*) FROM disease", "相近的函数：count"),
+    ],
+)
+def test_a_wrong_name_gets_the_near_ones(tool, sql, hint):
+    message = json.loads(tool.run(sql).to_json())
+    assert message["status"] == "error"
+    assert list(message)[-1] == "hint"
+    assert message["hint"].startswith(hint)
+
+
+@pytest.mark.parametrize("form", ["= '{}'", "LIKE '%{}%'"])
+def test_an_empty_result_gets_the_near_values(tool, form):
+    (name,) = tool.run("SELECT med_name FROM drugs_info WHERE id = 5").rows[0]
+    wrong = name[0] + "龘" + name[2:]
+    result = tool.run(f"SELECT indication FROM drugs_info WHERE med_name {form.format(wrong)}")
+    assert result.ok
+    assert result.count == 0
+    assert name in result.hint
+
+
+def test_without_anything_near_there_is_no_hint(tool):
+    for sql in ("SELECT id FROM disease WHERE id = -1", "SELECT id FROM disease WHERE disease_name = 'qqq'"):
+        assert "hint" not in json.loads(tool.run(sql).to_json())
+
+
+def test_the_function_answers_in_json_and_reads_the_setting(database, monkeypatch):
+    query = build_tool(f"sqlite:///{database}")
+    assert json.loads(query("SELECT 1 AS a"))["rows"] == [[1]]
+    assert json.loads(query("DROP TABLE disease"))["status"] == "error"
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{database}")
+    load_settings.cache_clear()
+    try:
+        assert json.loads(build_tool()("SELECT count(*) FROM disease"))["status"] == "success"
+    finally:
+        load_settings.cache_clear()
+
+
+def test_identical_sql_is_answered_from_memory_until_the_file_changes(database):
+    tool = QueryTool(f"sqlite:///{database}")
+    first = tool.run("SELECT count(*) FROM disease")
+    assert tool.run("SELECT count(*) FROM disease") is first
+    assert QueryTool(f"sqlite:///{database}", cache=False).run("SELECT count(*) FROM disease") is not first
+    with sqlite3.connect(database) as connection:
+        connection.execute("DELETE FROM disease WHERE id = 1")
+    connection.close()
+    assert tool.run("SELECT count(*) FROM disease").rows == [[first.rows[0][0] - 1]]
+
+
+def test_a_statement_that_ran_out_of_time_is_tried_again(tool):
+    sql = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+    assert tool.run(sql) is not tool.run(sql)
+
+
+def test_the_cache_is_bounded():
+    cache = ResultCache(max_bytes=10 * ENTRY_BYTES)
+    for number in range(100):
+        cache.put(number, QueryResult([], [], number), 10)
+        assert cache.bytes <= cache.max_bytes
+    assert cache.get(0) is None
+    assert cache.get(99) is not None
+    cache.put("large", QueryResult([], [], 0), 10**9)
+    assert cache.get("large") is None
+    assert cache.bytes == 0
+
+
+def test_a_child_process_has_a_cache_it_can_use(tool):
+    with RESULTS._lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if tool.run("SELECT 1").ok else 1)
+    end = time.monotonic() + 20
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert done == (child, 0)
+
+
+def test_tables_and_columns_are_described(tool):
+    tools = SchemaTools(tool)
+    assert json.loads(tools.list_tables()) == {"status": "success", "tables": ["disease", "drugs_info"]}
+    described = json.loads(tools.describe_table("DRUGS_INFO"))
+    column = next(column for column in described["columns"] if column["name"] == "med_name")
+    assert len(column["samples"]) == 3
+    assert json.loads(tools.describe_table("sqlite_master"))["status"] == "error"
+
+
+def test_comments_are_read_from_the_text_of_create_table(tmp_path):
+    path = tmp_path / "x.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t(\n  id INTEGER, -- 编号\n  name TEXT /* 名称 */,\n  other TEXT\n)")
+    connection.close()
+    columns = json.loads(SchemaTools(QueryTool(f"sqlite:///{path}", ("t",))).describe_table("t"))["columns"]
+    assert [column.get("comment") for column in columns] == ["编号", "名称", None]

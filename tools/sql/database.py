@@ -1,0 +1,167 @@
+"""Read-only access to the database behind a URL: connections that cannot write, and one statement at a time.
+
+This file holds what the engines share; tools/sql/sqlite.py, tools/sql/postgres.py and tools/sql/mysql.py hold one
+engine each. What the model did wrong is a StatementError with the database's reason; what the machine did wrong is a
+DatabaseError.
+
+    database = open_database("sqlite:////data/medical.db")
+    database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1.0, max_rows=20)
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import URL, Engine
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+# Statements of one process that run at the same time; further ones wait here, where waiting costs them no deadline.
+# Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
+POOLED_CONNECTIONS = max(8, 2 * (os.cpu_count() or 1))
+POOL_WAIT = 60.0  # seconds until a caller that got no connection is told so
+LOCK_WAIT = 1.0  # seconds
+
+
+class DatabaseError(RuntimeError):
+    """The database cannot be reached or read: an operator's problem, never text for the model."""
+
+
+class ConnectionLost(DatabaseError):
+    """The connection broke; a new one may work."""
+
+
+class StatementError(ValueError):
+    """The database refused the statement or gave up on it; the message is its reason."""
+
+
+class DeadlineExceeded(StatementError):
+    """The statement was stopped because its time was over."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What one statement may read: lower-case tables, the names it defines itself, the allowed tables it names."""
+
+    tables: frozenset[str]
+    own_names: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a statement returned: at most `max_rows` rows, and how many there are; a count that is not exact is a least.
+
+    tables_read: the allowed tables that were opened (SQLite), or that the statement names (the servers).
+    """
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+    count: int
+    count_is_exact: bool
+    tables_read: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, as the database describes it."""
+
+    name: str
+    type: str
+    comment: str = ""
+
+
+class Database(ABC):
+    """One database, read-only; safe to use from many threads.
+
+    dialect: sqlglot's name. label: what operators read, without a password. tables: lower-case names of all tables and
+    views the account can see.
+    """
+
+    dialect: str
+    label: str
+    tables: frozenset[str]
+    _engine: Engine
+
+    def read(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+        """Run one SELECT and fetch at most `max_rows` rows; a broken connection is replaced once.
+
+        Args:
+            sql: a statement the guard let pass.
+            access: what it may read.
+            deadline: seconds the whole statement may take, fetching and counting included.
+            max_rows: rows to return; further ones are only counted.
+
+        Raises:
+            StatementError: the statement is wrong, forbidden or too expensive.
+            DatabaseError: the database is gone, locked or damaged.
+        """
+        try:
+            return self._read_once(sql, access, deadline, max_rows)
+        except ConnectionLost:
+            self._engine.dispose()  # the other pooled connections are most likely as dead
+            return self._read_once(sql, access, deadline, max_rows)
+
+    @abstractmethod
+    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+        """`read` on one pooled connection; raises ConnectionLost when that connection broke."""
+
+    @abstractmethod
+    def version(self) -> Hashable:
+        """A value that changes when results read earlier may be out of date."""
+
+    @abstractmethod
+    def columns(self, table: str) -> list[Column]:
+        """The columns of a table, in order; [] for a table that is not there.
+
+        Raises:
+            DatabaseError: the database cannot be read.
+        """
+
+
+def open_database(url: str) -> Database:
+    """The database behind a SQLAlchemy URL, opened once per URL and process.
+
+    Raises:
+        DatabaseError: not a URL, not a supported engine, no such file or server, or its driver is not installed.
+    """
+    return _open(url)
+
+
+@lru_cache(maxsize=8)
+def _open(url: str) -> Database:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise DatabaseError("DATABASE_URL is not a database URL; write it like sqlite:////path/to/medical.db") from None
+    return _backend(parsed)
+
+
+def _backend(url: URL) -> Database:
+    """Each engine is imported when it is used, so that its driver is needed only then."""
+    name = url.get_backend_name()
+    try:
+        if name == "sqlite":
+            from tools.sql.sqlite import SqliteDatabase
+
+            return SqliteDatabase.from_url(url)
+        if name == "postgresql":
+            from tools.sql.postgres import PostgresDatabase
+
+            return PostgresDatabase(url)
+        if name in ("mysql", "mariadb"):
+            from tools.sql.mysql import MysqlDatabase
+
+            return MysqlDatabase(url)
+    except ModuleNotFoundError as error:
+        raise DatabaseError(f"DATABASE_URL names {name}, and the package {error.name} is not installed") from None
+    raise DatabaseError(f"DATABASE_URL names {name}; use sqlite, postgresql, mysql or mariadb")
+
+
+# Connections must not be carried across a fork; a child opens its own.
+os.register_at_fork(after_in_child=_open.cache_clear)

@@ -1,0 +1,110 @@
+"""Help for the model's mistakes, in one short Chinese sentence: near names, and near values for an empty result.
+
+The reason itself stays the database's own; a hint says what to try instead. Nothing here reads more than the statement
+was allowed to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rapidfuzz import fuzz, process
+
+from tools.sql.database import Access, Column, Database, DeadlineExceeded, StatementError
+from tools.sql.functions import FUNCTIONS
+from tools.sql.guard import Comparison, Refused, Statement
+from tools.sql.result import neutralise, shorten
+
+MAX_HINT = 200  # characters
+SHOWN = 3  # names or values
+NEAR_NAME = 60  # of 100, rapidfuzz's ratio
+NEAR_VALUE = 40
+VALUE_CHARACTERS = 30
+PIECES = 8  # pairs of neighbouring characters that are searched for
+CANDIDATES = 30
+HINT_DEADLINE = 0.2  # seconds; a hint is worth no more
+
+# How the three engines name a column that is not there.
+UNKNOWN_COLUMN = re.compile(r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'")
+
+
+def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Iterable[str]) -> str:
+    """Near tables or functions for a name that is not allowed."""
+    if refusal.kind == "table":
+        return _near("表", refusal.name, allowed_tables)
+    if refusal.kind == "function":
+        return _near("函数", refusal.name, FUNCTIONS[database.dialect])
+    return ""
+
+
+def hint_for_error(error: str, statement: Statement, database: Database, allowed_tables: Iterable[str]) -> str:
+    """Near columns for a column that does not exist, or the table that has it."""
+    found = UNKNOWN_COLUMN.search(error)
+    if not found:
+        return ""
+    name = next(filter(None, found.groups())).strip('"`').rpartition(".")[2].lower()
+    columns = _columns(database, allowed_tables)
+    owners = [table for table in sorted(columns) if name in columns[table]]
+    if owners:
+        return shorten(neutralise(f"{name} 是表 {'、'.join(owners)} 的列"), MAX_HINT)
+    own = [column for table in statement.tables or allowed_tables for column in columns[table]]
+    return _near("列", name, own)
+
+
+def hint_for_empty(statement: Statement, database: Database, allowed_tables: Iterable[str]) -> str | None:
+    """Stored values near the first text that no row has; "" without any, None when looking took too long."""
+    columns = _columns(database, statement.tables)
+    for comparison in statement.comparisons:
+        for table in sorted(statement.tables):
+            if comparison.column in columns[table]:
+                try:
+                    values = _near_values(comparison, columns[table][comparison.column], table, database)
+                except DeadlineExceeded:
+                    return None
+                except StatementError:
+                    continue  # no text column, for instance
+                if values:
+                    quoted = "、".join(f"“{value}”" for value in values)
+                    return shorten(neutralise(f"{comparison.column} 中相近的值：{quoted}"), MAX_HINT)
+    return ""
+
+
+def _columns(database: Database, tables: Iterable[str]) -> dict[str, dict[str, Column]]:
+    return {table: {column.name.lower(): column for column in database.columns(table)} for table in tables}
+
+
+def _near(what: str, name: str, choices: Iterable[str]) -> str:
+    choices = sorted(set(choices))
+    found = process.extract(name.lower(), choices, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_NAME)
+    return f"相近的{what}：{'、'.join(choice for choice, _, _ in found)}" if found else ""
+
+
+def _near_values(comparison: Comparison, column: Column, table: str, database: Database) -> list[str]:
+    text = comparison.text[:VALUE_CHARACTERS]
+    sql = _search(text, column.name, table, database.dialect)
+    found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), HINT_DEADLINE, CANDIDATES)
+    values = [value for (value, *_) in found.rows if isinstance(value, str) and len(value) <= VALUE_CHARACTERS]
+    near = process.extract(text, values, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_VALUE)
+    return [value for value, _, _ in near]
+
+
+def _search(text: str, column: str, table: str, dialect: str) -> str:
+    """The values that share most pairs of characters with the text; sqlglot writes it in the dialect."""
+    from sqlglot import exp
+
+    pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:PIECES]
+    likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
+    shared = [exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0)) for like in likes]
+    score: exp.Expression = shared[0]
+    for one in shared[1:]:
+        score = exp.Add(this=score, expression=one)
+    return (
+        exp.select(exp.column(column, quoted=True), exp.alias_(score, "shared"))
+        .distinct()
+        .from_(exp.to_table(table))
+        .where(exp.or_(*likes))
+        .order_by("shared DESC")
+        .limit(CANDIDATES)
+        .sql(dialect=dialect)
+    )

@@ -1,0 +1,135 @@
+"""MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL QUERY when that is not enough.
+
+PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE unless told to; both are said here all the same.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pymysql
+import sqlglot
+from pymysql.constants import FIELD_TYPE
+from sqlglot import exp
+
+from tools.sql.database import LOCK_WAIT, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.server import CONNECT_TIMEOUT, KEPT_CHARACTERS, ServerDatabase, names
+
+ANSWER_TIMEOUT = 10  # seconds without a byte until the server counts as gone
+
+# The mode decides how text is read, so it must be the one sqlglot reads by: no ANSI_QUOTES, backslash escapes on.
+SESSION = {
+    "sql_mode": "'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'",
+    "lock_wait_timeout": f"{LOCK_WAIT:.0f}",
+    "group_concat_max_len": "40000",
+    "max_recursive_iterations": "100000",  # MariaDB's name
+    "cte_max_recursion_depth": "100000",  # MySQL's name
+}
+
+SHORT_TYPES = {
+    FIELD_TYPE.DECIMAL,
+    FIELD_TYPE.NEWDECIMAL,
+    FIELD_TYPE.TINY,
+    FIELD_TYPE.SHORT,
+    FIELD_TYPE.INT24,
+    FIELD_TYPE.LONG,
+    FIELD_TYPE.LONGLONG,
+    FIELD_TYPE.FLOAT,
+    FIELD_TYPE.DOUBLE,
+    FIELD_TYPE.YEAR,
+    FIELD_TYPE.NULL,
+}
+
+UNKNOWN_VARIABLE = 1193
+OUT_OF_TIME = {1317, 1969, 3024}  # killed, MariaDB's time-out, MySQL's time-out
+LOST = {1053, 2006, 2013, 2014, 2055, 4031, 0}
+MACHINE = {1021, 1037, 1040, 1041, 1045, 1129, 1203, 1205, 1226, 2002, 2003}
+
+
+class MysqlDatabase(ServerDatabase):
+    """One MySQL or MariaDB database."""
+
+    dialect = "mariadb"
+    driver = "mysql+pymysql"
+
+    def _connect_arguments(self) -> dict[str, Any]:
+        return {
+            "charset": "utf8mb4",
+            "connect_timeout": CONNECT_TIMEOUT,
+            "read_timeout": ANSWER_TIMEOUT,
+            "write_timeout": ANSWER_TIMEOUT,
+            "local_infile": False,
+            "client_flag": 0,
+            "autocommit": True,
+        }
+
+    def _prepare(self, connection: Any) -> None:
+        with connection.cursor() as cursor:
+            for name, value in SESSION.items():
+                try:
+                    cursor.execute(f"SET SESSION {name} = {value}")
+                except pymysql.MySQLError as error:
+                    if error.args[0] != UNKNOWN_VARIABLE:
+                        raise
+
+    def _begin(self, cursor: Any, seconds: float) -> None:
+        self._set_deadline(cursor, seconds)
+        cursor.execute("START TRANSACTION READ ONLY")
+
+    def _set_deadline(self, cursor: Any, seconds: float) -> None:
+        if "MariaDB" in cursor.connection.get_server_info():
+            cursor.execute(f"SET SESSION max_statement_time = {seconds:.3f}")
+        else:
+            cursor.execute(f"SET SESSION max_execution_time = {seconds * 1000:.0f}")
+
+    def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
+        cursor.execute(_limited(sql, 0))
+        return [(column[0], column[1] not in SHORT_TYPES) for column in cursor.description]
+
+    def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
+        cut = ", ".join(
+            f"left(c{number}, {KEPT_CHARACTERS})" if long else f"c{number}" for number, (_, long) in enumerate(columns)
+        )
+        # MariaDB forgets the order of a subquery that has no LIMIT.
+        return f"WITH shown({names(columns)}) AS ({_limited(sql, max_rows)}) SELECT {cut} FROM shown"
+
+    def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+    def _clean(self, connection: Any) -> None:
+        connection.rollback()
+
+    def _stop(self, connection: Any) -> None:
+        """KILL QUERY from a connection of its own; an account may always end its own statements."""
+        positional, named = self._engine.dialect.create_connect_args(self._url)
+        try:
+            killer = pymysql.connect(*positional, **{**named, **self._connect_arguments()})
+        except pymysql.MySQLError:
+            return  # ANSWER_TIMEOUT hangs up
+        with killer, killer.cursor() as cursor:
+            cursor.execute(f"KILL QUERY {connection.thread_id()}")
+
+    def _explain(self, error: Exception, connection: Any) -> Exception:
+        if not isinstance(error, pymysql.MySQLError):
+            return error
+        code = error.args[0] if error.args else 0
+        if code in OUT_OF_TIME:
+            return DeadlineExceeded(str(error))
+        if code in LOST or not connection.open:
+            return self._broken(error)
+        if code in MACHINE:
+            return DatabaseError(str(self._broken(error)))
+        return StatementError(str(error.args[-1]))
+
+
+@lru_cache(maxsize=256)
+def _limited(sql: str, rows: int) -> str:
+    """The statement with at most `rows` rows; `sql` is the guard's own text."""
+    tree = sqlglot.parse_one(sql, read="mariadb")
+    limit = tree.args.get("limit")
+    if limit is not None and isinstance(limit.expression, exp.Literal):
+        rows = min(rows, int(limit.expression.name))
+    tree.set("limit", exp.Limit(expression=exp.Literal.number(rows)))
+    return tree.sql(dialect="mariadb", comments=False)

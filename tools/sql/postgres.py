@@ -1,0 +1,105 @@
+"""PostgreSQL through psycopg 3: read-only transaction, statement and lock time-outs, one statement a message.
+
+Statements go by the extended protocol, which takes one statement only, so a COMMIT cannot be stacked behind a SELECT to
+leave the read-only transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+
+from tools.sql.database import LOCK_WAIT, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.server import CONNECT_TIMEOUT, KEPT_CHARACTERS, ServerDatabase, names
+
+IDLE_LIMIT = 10  # seconds; a transaction this program forgot does not hold anything for longer
+
+# Start-up options: what RESET goes back to. The statement's time-out is set in each transaction.
+OPTIONS = {
+    "default_transaction_read_only": "on",
+    "lock_timeout": f"{LOCK_WAIT * 1000:.0f}",
+    "idle_in_transaction_session_timeout": str(IDLE_LIMIT * 1000),
+    "standard_conforming_strings": "on",  # sqlglot reads a backslash as a backslash
+    "work_mem": "16MB",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+}
+
+# Type numbers whose values are short: bool, integers, floats, numeric. Everything else is read as cut text.
+SHORT_TYPES = {16, 20, 21, 23, 700, 701, 1700}
+
+CANCELED = "57014"
+LOCKED = "55P03"
+# The server's own trouble: connection, resources (but not a limit the statement reached), operator, system.
+MACHINE_CLASSES = {"08", "53", "57", "58", "28"}
+LIMIT_REACHED = "53400"
+
+
+class PostgresDatabase(ServerDatabase):
+    """One PostgreSQL database."""
+
+    dialect = "postgres"
+    driver = "postgresql+psycopg"
+
+    def _connect_arguments(self) -> dict[str, Any]:
+        return {
+            "connect_timeout": CONNECT_TIMEOUT,
+            "tcp_user_timeout": CONNECT_TIMEOUT * 1000,
+            "application_name": "medical_agent_rl",
+            "options": " ".join(f"-c {name}={value}" for name, value in OPTIONS.items()),
+        }
+
+    def _prepare(self, connection: Any) -> None:
+        connection.autocommit = True  # transactions are begun in _begin, with their time-out
+
+    def _begin(self, cursor: Any, seconds: float) -> None:
+        cursor.execute(f"BEGIN READ ONLY; {_timeout(seconds)}", prepare=False)
+
+    def _set_deadline(self, cursor: Any, seconds: float) -> None:
+        cursor.execute(_timeout(seconds), prepare=False)
+
+    def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
+        self._run(cursor, f"SELECT * FROM ({sql}) AS described LIMIT 0")
+        return [(column.name, column.type_code not in SHORT_TYPES) for column in cursor.description]
+
+    def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
+        cut = ", ".join(
+            f"left(CAST(c{number} AS text), {KEPT_CHARACTERS})" if long else f"c{number}"
+            for number, (_, long) in enumerate(columns)
+        )
+        return f"WITH shown({names(columns)}) AS ({sql}) SELECT {cut} FROM shown LIMIT {max_rows}"
+
+    def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
+        return cursor.execute(sql, prepare=True).fetchall()
+
+    def _clean(self, connection: Any) -> None:
+        connection.rollback()
+        connection.execute("DISCARD ALL", prepare=False)
+
+    def _stop(self, connection: Any) -> None:
+        try:
+            connection.cancel_safe(timeout=CONNECT_TIMEOUT)
+        except psycopg.Error:
+            # The server does not even take a cancel request: hang up, which ends the waiting thread.
+            with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as wire:
+                wire.shutdown(socket.SHUT_RDWR)
+
+    def _explain(self, error: Exception, connection: Any) -> Exception:
+        if not isinstance(error, psycopg.Error):
+            return error
+        state = error.sqlstate or ""
+        if connection.closed or connection.broken:
+            return self._broken(error)
+        if state == CANCELED:
+            return DeadlineExceeded(str(error))
+        if state == LOCKED or (state[:2] in MACHINE_CLASSES and state != LIMIT_REACHED):
+            return DatabaseError(str(self._broken(error)))
+        return StatementError(error.diag.message_primary or str(error).splitlines()[0])
+
+
+def _timeout(seconds: float) -> str:
+    return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}"

@@ -1,0 +1,134 @@
+"""query_database_by_sql: SQL text in, a bounded JSON result or a helpful error out.
+
+    query = build_tool("sqlite:////data/medical.db")        # without a URL: the setting DATABASE_URL
+    query("SELECT indication FROM drugs_info WHERE med_name = '...'")
+
+    tool = QueryTool("sqlite:////data/medical.db")          # the same with the result as an object
+    tool.run("SELECT ...").tables_read
+
+What the model did wrong comes back as a result with status "error"; a database that is gone raises DatabaseError. One
+tool may be used from many threads. Results of identical SQL are kept, for the database is read-only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from tools.sql.cache import RESULTS
+from tools.sql.database import Access, Database, DatabaseError, DeadlineExceeded, StatementError, open_database
+from tools.sql.guard import Refused, Statement, check
+from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal
+from tools.sql.result import Limits, QueryResult, failure, fit, neutralise
+
+__all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "build_tool", "neutralise"]
+
+DEFAULT_TABLES = ("drugs_info", "disease")
+DEFAULT_LIMITS = Limits()
+
+
+class QueryTool:
+    """Runs the model's SQL on one database; safe to share between threads, to fork and to pickle.
+
+    Args:
+        database_url: SQLAlchemy URL of an SQLite file, PostgreSQL, MySQL or MariaDB.
+        allowed_tables: tables, and on servers views, that may be read.
+        limits: bounds of one call.
+        cache: whether results of identical SQL are kept in this process.
+        hints: whether errors and empty results come with help for the model; looking for it takes longer than most
+            statements.
+    """
+
+    def __init__(
+        self,
+        database_url: str,
+        allowed_tables: Iterable[str] = DEFAULT_TABLES,
+        limits: Limits = DEFAULT_LIMITS,
+        cache: bool = True,
+        hints: bool = True,
+    ) -> None:
+        self.database_url = database_url
+        self.allowed_tables = frozenset(name.lower() for name in allowed_tables)
+        self.limits = limits
+        self.cache = cache
+        self.hints = hints
+
+    def run(self, sql: str) -> QueryResult:
+        """Run one SELECT and return a result that fits the limits.
+
+        Raises:
+            DatabaseError: the database cannot be used, or lacks an allowed table.
+        """
+        database = self.database()
+        if not self.cache:
+            return self._run(database, sql)[0]
+        key = (self.database_url, self.allowed_tables, self.limits, self.hints, database.version(), sql)
+        kept = RESULTS.get(key)
+        if kept is None:
+            kept, repeatable = self._run(database, sql)
+            if repeatable:
+                RESULTS.put(key, kept, len(sql) + len(kept.to_json()))
+        return kept
+
+    def database(self) -> Database:
+        """The open database.
+
+        Raises:
+            DatabaseError: the database cannot be used, or lacks an allowed table.
+        """
+        database = open_database(self.database_url)
+        missing = self.allowed_tables - database.tables
+        if missing:
+            raise DatabaseError(f"the database {database.label} has no table {', '.join(sorted(missing))}")
+        return database
+
+    def _run(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
+        """The result, and whether the same SQL would give it again: a slow machine is not the statement's property."""
+        try:
+            statement = check(sql, database.dialect, self.allowed_tables)
+        except Refused as refusal:
+            hint = hint_for_refusal(refusal, database, self.allowed_tables) if self.hints else ""
+            return replace(failure(str(refusal)), hint=hint), True
+        try:
+            access = Access(self.allowed_tables, statement.own_names, statement.tables)
+            found = database.read(statement.sql, access, self.limits.deadline, self.limits.max_rows)
+        except DeadlineExceeded:
+            return failure(f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"), False
+        except StatementError as error:
+            hint = hint_for_error(str(error), statement, database, self.allowed_tables) if self.hints else ""
+            return replace(failure(f"数据库报错：{error}"), hint=hint), True
+        result = fit(found, self.limits)
+        return (result, True) if result.count or not self.hints else self._with_hint(result, statement, database)
+
+    def _with_hint(self, result: QueryResult, statement: Statement, database: Database) -> tuple[QueryResult, bool]:
+        hint = hint_for_empty(statement, database, self.allowed_tables)
+        return replace(result, hint=hint or ""), hint is not None
+
+
+def build_tool(
+    url: str | None = None,
+    allowed_tables: Iterable[str] = DEFAULT_TABLES,
+    limits: Limits = DEFAULT_LIMITS,
+    cache: bool = True,
+) -> Callable[[str], str]:
+    """A function from SQL to JSON text, for any agent framework.
+
+    Args:
+        url: SQLAlchemy URL; None: the setting DATABASE_URL, else the embedded database.
+        allowed_tables: what may be read.
+        limits: bounds of one call.
+        cache: whether results of identical SQL are kept in this process.
+
+    The function raises nothing for what the SQL did, and DatabaseError for what the machine did.
+    """
+    if url is None:
+        from common.settings import load_settings
+
+        url = load_settings().database_url
+    tool = QueryTool(url, allowed_tables, limits, cache)
+
+    def query_database_by_sql(sql: str) -> str:
+        """Run one read-only SELECT; the result is JSON text."""
+        return tool.run(sql).to_json()
+
+    return query_database_by_sql

@@ -1,0 +1,150 @@
+"""What the model gets to see of a statement: a bounded JSON text that nothing inside a cell or an error can end.
+
+The texts are read by a model, so they are in Chinese; `neutralise` keeps chat tokens and tags in the data harmless.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from tools.sql.database import Rows
+
+MAX_NAME = 64  # characters of a column name
+MAX_ERROR = 300  # characters of an error text
+SMALLEST_CELL = 8  # characters; cells shrink to this before a row is given up
+LARGEST_NUMBER = 10**18  # beyond it a decimal number is shown as text
+
+# What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like, not "x < 5".
+TAG_START = re.compile(r"<(?=[/|｜!]?[A-Za-z_|｜])")
+# Control characters except tab and newline, and characters that hide or reorder text.
+INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one call.
+
+    deadline: seconds the statement may take. max_rows: rows shown. max_cell: characters of a cell. max_chars:
+    characters of the whole JSON text (1,000 at least).
+    """
+
+    deadline: float = 1.0
+    max_rows: int = 20
+    max_cell: int = 500
+    max_chars: int = 8_000
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """What the model gets to see, and which tables were read.
+
+    rows are lists of JSON values. count is the number of rows the statement returned, shown or not. truncated is False
+    or says what was cut. error is None or the reason there is no result. hint is help with an error or with an empty
+    result, or "".
+    """
+
+    columns: list[str]
+    rows: list[list[Any]]
+    count: int
+    truncated: str | bool = False
+    error: str | None = None
+    tables_read: frozenset[str] = frozenset()
+    hint: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the statement ran."""
+        return self.error is None
+
+    @property
+    def status(self) -> str:
+        """ "success" or "error"."""
+        return "success" if self.ok else "error"
+
+    def to_json(self) -> str:
+        """The tool message: one JSON object with the keys status, columns, rows, count, truncated, error.
+
+        There is a key hint at the end when there is a hint.
+        """
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        message = {
+            "status": self.status,
+            "columns": self.columns,
+            "rows": self.rows,
+            "count": self.count,
+            "truncated": self.truncated,
+            "error": self.error,
+        }
+        if self.hint:
+            message["hint"] = self.hint
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+
+
+def neutralise(text: str) -> str:
+    """The text with tags and chat tokens opened by a full-width bracket, and without invisible characters."""
+    return TAG_START.sub("＜", INVISIBLE.sub("", text))
+
+
+def failure(reason: str) -> QueryResult:
+    """The result of a statement that did not run, with the reason for the model."""
+    return QueryResult([], [], 0, error=shorten(neutralise(reason), MAX_ERROR))
+
+
+def fit(found: Rows, limits: Limits) -> QueryResult:
+    """Cut cells, then rows, until the JSON text fits; at least one row stays, with its cells cut further."""
+    columns = [shorten(neutralise(name), MAX_NAME) for name in found.columns]
+    size = limits.max_cell
+    while True:
+        rows = [[_cell(value, size) for value in row] for row in found.rows]
+        for shown in _fewer(len(rows)):
+            note = _note(found, rows[:shown], size)
+            result = QueryResult(columns, rows[:shown], found.count, note, tables_read=found.tables_read)
+            if len(result.to_json()) <= limits.max_chars:
+                return result
+        if size <= SMALLEST_CELL:
+            note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
+            return QueryResult([], [], found.count, note, tables_read=found.tables_read)
+        size = max(SMALLEST_CELL, size // 2)
+
+
+def _fewer(rows: int) -> Iterable[int]:
+    """Numbers of rows to try: all, then one less each time, at least one."""
+    return range(rows, 0, -1) if rows else (0,)
+
+
+def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
+    notes = []
+    if found.count > len(shown):
+        total = f"共 {found.count} 行" if found.count_is_exact else f"超过 {found.count} 行"
+        notes.append(f"{total}，只显示前 {len(shown)} 行")
+    if any(isinstance(cell, str) and len(cell) == size and cell.endswith("…") for row in shown for cell in row):
+        notes.append(f"过长的内容已截断到 {size} 字")
+    return "；".join(notes) or False
+
+
+def _cell(value: Any, size: int) -> Any:
+    if isinstance(value, str):
+        return shorten(neutralise(value), size)
+    if isinstance(value, bytes):
+        return f"（二进制数据，{len(value)} 字节）"
+    if isinstance(value, float) and value - value != 0:
+        return str(value)  # infinity has no JSON form
+    if value is None or isinstance(value, (int, float)):
+        return value
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < LARGEST_NUMBER:
+        return int(value) if value == value.to_integral_value() else float(value)
+    return shorten(neutralise(str(value)), size)
+
+
+def shorten(text: str, size: int) -> str:
+    """The text, cut to `size` characters with an ellipsis at the end if it is longer."""
+    return text if len(text) <= size else text[: size - 1] + "…"

@@ -1,0 +1,227 @@
+"""What the two database servers share: a pool, a read-only transaction per call, a deadline that holds, bounded cells.
+
+A call is: begin read-only, ask which columns the statement has, fetch `max_rows` rows with every text cut by the server
+(a client that fetches a gigabyte and then cuts it has fetched a gigabyte), count the rest, roll back. The server's own
+time-out ends a statement; a timer of ours ends it, or the connection, when the server's does not.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Hashable
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+from sqlalchemy import URL, Engine, create_engine, event, inspect
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+
+from tools.sql.database import (
+    POOL_WAIT,
+    POOLED_CONNECTIONS,
+    Access,
+    Column,
+    ConnectionLost,
+    Database,
+    DatabaseError,
+    DeadlineExceeded,
+    Rows,
+    StatementError,
+)
+
+KEPT_CHARACTERS = 4_000  # of one text cell; a result shows less
+MAX_COLUMNS = 64
+RESULTS_VALID = 300.0  # seconds; a file tells when it changed, a server does not
+CONNECT_TIMEOUT = 5  # seconds
+GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
+SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is about over
+
+
+class ServerDatabase(Database):
+    """A database behind a driver with connections; subclasses know the dialect's words.
+
+    driver: SQLAlchemy's name of dialect and driver.
+    """
+
+    driver: str
+    schema: str | None = None  # where unqualified names are looked up; None: the connection's default
+
+    def __init__(self, url: URL) -> None:
+        """Connect and read the names of tables and views.
+
+        Raises:
+            DatabaseError: no connection, wrong account, or no such database.
+        """
+        self.label = url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+        self._url = url.set(drivername=self.driver)
+        self._engine = self._create_engine()
+        self._columns: dict[str, list[Column]] = {}
+        self.tables = frozenset(self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()]))
+
+    def version(self) -> Hashable:
+        return int(time.monotonic() / RESULTS_VALID)
+
+    def columns(self, table: str) -> list[Column]:
+        if table not in self.tables:
+            return []
+        if table not in self._columns:
+            found = self._catalog(lambda inspector: inspector.get_columns(table))
+            self._columns[table] = [Column(c["name"], str(c["type"]), c.get("comment") or "") for c in found]
+        return self._columns[table]
+
+    @abstractmethod
+    def _connect_arguments(self) -> dict[str, Any]:
+        """The driver's arguments of a new connection."""
+
+    @abstractmethod
+    def _prepare(self, connection: Any) -> None:
+        """Make a new connection a safe one."""
+
+    @abstractmethod
+    def _begin(self, cursor: Any, seconds: float) -> None:
+        """Begin a read-only transaction whose statements take at most `seconds` each."""
+
+    @abstractmethod
+    def _set_deadline(self, cursor: Any, seconds: float) -> None:
+        """Let the following statements of the transaction take at most `seconds` each."""
+
+    @abstractmethod
+    def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
+        """The statement's columns: name, and whether the values can be long."""
+
+    @abstractmethod
+    def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
+        """A statement for the first rows of `sql`, with long values cut."""
+
+    @abstractmethod
+    def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
+        """Run one statement that is not ours, and fetch everything."""
+
+    @abstractmethod
+    def _clean(self, connection: Any) -> None:
+        """End the transaction and forget everything the session may have been told."""
+
+    @abstractmethod
+    def _stop(self, connection: Any) -> None:
+        """End what the connection is doing, from another thread."""
+
+    @abstractmethod
+    def _explain(self, error: Exception, connection: Any) -> Exception:
+        """The error to raise for the driver's."""
+
+    def _create_engine(self) -> Engine:
+        engine = create_engine(
+            self._url,
+            connect_args=self._connect_arguments(),
+            poolclass=QueuePool,
+            pool_size=POOLED_CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=POOL_WAIT,
+            pool_reset_on_return=None,  # _clean does it, and says when it fails
+        )
+
+        @event.listens_for(engine, "connect")
+        def prepare(connection: Any, record: Any) -> None:
+            self._prepare(connection)
+
+        return engine
+
+    def _catalog(self, read: Callable[[Any], list[Any]]) -> list[Any]:
+        try:
+            return read(inspect(self._engine))
+        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
+            raise self._broken(error) from None
+
+    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+        try:
+            pooled = self._engine.raw_connection()
+        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
+            raise self._broken(error) from None
+        problem, connection = None, pooled.driver_connection
+        watchdog = _Watchdog(deadline + GRACE, partial(self._stop, connection))
+        try:
+            columns, rows, count, exact = self._read_on(connection, sql, time.monotonic() + deadline, max_rows)
+            self._clean(connection)
+        except Exception as error:
+            problem = self._explain(error, connection)
+        finally:
+            stopped = watchdog.end()
+        if problem is None:
+            pooled.close()
+            return Rows([name for name, _ in columns], rows, count, exact, access.named)
+        self._give_back(pooled, stopped or isinstance(problem, DatabaseError))
+        if stopped and isinstance(problem, DatabaseError):
+            raise DatabaseError(f"the database {self.label} did not answer in {deadline:g} s and was hung up on")
+        raise problem
+
+    def _read_on(
+        self, connection: Any, sql: str, end: float, max_rows: int
+    ) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]], int, bool]:
+        with closing(connection.cursor()) as cursor:
+            self._begin(cursor, end - time.monotonic())
+            columns = self._describe(cursor, sql)
+            if len(columns) > MAX_COLUMNS:
+                raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
+            self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
+            rows = self._run(cursor, self._shown(sql, columns, max_rows + 1))
+            if len(rows) <= max_rows:
+                return columns, rows, len(rows), True
+            count, exact = self._count(cursor, sql, columns, end, len(rows))
+            return columns, rows[:max_rows], count, exact
+
+    def _count(
+        self, cursor: Any, sql: str, columns: list[tuple[str, bool]], end: float, at_least: int
+    ) -> tuple[int, bool]:
+        """The number of rows; what is known already when counting takes too long."""
+        self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
+        try:
+            counting = f"WITH counted({names(columns)}) AS ({sql}) SELECT count(*) FROM counted"
+            return self._run(cursor, counting)[0][0], True
+        except Exception as error:
+            if isinstance(self._explain(error, cursor.connection), DeadlineExceeded):
+                return at_least, False
+            raise
+
+    def _give_back(self, pooled: PoolProxiedConnection, doubtful: bool) -> None:
+        """Return a connection on which something failed; close it when it cannot be made clean."""
+        try:
+            if not doubtful:
+                self._clean(pooled.driver_connection)
+        except Exception:
+            doubtful = True  # what was wrong with the statement is reported; the connection only goes
+        if doubtful:
+            pooled.invalidate()
+        pooled.close()
+
+    def _broken(self, error: Exception) -> DatabaseError:
+        reason = " ".join(str(getattr(error, "orig", None) or error).split())
+        return ConnectionLost(f"cannot read the database {self.label}: {reason[:300]}")
+
+
+def names(columns: list[tuple[str, bool]]) -> str:
+    """Names of our own for the columns of a statement, whose own names may repeat."""
+    return ", ".join(f"c{number}" for number in range(len(columns)))
+
+
+class _Watchdog:
+    """Calls `stop` in another thread after `seconds`, unless `end` comes first."""
+
+    def __init__(self, seconds: float, stop: Callable[[], None]) -> None:
+        self._stopped = False
+        self._stop = stop
+        self._timer = threading.Timer(seconds, self._fire)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _fire(self) -> None:
+        self._stopped = True
+        self._stop()
+
+    def end(self) -> bool:
+        """Whether it stopped the work; waits while it is doing so, for that could hit the connection's next user."""
+        self._timer.cancel()
+        self._timer.join()
+        return self._stopped

@@ -1,0 +1,244 @@
+"""SQLite: a file that cannot be written, an authorizer that sees every table and function, a deadline, limits.
+
+Whatever a statement says, the connection refuses: the file is opened with mode=ro and query_only, an authorizer allows
+reading the named tables only (through views and WITH too), and a progress handler stops long work.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Hashable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Engine, create_engine, event
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from tools.sql.database import (
+    LOCK_WAIT,
+    POOL_WAIT,
+    POOLED_CONNECTIONS,
+    Access,
+    Column,
+    ConnectionLost,
+    Database,
+    DatabaseError,
+    DeadlineExceeded,
+    Rows,
+    StatementError,
+)
+from tools.sql.functions import FUNCTIONS
+
+OPERATIONS_PER_CHECK = 10_000  # of SQLite's virtual machine, between two looks at the deadline: a few ms at most
+CLEANUP_SHARE = 0.2  # of the deadline: a large sort's temporary file, once stopped, takes a while to go
+KEPT_BYTES = 40_000  # of one text cell; a result shows less, and many long cells would fill the memory
+COUNTED_BY_READING = 500  # rows; more of them are counted by a second statement, which need not build them
+
+# Per connection. LENGTH must exceed the longest stored cell, or reading it fails; longer strings can only be built by
+# the statement itself, and one string function on megabytes runs for seconds without a look at the deadline.
+SQLITE_LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 64,
+    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 20,
+    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 300,
+    sqlite3.SQLITE_LIMIT_VDBE_OP: 50_000,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+
+# Result codes of SQLite that speak about the statement; every other one is trouble with the file or the machine.
+STATEMENT_CODES = {
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_SCHEMA,  # also: what was refused came before the schema was read
+}
+BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+# SQLite keeps the text of CREATE TABLE, so "name TEXT, -- what it is" is where a column's comment can live.
+COLUMN_COMMENT = re.compile(r"""^\s*["`\[]?(\w+)["`\]]?[^\n]*?(?:--\s*|/\*\s*)([^\n*]+)""", re.MULTILINE)
+
+
+class SqliteDatabase(Database):
+    """One SQLite file."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        """Open `path`.
+
+        Raises:
+            DatabaseError: no such file, or not an SQLite database.
+        """
+        self.path = path
+        self.label = str(path)
+        self._engine = _engine(path)
+        self.tables = frozenset(name for (name,) in self._catalog("SELECT lower(name) FROM sqlite_master"))
+
+    @classmethod
+    def from_url(cls, url: URL) -> SqliteDatabase:
+        """The file a URL names.
+
+        Raises:
+            DatabaseError: in memory, with options, no such file, or not an SQLite database.
+        """
+        if not url.database or url.database == ":memory:" or url.query:
+            raise DatabaseError("DATABASE_URL must name a file and no options: sqlite:////path/to/medical.db")
+        path = Path(url.database).resolve()
+        if not path.is_file():
+            raise DatabaseError(f"no database at {path}; run python -m data.build_database, or set DATABASE_URL")
+        return cls(path)
+
+    def version(self) -> Hashable:
+        return _state(self.path), _state(self.path.with_name(self.path.name + "-wal"))
+
+    def columns(self, table: str) -> list[Column]:
+        found = self._catalog("SELECT name, type FROM pragma_table_info(?)", table)
+        texts = self._catalog("SELECT sql FROM sqlite_master WHERE lower(name) = ?", table.lower())
+        comments = dict(COLUMN_COMMENT.findall(texts[0][0] or "")) if texts else {}
+        return [Column(name, kind, comments.get(name, "").strip()) for name, kind in found]
+
+    def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        """Our own statement on a connection without an authorizer; not pooled, for pooled ones keep theirs."""
+        try:
+            with closing(_connect(self.path)) as connection:
+                return connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._broken(error) from None
+
+    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+        try:
+            pooled = self._engine.raw_connection()
+        except (SQLAlchemyError, sqlite3.Error) as error:
+            raise self._broken(error) from None
+        try:
+            connection = pooled.driver_connection
+            assert isinstance(connection, sqlite3.Connection)
+            end = time.monotonic() + deadline * (1 - CLEANUP_SHARE)
+            return self._read_on(connection, sql, access, end, max_rows)
+        finally:
+            pooled.close()
+
+    def _read_on(self, connection: sqlite3.Connection, sql: str, access: Access, end: float, max_rows: int) -> Rows:
+        tables_read: set[str] = set()
+        connection.set_authorizer(_authorizer(access, self.tables, tables_read))
+        connection.set_progress_handler(lambda: time.monotonic() > end, OPERATIONS_PER_CHECK)
+        try:
+            with closing(connection.execute(sql)) as cursor:
+                columns = [column[0] for column in cursor.description or ()]
+                rows = cursor.fetchmany(max_rows)
+                more = len(cursor.fetchmany(COUNTED_BY_READING)) if len(rows) == max_rows else 0
+            count, exact = len(rows) + more, more < COUNTED_BY_READING
+            if not exact:
+                count, exact = _count(connection, sql, count)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise self._explain(error) from None
+        finally:
+            connection.set_progress_handler(None, 0)
+            connection.set_authorizer(None)
+        return Rows(columns, rows, count, exact, frozenset(tables_read))
+
+    def _explain(self, error: Exception) -> Exception:
+        """The error to raise for the driver's; one without a code comes from its own checks of the statement."""
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code == sqlite3.SQLITE_INTERRUPT:
+            return DeadlineExceeded(str(error))
+        if code in STATEMENT_CODES:
+            return StatementError(str(error))
+        return self._broken(error) if code in BUSY_CODES else ConnectionLost(str(self._broken(error)))
+
+    def _broken(self, error: Exception) -> DatabaseError:
+        reason = getattr(error, "orig", None) or error
+        return DatabaseError(f"cannot read the database {self.path}: {reason}")
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path))}?mode=ro"
+    # Without a statement cache every statement passes the authorizer of its own call.
+    connection = sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT, check_same_thread=False, cached_statements=0)
+    connection.isolation_level = None
+    connection.text_factory = lambda raw: raw[:KEPT_BYTES].decode("utf-8", "replace")
+    connection.execute("PRAGMA query_only = ON")
+    for limit, value in SQLITE_LIMITS.items():
+        connection.setlimit(limit, value)
+    return connection
+
+
+def _engine(path: Path) -> Engine:
+    """A pool of connections to the file; each is given up when another file has taken its place."""
+    engine = create_engine(
+        "sqlite://",
+        creator=lambda: _connect(path),
+        poolclass=QueuePool,
+        pool_size=POOLED_CONNECTIONS,
+        max_overflow=0,
+        pool_timeout=POOL_WAIT,
+    )
+
+    @event.listens_for(engine, "connect")
+    def remember_file(connection: sqlite3.Connection, record: Any) -> None:
+        record.info["file"] = _identity(path)
+
+    @event.listens_for(engine, "checkout")
+    def same_file(connection: sqlite3.Connection, record: Any, proxy: Any) -> None:
+        # An open file outlives its deletion or replacement; a new connection sees what is there now.
+        if record.info["file"] != _identity(path):
+            raise DisconnectionError(f"{path} was replaced")
+
+    return engine
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    state = _state(path)
+    return state and state[:2]
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _authorizer(access: Access, real_names: frozenset[str], tables_read: set[str]) -> Callable[..., int]:
+    """SQLite's callback for every action of a statement being compiled; adds the tables read to `tables_read`."""
+    functions = FUNCTIONS["sqlite"]
+
+    def authorize(action: int, first: str | None, second: str | None, schema: str | None, trigger: str | None) -> int:
+        if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in functions:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_READ:
+            name = (first or "").lower()
+            if name in access.tables:
+                tables_read.add(name)
+                return sqlite3.SQLITE_OK
+            # Reading no column, as count(*) does, is also reported for names the statement defines itself.
+            if not second and name not in real_names and (not name or name in access.own_names):
+                return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
+
+    return authorize
+
+
+def _count(connection: sqlite3.Connection, sql: str, at_least: int) -> tuple[int, bool]:
+    """The number of rows, counted without building them; what is known already when that takes too long."""
+    try:
+        return connection.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0], True
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in STATEMENT_CODES:
+            raise
+        return at_least, False

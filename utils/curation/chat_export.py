@@ -1,0 +1,236 @@
+"""The messages of a chat export, whatever its form: one after the other, never the whole file.
+
+    for message in read_messages(Path("chats.json")):        # Message or Unreadable
+        message.session, message.role, message.text, message.time
+
+Understood: JSON (a list of sessions, `{"sessions": [...]}`, one session, a list of messages), JSONL (a session or a
+message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and keys: `NAMES`, English or Chinese.
+Text may be UTF-8 with or without mark, UTF-16 or GB18030. Used by `utils/chat_session_filter.py`.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, BinaryIO, Literal
+
+from data.intake.source_types import SourceError
+from data.intake.sources import detect_encoding, open_parts
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# Lower case, without spaces, hyphens and underscores.
+NAMES = {
+    "session": _words("""
+sessionid session conversationid conversation dialogid dialogueid chatid threadid
+会话id 会话编号 会话号 会话 对话id 对话编号 对话 咨询编号 咨询id 问诊编号 订单编号
+"""),
+    "role": _words("role from sender speaker author sendertype 角色 发送者 发送方 发送人 说话人 发言人 身份"),
+    "text": _words("content text message value body question query 内容 消息 消息内容 聊天内容 文本 问题 发言"),
+    "time": _words("time timestamp createdat createtime sendtime datetime date 时间 发送时间 创建时间 消息时间 日期"),
+    "messages": _words("""
+messages turns conversations conversation dialogue dialog history chat
+消息列表 消息 对话 对话内容 聊天记录
+"""),
+}
+SESSION_LISTS = _words("sessions data items records conversations dialogues 会话 会话列表")
+USER_ROLES = frozenset(
+    _words("""
+user human patient customer client visitor asker guest questioner
+用户 患者 病人 客户 访客 提问者 咨询者 家属 顾客 会员
+""")
+)
+OTHER_ROLES = frozenset(
+    _words("""
+assistant gpt bot system tool function doctor agent service staff robot ai answerer model
+医生 客服 助手 机器人 系统 回答者 药师 护士 顾问 专家 大夫
+""")
+)
+FIRST_YEAR, LAST_YEAR = 1990, 2100  # a number outside these years is no time
+DAY_FORMATS = ("%Y%m%d%H%M%S", "%Y年%m月%d日 %H:%M:%S", "%Y年%m月%d日 %H:%M", "%Y年%m月%d日", "%d/%m/%Y %H:%M")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message. session: "" if the export names none. role: in lower case. time: ISO text, None if not known."""
+
+    session: str
+    role: str
+    text: str
+    time: str | None
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A record that is no message and no session, and why."""
+
+    where: str
+    problem: str
+
+
+def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message | Unreadable]:
+    """Every message of the file, in its order.
+
+    Raises:
+        SourceError: no such file, an unknown kind, or content that can not be read to its end.
+    """
+    kind = "line" if path.suffix.lower() in (".jsonl", ".ndjson") else "row"
+    records = _json_records(path, encoding) if path.suffix.lower() == ".json" else _table_records(path, encoding)
+    for number, record in records:
+        yield from _messages_of(record, f"{kind} {number}", str(number))
+
+
+def _table_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
+    for part in open_parts(str(path), encoding):
+        if path.suffix.lower() not in (".jsonl", ".ndjson") and _name_in(part.columns, "text") is None:
+            raise SourceError(
+                f"{path} has the columns {', '.join(part.columns)}; expected one for the text, such as content or 内容"
+            )
+        for record in part.records():
+            if record.problem:
+                yield record.number, record.problem
+            elif record.values:
+                yield record.number, record.values
+
+
+def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
+    import ijson
+
+    if not path.is_file():
+        raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export")
+    encoding = encoding or detect_encoding(path)
+    try:
+        with path.open("rb") as raw:
+            prefix = _list_prefix(ijson.parse(_as_utf8(raw, encoding), use_float=True), path)
+        with path.open("rb") as raw:
+            yield from enumerate(ijson.items(_as_utf8(raw, encoding), prefix, use_float=True), start=1)
+    except (ijson.JSONError, ValueError, RecursionError, OSError, LookupError) as error:
+        if isinstance(error, SourceError):
+            raise
+        detail = error.args[0] if error.args else ""
+        detail = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(error)
+        raise SourceError(f"{path} can not be read as JSON ({encoding}): {detail.splitlines()[0]}") from None
+
+
+def _as_utf8(raw: BinaryIO, encoding: str) -> Any:
+    """What ijson reads from. Not the EncodedFile itself: ijson would take its `readinto`, which is the raw file's."""
+    return SimpleNamespace(read=codecs.EncodedFile(raw, "utf-8", encoding).read)
+
+
+def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
+    """Where the records are: in the list the file is, in a list of sessions it holds, or the file is one session."""
+    seen = []
+    for place, event, value in events:
+        if place == "" and event == "start_array":
+            return "item"
+        if event == "start_array" and "." not in place:
+            if place in SESSION_LISTS:
+                return f"{place}.item"
+            if _plain(place) in NAMES["messages"]:
+                return ""
+        if place == "" and event == "map_key":
+            seen.append(value)
+    raise SourceError(
+        f"{path} is an object with {', '.join(seen[:8]) or 'no keys'}; expected a list of sessions, or an object with "
+        f"one of {', '.join(SESSION_LISTS)}"
+    )
+
+
+def _messages_of(record: Any, where: str, number: str) -> Iterator[Message | Unreadable]:
+    if not isinstance(record, dict):
+        problem = record if isinstance(record, str) else f"{type(record).__name__}, expected an object"
+        yield Unreadable(where, problem)
+        return
+    session = _scalar(_value(record, "session")) or _scalar(record.get("id"))
+    listed = _value(record, "messages", list)
+    if listed is None:
+        yield _message(record, session, where)
+        return
+    for place, message in enumerate(listed, start=1):
+        there = f"{where}, message {place}"
+        if isinstance(message, dict):
+            yield _message(message, session or number, there, _value(record, "time"))
+        else:
+            yield Unreadable(there, f"{type(message).__name__}, expected an object")
+
+
+def _message(values: dict[str, Any], session: str, where: str, time: Any = None) -> Message | Unreadable:
+    text = _text(_value(values, "text"))
+    if text is None:
+        return Unreadable(where, f"no text; it has {', '.join(map(str, list(values)[:8])) or 'nothing'}")
+    role = _scalar(_value(values, "role")).strip().lower()
+    return Message(session, role, text, as_time(_value(values, "time") or time))
+
+
+def _value(values: dict[str, Any], field: str, kind: type | None = None) -> Any:
+    """The value under the first of the field's names that has one (of the kind)."""
+    named = {_plain(str(key)): value for key, value in values.items()}
+    for name in NAMES[field]:
+        value = named.get(name)
+        if value is not None and (kind is None or isinstance(value, kind)):
+            return value
+    return None
+
+
+def _name_in(columns: list[str], field: Literal["text"]) -> str | None:
+    return next((column for column in columns if _plain(column) in NAMES[field]), None)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def _scalar(value: Any) -> str:
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def _text(value: Any) -> str | None:
+    """A message's text; a list of parts (OpenAI's form) is joined, its pictures and files left out."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, list):
+        texts = [part if isinstance(part, str) else part.get("text") for part in value if isinstance(part, str | dict)]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return None
+
+
+def as_time(value: Any) -> str | None:
+    """A time as ISO text: from ISO and Chinese forms, seconds or milliseconds since 1970; None for anything else."""
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    text = _scalar(value).strip()
+    for moment in (_since_1970(text), _written(text)):
+        if moment is not None and FIRST_YEAR <= moment.year <= LAST_YEAR:
+            return moment.isoformat(sep=" ")
+    return None
+
+
+def _since_1970(text: str) -> datetime | None:
+    try:
+        number = float(text)
+        return datetime.fromtimestamp(number / 1000 if number > 1e11 else number, UTC) if number > 1e8 else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _written(text: str) -> datetime | None:
+    for attempt in (text.replace("/", "-"), text):
+        try:
+            return datetime.fromisoformat(attempt)
+        except ValueError:
+            continue
+    for form in DAY_FORMATS:
+        try:
+            return datetime.strptime(text, form)
+        except ValueError:
+            continue
+    return None

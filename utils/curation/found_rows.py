@@ -1,0 +1,116 @@
+"""Which rows an agent's queries read: their keys and texts, even where the query selected neither.
+
+    finder = RowFinder("sqlite:///data/medical.db")
+    finder.rows_of("SELECT dosage FROM drugs_info WHERE med_name LIKE '%布洛芬%'")
+    # [FoundRow(table="drugs_info", row_id=7, name="布洛芬片", cells={"dosage": "..."})]
+
+Each SELECT of the statement is asked again for the key, the name and the columns it looked at, with its own conditions,
+through the agent's own guarded tool. Used by `utils/openevidence.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from data.database.schema import NAME_COLUMN
+from tools.sql.query import Limits, QueryTool
+
+# Whole cells as a rule, all rows the agent can have seen.
+LIMITS = Limits(deadline=5.0, max_rows=20, max_cell=4_000, max_chars=400_000)
+KEY = "id"
+
+
+@dataclass(frozen=True)
+class FoundRow:
+    """A row that a query read: table, key, name of the drug or disease, and the columns the query looked at."""
+
+    table: str
+    row_id: int
+    name: str
+    cells: dict[str, str]
+
+
+class _Part(NamedTuple):
+    """One table of one SELECT, and the statement that asks for its rows."""
+
+    table: str
+    columns: list[str]
+    sql: str
+
+
+class RowFinder:
+    """Finds rows in one database; safe to use from many threads.
+
+    Raises:
+        DatabaseError: the database can not be read.
+    """
+
+    def __init__(self, database_url: str) -> None:
+        self.tool = QueryTool(database_url, limits=LIMITS)
+        database = self.tool.database()
+        self.dialect = database.dialect
+        self.columns = {table: [column.name.lower() for column in database.columns(table)] for table in NAME_COLUMN}
+
+    def rows_of(self, sql: str) -> list[FoundRow]:
+        """The rows that a statement the tool accepts read; [] where its form does not let them be told."""
+        found: dict[tuple[str, int], FoundRow] = {}
+        for part in self._parts(sql):
+            for values in self.tool.run(part.sql).rows:
+                cells = {
+                    name: str(value)
+                    for name, value in zip(part.columns, values, strict=True)
+                    if value is not None and name != KEY
+                }
+                if isinstance(values[0], int):
+                    known = found.get((part.table, values[0]))
+                    merged = (known.cells if known else {}) | cells
+                    name = cells.get(NAME_COLUMN[part.table], "")
+                    found[part.table, values[0]] = FoundRow(part.table, values[0], name, merged)
+        return list(found.values())
+
+    def _parts(self, sql: str) -> Iterator[_Part]:
+        try:
+            tree = sqlglot.parse_one(sql, read=self.dialect)
+        except SqlglotError:  # the tool's guard says so to the agent; there is nothing to find
+            return
+        for select in tree.find_all(exp.Select):
+            yield from self._parts_of(select)
+
+    def _parts_of(self, select: exp.Select) -> Iterator[_Part]:
+        clauses = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
+        sources = [clause.this for clause in clauses if clause is not None]
+        if not sources or not all(
+            isinstance(source, exp.Table) and source.name.lower() in self.columns for source in sources
+        ):
+            return
+        for source in sources:
+            table = source.name.lower()
+            columns = list(dict.fromkeys([KEY, NAME_COLUMN[table], *self._asked(select, source)]))
+            asked = select.copy()
+            for clause in (
+                "distinct",
+                "with_",
+                "with",
+                *(("group", "having", "order") if select.args.get("group") else ()),
+            ):
+                asked.set(clause, None)
+            asked.set("expressions", [exp.column(column, source.alias_or_name) for column in columns])
+            yield _Part(table, columns, asked.sql(dialect=self.dialect))
+
+    def _asked(self, select: exp.Select, source: exp.Table) -> list[str]:
+        """The table's columns that the SELECT shows or compares."""
+        known = self.columns[source.name.lower()]
+        if any(isinstance(shown, exp.Star) for shown in select.expressions):
+            return known
+        used = {
+            column.name.lower()
+            for column in select.find_all(exp.Column)
+            if column.table.lower() in ("", source.alias_or_name.lower())
+        }
+        return [column for column in known if column in used]
