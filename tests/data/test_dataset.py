@@ -19,7 +19,7 @@ from data.questions.check import Checker
 from data.questions.dataset import overlap
 from data.questions.keywords import Mentions
 from data.questions.questions import TASK_TYPES
-from data.questions.questions import templates as words
+from data.questions import templates as words
 from data.questions.templates import LABELS, NEEDS, QUESTIONS, WORDS
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
