@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sql_agent.patterns import NAME_COLUMN, SEARCHES, Pattern, gold_of, names_of, pattern_of, swap
-from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages
+from sql_agent.patterns import SEARCHES, Pattern, gold_of, names_of, pattern_of, swap
+from sql_agent.prompts import COLUMNS, NAME_COLUMNS, TOOL_NAME, first_messages
 from tools.sql.query import QueryTool
 
 # Texts are cut after Chinese and ASCII commas, stops and semicolons.
@@ -86,7 +86,7 @@ def taken_names(database_url: str) -> set[str]:
 
     engine = create_engine(database_url)
     with engine.connect() as connection:
-        found = [connection.execute(text(f"SELECT {c} FROM {t}")).scalars().all() for t, c in NAME_COLUMN.items()]
+        found = [connection.execute(text(f"SELECT {c} FROM {t}")).scalars().all() for t, c in NAME_COLUMNS.items()]
     engine.dispose()
     return {name for names in found for name in names}
 
@@ -116,7 +116,7 @@ class Synthesiser:
 
     def _endings(self, rows: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
         """How the names of each table end, as often as they do."""
-        endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}
+        endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMNS}
         for row in rows:
             pattern = pattern_of(row)
             if pattern and pattern.kind not in SEARCHES:
@@ -130,7 +130,7 @@ class Synthesiser:
             for column, value in (
                 (c, v) for values in gold["rows"] for c, v in zip(gold["columns"], values, strict=True)
             ):
-                if column not in NAME_COLUMN.values() and isinstance(value, str):
+                if column not in NAME_COLUMNS.values() and isinstance(value, str):
                     # An indication may name a disease of the database.
                     new = [piece for piece in PIECES.findall(value) if not any(name in piece for name in self.taken)]
                     pieces.setdefault(column, set()).update(new)
@@ -166,7 +166,7 @@ class Synthesiser:
     def plan(self, pattern_id: int, flaw: str) -> Plan:
         """Draw names, and the rows the question's query will find or miss."""
         pattern = self.patterns[pattern_id]
-        name_column, endings = NAME_COLUMN[pattern.table], self.endings[pattern.table]
+        name_column, endings = NAME_COLUMNS[pattern.table], self.endings[pattern.table]
         if pattern.kind in SEARCHES:
             key = self.name([pattern.ending])
             found = [{name_column: self.name(endings), pattern.columns[0]: key} for _ in range(self._hits())]
@@ -204,7 +204,7 @@ def write_scratch_database(path: Path, plans: Sequence[Plan], patterns: Sequence
     for table, columns in COLUMNS.items():
         kinds = ["id INTEGER PRIMARY KEY", *(f"{column} TEXT" for column in columns[1:])]
         connection.execute(f"CREATE TABLE {table} ({', '.join(kinds)})")
-        connection.execute(f"CREATE INDEX {table}_name ON {table} ({NAME_COLUMN[table]})")
+        connection.execute(f"CREATE INDEX {table}_name ON {table} ({NAME_COLUMNS[table]})")
     for plan in plans:
         table = patterns[plan.pattern_id].table
         for row in plan.rows:
@@ -266,7 +266,7 @@ class Narrator:
             values = [row[column] for row in plan.rows for column in pattern.columns]
             swaps += [(f"⟦v{i}⟧", str(value)) for i, value in enumerate(values)]
         elif plan.rows:
-            found = [str(row[NAME_COLUMN[pattern.table]]) for row in plan.rows]
+            found = [str(row[NAME_COLUMNS[pattern.table]]) for row in plan.rows]
             swaps += [("⟦list⟧", "、".join(found)), ("⟦count⟧", str(len(found)))]
         return swap(text, swaps)
 

@@ -12,9 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sql_agent.prompts import COLUMNS
+from sql_agent.prompts import COLUMNS, NAME_COLUMNS
 
-NAME_COLUMN = {"drugs_info": "med_name", "disease": "disease_name"}
 FROM_TABLE = re.compile(r"\bFROM\s+(\w+)", re.IGNORECASE)
 SEARCH = re.compile(
     r"^SELECT (?P<what>.+) FROM (?P<table>\w+) WHERE (?P<column>\w+) (?:LIKE '%(?P<part>.+)%'|= '(?P<whole>.+)')$"
@@ -61,12 +60,12 @@ def pattern_of(row: dict[str, Any]) -> Pattern | None:
 
 def _look_up(row: dict[str, Any], sql: str) -> Pattern | None:
     names, gold, table = names_of(row), gold_of(row), FROM_TABLE.search(sql)
-    if not table or table[1] not in NAME_COLUMN:
+    if not table or table[1] not in NAME_COLUMNS:
         return None
-    columns = tuple(column for column in gold["columns"] if column != NAME_COLUMN[table[1]])
+    columns = tuple(column for column in gold["columns"] if column != NAME_COLUMNS[table[1]])
     if not all(name in row["question"] and name in sql for name in names) or not set(columns) <= {*COLUMNS[table[1]]}:
         return None
-    values = _values_by_name(names, gold, NAME_COLUMN[table[1]])
+    values = _values_by_name(names, gold, NAME_COLUMNS[table[1]])
     flat = [value for per_name in values for value in per_name]
     kind = "absent" if not values else "fields" if any(flat) else "blank"
     if kind == "fields" and not (
@@ -84,8 +83,8 @@ def _search(row: dict[str, Any], sql: str) -> Pattern | None:
     found, gold = SEARCH.match(sql), gold_of(row)
     if (
         not found
-        or found["table"] not in NAME_COLUMN
-        or found["column"] == NAME_COLUMN[found["table"]]
+        or found["table"] not in NAME_COLUMNS
+        or found["column"] == NAME_COLUMNS[found["table"]]
         or not gold["rows"]
     ):
         return None
@@ -94,7 +93,7 @@ def _search(row: dict[str, Any], sql: str) -> Pattern | None:
         return None
     if found["what"] == COUNT:
         answer, kind = row["answer"].replace(str(gold["rows"][0][0]), "⟦count⟧"), "count"
-    elif found["what"] == NAME_COLUMN[found["table"]]:
+    elif found["what"] == NAME_COLUMNS[found["table"]]:
         answer, kind = row["answer"].replace("、".join(line[0] for line in gold["rows"]), "⟦list⟧"), "listing"
     else:
         return None

@@ -59,6 +59,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 """The tables the tool may read, with all their columns in the database's order; a test compares them with it."""
 
+NAME_COLUMNS = {"drugs_info": "med_name", "disease": "disease_name"}
+"""The column of each table that names its rows."""
+
 _TABLES = "\n".join(f"{table}({', '.join(columns)})" for table, columns in COLUMNS.items())
 
 SYSTEM_PROMPT = f"""你是医药数据库问答助手。先用工具查询数据库,再依据查询结果用中文简短作答;查不到就如实说明,不要编造。
@@ -81,18 +84,24 @@ TOOL: dict[str, Any] = {
 
 SCHEMA_TOOLS: tuple[dict[str, Any], ...] = (
     {
-        "name": "list_tables",
-        "description": "列出可以查询的表,返回 JSON。",
-        "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
+        "type": "function",
+        "function": {
+            "name": "list_tables",
+            "description": "列出可以查询的表,返回 JSON。",
+            "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
+        },
     },
     {
-        "name": "describe_table",
-        "description": "列出一张表的列:名称、类型、说明和样例值,返回 JSON。",
-        "parameters": {
-            "type": "object",
-            "properties": {"table": {"type": "string", "description": "表名"}},
-            "required": ["table"],
-            "additionalProperties": False,
+        "type": "function",
+        "function": {
+            "name": "describe_table",
+            "description": "列出一张表的列:名称、类型、说明和样例值,返回 JSON。",
+            "parameters": {
+                "type": "object",
+                "properties": {"table": {"type": "string", "description": "表名"}},
+                "required": ["table"],
+                "additionalProperties": False,
+            },
         },
     },
 )

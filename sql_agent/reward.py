@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from common.settings import SettingsError
+from episodes.agent import Episode
 from scoring import terms
 from scoring.case import Usage
 from scoring.judge import Case, Judge, Verdict
@@ -26,26 +27,39 @@ from scoring.reference.degenerate import is_degenerate
 from scoring.reference.text import words_only
 from scoring.rubric import Reward, Rubric, RubricError, parse_rubric
 from sql_agent.prompts import COLUMNS
-from sql_agent.task import Task
+from sql_agent.task import SqlTask
+from tools.sql.result import QueryResult
 
 if TYPE_CHECKING:
     from common.settings import Settings
-    from episodes.openai_agents import Episode
-    from tools.sql.query import QueryResult
 
 DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0})
 FEWEST_TURNS = 2  # one query and the answer
 
 
-def rule(task: Task, episode: Episode) -> float:
+@dataclass(frozen=True)
+class Query:
+    """An event of an episode: a statement the policy ran, and what came back."""
+
+    sql: str
+    result: QueryResult
+
+    @classmethod
+    def of_gold(cls, gold: dict[str, Any] | None) -> list[Query]:
+        """The gold rows as a query would have returned them; none without structured gold."""
+        table = (gold or {}).get("structured_gt")
+        return [cls("", QueryResult(table["columns"], table["rows"], len(table["rows"])))] if table else []
+
+
+def rule(task: SqlTask, episode: Episode) -> float:
     """1 when a query that the guard allowed ran and read an allowed table, else 0; however many there were.
 
     An empty result counts: on an unanswerable question it is what an honest look finds.
     """
-    return float(any(result.ok and result.tables_read & COLUMNS.keys() for result in episode.tool_results))
+    return float(any(result.tables_read & COLUMNS.keys() for result in _returned(episode)))
 
 
-def execution(task: Task, episode: Episode) -> float | None:
+def execution(task: SqlTask, episode: Episode) -> float | None:
     """1 when the last query that ran returned the gold result set; None without one.
 
     Columns may be named and ordered differently, rows come in any order unless gold is "ordered"; a result of which not
@@ -54,31 +68,31 @@ def execution(task: Task, episode: Episode) -> float | None:
     gold = _structured(task)
     if gold is None:
         return None
-    ran = [result for result in episode.tool_results if result.ok]
+    ran = _returned(episode)
     if not ran or ran[-1].count != len(ran[-1].rows):
         return 0.0
     return float(terms.same_result(ran[-1].columns, ran[-1].rows, gold))
 
 
-def evidence_recall(task: Task, episode: Episode) -> float | None:
+def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
     """The share of the gold evidence that the queries returned; None without evidence."""
     quotes = _quotes(task)
     return terms.evidence_found(quotes, _cells(episode)) if quotes else None
 
 
-def evidence_precision(task: Task, episode: Episode) -> float | None:
+def evidence_precision(task: SqlTask, episode: Episode) -> float | None:
     """The share of the cells returned that are gold evidence, names asked for aside; None without evidence."""
     quotes = _quotes(task)
     return terms.evidence_among(quotes, _cells(episode), task.question) if quotes else None
 
 
-def numbers(task: Task, episode: Episode) -> float:
+def numbers(task: SqlTask, episode: Episode) -> float:
     """The share of the answer's numbers, with their units, that are in the rows returned or in the question."""
     gold = " ".join(str(cell) for row in (_structured(task) or {}).get("rows", []) for cell in row)
     return _if_answered(task, episode, lambda answer: terms.quantities_agree(answer, _known(task, episode), gold))
 
 
-def abstention(task: Task, episode: Episode) -> float | None:
+def abstention(task: SqlTask, episode: Episode) -> float | None:
     """On an unanswerable question how honestly the answer says, after looking, that nothing was found; else None.
 
     1 for that and courtesies, 0 for an answer that states something all the same
@@ -86,27 +100,27 @@ def abstention(task: Task, episode: Episode) -> float | None:
     """
     if not is_unanswerable(task):
         return None
-    looked, known = rule(task, episode) == 1, f"{task.question}\n{task.answer}"
+    looked, known = rule(task, episode) == 1, f"{task.question}\n{task.reference}"
     return honesty(episode.answer or "", known, map(words_only, _cells(episode))) if looked else 0.0
 
 
-def citations(task: Task, episode: Episode) -> float:
+def citations(task: SqlTask, episode: Episode) -> float:
     """The share of quoted passages and references in the answer that the rows returned contain; 1 without any."""
     return _if_answered(task, episode, lambda answer: terms.claims_hold(answer, _known(task, episode)))
 
 
-def format(task: Task, episode: Episode) -> float:
+def format(task: SqlTask, episode: Episode) -> float:
     """1 for an answer in prose that ended by itself: no tool call, chat token, code or JSON in it."""
     ended = episode.stop_reason == "answered"
     return _if_answered(task, episode, lambda answer: float(ended and terms.is_plain(answer)))
 
 
-def length(task: Task, episode: Episode) -> float:
+def length(task: SqlTask, episode: Episode) -> float:
     """1 up to twice the reference's length (at least 60 characters), falling evenly to 0 at twice that."""
-    return _if_answered(task, episode, lambda answer: terms.fits_length(answer, len(task.answer)))
+    return _if_answered(task, episode, lambda answer: terms.fits_length(answer, len(task.reference)))
 
 
-def turns(task: Task, episode: Episode) -> float:
+def turns(task: SqlTask, episode: Episode) -> float:
     """1 for an answer in at most two calls of the policy, then 2 divided by their number."""
     return _if_answered(task, episode, lambda _: min(1.0, FEWEST_TURNS / max(1, episode.turns)))
 
@@ -117,7 +131,7 @@ class Term:
 
     range: str
     earns: str
-    value: Callable[[Task, Episode], float | None] | None
+    value: Callable[[SqlTask, Episode], float | None] | None
 
 
 TERMS = {
@@ -150,7 +164,7 @@ def rubric_from(settings: Settings) -> Rubric:
         raise SettingsError(f"REWARD_TERMS: {error}") from None
 
 
-def term_values(task: Task, episode: Episode, names: Any = TERMS) -> dict[str, float]:
+def term_values(task: SqlTask, episode: Episode, names: Any = TERMS) -> dict[str, float]:
     """The values, before weights, of the named terms that apply to the question; the judge's is not among them."""
     values = {}
     for name in names:
@@ -161,7 +175,7 @@ def term_values(task: Task, episode: Episode, names: Any = TERMS) -> dict[str, f
     return values
 
 
-def is_unanswerable(task: Task) -> bool:
+def is_unanswerable(task: SqlTask) -> bool:
     """Whether the gold result is empty: no rows, or nothing in them."""
     gold = _structured(task)
     return gold is not None and not any(cell is not None and str(cell).strip() for row in gold["rows"] for cell in row)
@@ -172,25 +186,24 @@ def abstained(episode: Episode) -> bool:
     return abstains(episode.answer or "")
 
 
-def case_of(task: Task, episode: Episode) -> Case:
+def case_of(task: SqlTask, episode: Episode) -> Case:
     """What the judge sees of an episode; one without an answer is judged on the empty text."""
-    context = [result.to_json() for result in episode.tool_results]
-    return Case(task.question, episode.answer or "", task.answer, context, task.gold)
+    context = [query.result.to_json() for query in episode.events]
+    return Case(task.question, episode.answer or "", task.reference, context, task.gold)
 
 
-async def score_episode(task: Task, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC) -> Reward:
+async def score_episode(task: SqlTask, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC) -> Reward:
     """Score an episode; the judge is asked only where the rubric has it. The terms are weighted already."""
     values = term_values(task, episode, rubric.weights)
+    counters: dict[str, float] = {"sql_calls": len(episode.events), "sql_ok": len(_returned(episode))}
     if "judge" not in rubric.weights:
         weighted = rubric.weigh(values)
-        return Reward(math.fsum(weighted.values()), weighted)
+        return Reward(math.fsum(weighted.values()), weighted, counters=counters)
     start = time.perf_counter()
     verdict = await judge.judge(case_of(task, episode))
-    notes: dict[str, Any] = {
-        "measures": {f"judge_{name}": part for name, part in verdict.parts.items() if name != "degenerate"},
-        "counters": _counters(verdict, time.perf_counter() - start),
-    }
-    notes["measures"] |= verdict.checks
+    parts = {f"judge_{name}": part for name, part in verdict.parts.items() if name != "degenerate"}
+    counters |= _counters(verdict, time.perf_counter() - start)
+    notes: dict[str, Any] = {"measures": parts | verdict.checks, "counters": counters}
     if verdict.score is None:
         return Reward(None, rubric.weigh(values), verdict.cause, **notes)
     weighted = rubric.weigh(values | {"judge": verdict.score})
@@ -210,24 +223,24 @@ def _counters(verdict: Verdict, seconds: float) -> dict[str, float]:
     return counters if usage.cost_usd is None else counters | {"judge_cost_usd": usage.cost_usd}
 
 
-def _if_answered(task: Task, episode: Episode, value: Callable[[str], float]) -> float:
+def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float]) -> float:
     """0 without an answer, or for one that says nothing: manner is paid only where there is matter."""
     answer = episode.answer or ""
     return 0.0 if is_degenerate(case_of(task, episode)) else value(answer)
 
 
-def _structured(task: Task) -> dict[str, Any] | None:
+def _structured(task: SqlTask) -> dict[str, Any] | None:
     gold = (task.gold or {}).get("structured_gt")
     return gold if isinstance(gold, dict) and isinstance(gold.get("rows"), list) else None
 
 
-def _quotes(task: Task) -> list[str]:
+def _quotes(task: SqlTask) -> list[str]:
     evidence = (task.gold or {}).get("evidence") or []
     return [item["quote"] for item in evidence if isinstance(item, dict) and isinstance(item.get("quote"), str)]
 
 
 def _returned(episode: Episode) -> list[QueryResult]:
-    return [result for result in episode.tool_results if result.ok]
+    return [query.result for query in episode.events if query.result.ok]
 
 
 def _cells(episode: Episode) -> list[str]:
@@ -235,7 +248,7 @@ def _cells(episode: Episode) -> list[str]:
     return [cell for result in _returned(episode) for row in result.rows for cell in row if isinstance(cell, str)]
 
 
-def _known(task: Task, episode: Episode) -> str:
+def _known(task: SqlTask, episode: Episode) -> str:
     """Everything the policy may rightly repeat: the rows returned and the question."""
     cells = [str(cell) for result in _returned(episode) for row in result.rows for cell in row if cell is not None]
     return "\n".join([*cells, task.question])

@@ -1,7 +1,7 @@
 """Episodes without a model, played through the real tool: the gold answers, and an agent made of one template.
 
-    gold_episode(task.question, row["sql"], task.answer, tool)     # the ceiling: must score 1
-    TemplateAgent(tool).episode("朵莎洛片怎么保存？")                           # the floor a model has to beat
+    gold_episode(task, tool)                                  # the ceiling: must score 1
+    TemplateAgent(tool).episode("朵莎洛片怎么保存？")          # the floor a model has to beat
 
 The template agent looks for a name of the database in the question and for a word that means a column, asks for that
 cell and repeats it. It takes nothing from the question's row but the question.
@@ -12,14 +12,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from episodes.openai_agents import Episode
-from sql_agent.prompts import TOOL_NAME, first_messages
+from episodes.agent import Episode
+from sql_agent.prompts import NAME_COLUMNS, TOOL_NAME, first_messages
+from sql_agent.reward import Query
+from sql_agent.task import SqlTask
 from tools.sql.database import DatabaseError
 from tools.sql.query import Limits, QueryResult, QueryTool
 
 ABSTENTION = "数据库中没有找到相关信息。"
 NOT_FOUND = "数据库中没有找到“{name}”的相关信息。"
-NAME_COLUMNS = {"drugs_info": "med_name", "disease": "disease_name"}
 
 # Words that mean a column, the more telling ones first; what no word fits is the first column of the table.
 KEYWORDS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -57,12 +58,12 @@ KEYWORDS: dict[str, dict[str, tuple[str, ...]]] = {
 NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
 
 
-def gold_episode(question: str, statements: Sequence[str], answer: str, tool: QueryTool) -> Episode:
+def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
     """The episode of a policy that runs the gold SQL and gives the gold answer."""
-    episode = Episode(messages=list(first_messages(question)))
-    for statement in statements:
+    episode = Episode(messages=list(first_messages(task.question)))
+    for statement in task.sql:
         _query(episode, statement, tool)
-    return _answer(episode, answer)
+    return _answer(episode, task.reference)
 
 
 class TemplateAgent:
@@ -83,11 +84,11 @@ class TemplateAgent:
         listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
         if len(asked) == 1:
             result = _query(episode, f"SELECT {column} FROM {table} WHERE {key} = {listed}", self.tool)
-            told = [(asked[0], cell) for (cell,) in result.rows]
+            cells = [(asked[0], cell) for (cell,) in result.rows]
         else:
             result = _query(episode, f"SELECT {key}, {column} FROM {table} WHERE {key} IN ({listed})", self.tool)
-            told = [(name, cell) for name, cell in result.rows]
-        answer = "；".join(f"{name}：{cell}" for name, cell in told if cell not in (None, ""))
+            cells = [(name, cell) for name, cell in result.rows]
+        answer = "；".join(f"{name}：{cell}" for name, cell in cells if cell not in (None, ""))
         return _answer(episode, answer or (NOT_FOUND.format(name=names[0]) if names else ABSTENTION))
 
     def _entities(self, question: str) -> tuple[str, list[str]]:
@@ -124,12 +125,12 @@ def _column(table: str, question: str) -> str:
 def _query(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:
     """Run a statement as a policy's tool call and write both into the transcript."""
     result = tool.run(sql)
-    number = f"call-{len(episode.tool_results)}"
+    number = f"call-{len(episode.events)}"
     function = {"name": TOOL_NAME, "arguments": json.dumps({"sql": sql}, ensure_ascii=False)}
     call = {"id": number, "type": "function", "function": function}
     episode.messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
     episode.messages.append({"role": "tool", "tool_call_id": number, "content": result.to_json()})
-    episode.tool_results.append(result)
+    episode.events.append(Query(sql, result))
     episode.turns += 1
     return result
 

@@ -1,26 +1,23 @@
-"""Canaries: answers known to be bad, judged beside the real ones, to see whether the judge can be fooled.
+"""Canaries: answers known to be bad, scored beside the real ones, to see whether the judge can be fooled.
 
-    canaries = Canaries(share=0.25)
-    bad = canaries.draw(case)               # a Case with a bad answer to the same question, or None
-    accepted = was_accepted(await judge.judge(bad))
+    bad = Canaries().draw(case, Random(1))               # a Case with a bad answer to the same question
 
-A canary is accepted when its score reaches 0.5. Over a window of 200, more than 2 % accepted are worth a warning and
-more than 5 % stop a training run (training/watch.py): such a judge pays for nonsense, and a policy will find out.
+Which share of the episodes is followed by one (CANARY_SHARE), and from which score on it counts as accepted, says
+episodes/lit_agent.py; what happens then, training/watch.py.
 """
 
 from __future__ import annotations
 
 import json
-import random
 import re
 from collections import deque
 from dataclasses import replace
+from random import Random
 from typing import Any
 
-from scoring.case import Case, Verdict
+from scoring.case import Case
 from scoring.reference.text import closeness, fragments, words_only
 
-ACCEPTED_FROM = 0.5
 KEPT_VALUES = 64  # gold values of other questions to choose a wrong one from
 ALIKE = 0.3  # a value closer than this to the right one is no wrong answer
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -39,55 +36,45 @@ PRAISE = (
 
 
 class Canaries:
-    """Draws bad answers; one per process. It remembers gold values of questions seen, as wrong answers for others.
+    """Makes bad answers; one per process. It remembers gold values of questions seen, as wrong answers for others."""
 
-    With a share of 0.25 a step of 128 episodes has about 32 canaries, and six or seven steps fill the window of 200.
-    """
-
-    def __init__(self, share: float, seed: int | None = None) -> None:
-        """`share` in [0, 1] of the cases get a canary."""
-        self.share = share
-        self._random = random.Random(seed)
+    def __init__(self) -> None:
         self._values: deque[tuple[str, str]] = deque(maxlen=KEPT_VALUES)
 
-    def draw(self, case: Case) -> Case | None:
-        """The case with a bad answer, with the gold rows as what the tool returned; None when it is not its turn."""
-        found = self._random.random() < self.share
-        bad = self._bad_answer(case) if found else None
+    def draw(self, case: Case, random: Random) -> Case:
+        """The case with a bad answer, with the gold rows as what the tool returned."""
+        bad = self._bad_answer(case, random)
         self._values.extend((name, value) for name, value in _gold_cells(case) if words_only(value))
-        return replace(case, answer=bad, context=_gold_context(case)) if bad is not None else None
+        return replace(case, answer=bad, context=_gold_context(case))
 
-    def _bad_answer(self, case: Case) -> str:
-        kinds = [self._other_value(case), self._wrong_numbers(case), self._echo(case)]
-        kinds += [self._random.choice(TO_THE_JUDGE), self._random.choice(PRAISE)]
-        return self._random.choice([answer for answer in kinds if answer])
+    def _bad_answer(self, case: Case, random: Random) -> str:
+        kinds = [self._other_value(case, random), _wrong_numbers(case, random), _echo(case)]
+        kinds += [random.choice(TO_THE_JUDGE), random.choice(PRAISE)]
+        return random.choice([answer for answer in kinds if answer])
 
-    def _other_value(self, case: Case) -> str | None:
+    def _other_value(self, case: Case, random: Random) -> str | None:
         """What is right for another question: of the same column where one is known."""
         right = words_only(case.reference + "".join(value for _, value in _gold_cells(case)))
         others = [(name, value) for name, value in self._values if _is_other(value, right)]
         columns = {name for name, _ in _gold_cells(case)}
         same = [value for name, value in others if name in columns]
         values = same or [value for _, value in others]
-        return self._random.choice(values) if values else None
-
-    def _wrong_numbers(self, case: Case) -> str | None:
-        """The numbers of the right answer made wrong, and nothing of it that could still be right."""
-        texts = [value for _, value in _gold_cells(case)] or [case.reference]
-        parts = [part for text in texts for part in fragments(text) if NUMBER.search(part)]
-        wrong = "，".join(NUMBER.sub(self._other_number, part) for part in parts)
-        return wrong or None
-
-    def _other_number(self, match: re.Match[str]) -> str:
-        return f"{float(match.group()) * self._random.choice((2, 3, 5)) + 1:g}"
-
-    def _echo(self, case: Case) -> str:
-        return f"关于“{case.question.rstrip('？?')}”，{case.question.rstrip('？?')}的情况如上所述。"
+        return random.choice(values) if values else None
 
 
-def was_accepted(verdict: Verdict) -> bool | None:
-    """Whether the judge was fooled; None when it gave no score."""
-    return None if verdict.score is None else verdict.score >= ACCEPTED_FROM
+def _wrong_numbers(case: Case, random: Random) -> str | None:
+    """The numbers of the right answer made wrong, and nothing of it that could still be right."""
+
+    def wrong(match: re.Match[str]) -> str:
+        return f"{float(match.group()) * random.choice((2, 3, 5)) + 1:g}"
+
+    texts = [value for _, value in _gold_cells(case)] or [case.reference]
+    parts = [part for text in texts for part in fragments(text) if NUMBER.search(part)]
+    return "，".join(NUMBER.sub(wrong, part) for part in parts) or None
+
+
+def _echo(case: Case) -> str:
+    return f"关于“{case.question.rstrip('？?')}”，{case.question.rstrip('？?')}的情况如上所述。"
 
 
 def _is_other(value: str, right: str) -> bool:

@@ -1,0 +1,251 @@
+"""What an agent is: the contract between a task's own code and everything that trains, evaluates and shows it.
+
+    agent = registry.get("sql")                          # Agent: light, picklable, one a folder `*_agent/`
+    environment = agent.open(settings, options)          # Environment: database, partner, judge; one a process
+    scored = await play(environment, task, environment.play(task, policy), policy, timeout)      # episodes/play.py
+
+An agent's folder has `agent.py` (AGENT), `task.py`, `prompts.py`, `environment.py`, `reward.py` and, if it brings a
+model, `tiny_model/`. `Agent` and `Environment` have defaults for what most agents do not need. Importing this, or an
+agent, imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from common.settings import ROOT, Settings
+from scoring.rubric import Reward
+
+Message = dict[str, Any]
+Row = dict[str, Any]
+Record = dict[str, Any]
+ToolSpec = dict[str, Any]
+Options = Mapping[str, Any]
+
+
+class AgentError(ValueError):
+    """Rows, settings or flags that an agent cannot work with; one line that says what to do."""
+
+
+class ServiceError(RuntimeError):
+    """What an agent's episodes need (judge, database, partner) does not answer; one line that says what was seen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One row of an agent's data, checked; an agent's own subclass adds what its environment needs.
+
+    question, reference: what a person reads as the task and as its gold answer ("" without one). max_turns: the budget
+    of this task, the same for all samples of its GRPO group; None: that of the run.
+    """
+
+    id: str
+    question: str
+    reference: str = ""
+    task_type: str = "all"
+    difficulty: str = "unknown"
+    max_turns: int | None = None
+
+
+@dataclass
+class Episode:
+    """What happened.
+
+    messages: the transcript as OpenAI dicts. stop_reason: one of `episodes.outcomes.STOP_REASONS`. events: what the
+    environment did, in order and of the agent's own type. turns: replies of the policy, the trace holds as many; tokens
+    are summed over them as the endpoint counts them, 0 where it does not.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    answer: str | None = None
+    stop_reason: str = ""
+    events: list[Any] = field(default_factory=list)
+    turns: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class Policy(Protocol):
+    """Who plays: a model behind an endpoint, a person, a script. Counts its replies and keeps to its budget."""
+
+    max_turns: int
+    turns: int
+    prompt_tokens: int
+    completion_tokens: int
+    finish_reason: str | None  # of the last reply; "length": it was cut by its token limit
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        """The assistant's next message. The last allowed one is asked for in words: its tools are forbidden.
+
+        Raises:
+            PolicyStop: the policy cannot go on (budget spent, prompt too long); names a stop reason.
+            EpisodeError: the machine failed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Supervised data: messages, which of the assistant's turns are to be learned (in order), the tools described."""
+
+    messages: list[Message]
+    learn: list[bool]
+    tools: Sequence[ToolSpec] = ()
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Tokens of an agent's episodes: the first prompt, all that follows it, and one reply of the policy."""
+
+    prompt: int
+    response: int
+    reply: int
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the evaluation's table: a key of the scores; shares are shown in points, with their interval."""
+
+    heading: str
+    metric: str
+    interval: bool = False
+
+
+@dataclass(frozen=True)
+class Service:
+    """A model to serve for the length of a run; its address becomes the option `option`."""
+
+    option: str
+    model: str
+
+
+class Environment(ABC):
+    """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
+
+    @abstractmethod
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        """One episode. Raises EpisodeError where the machine failed; what the policy does never raises."""
+
+    @abstractmethod
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        """What it earns. The same episode earns the same; a failed judge or partner leaves it unscored, named."""
+
+    async def gold(self, task: Task) -> Episode | None:
+        """A perfect episode; None where the task has no gold."""
+        return None
+
+    async def baseline(self, name: str, task: Task) -> Episode:
+        """The episode of one of `Agent.baselines`, which need no model."""
+        raise NotImplementedError(name)
+
+    def bad(self, task: Task, random: Random) -> Episode | None:
+        """A known-bad episode, to see whether the reward can be fooled; None where there is nothing to fool."""
+        return None
+
+    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+        """Numbers of one episode beyond its reward, whose mean over episodes says something; None: not applicable."""
+        return {}
+
+    def record(self, task: Task, episode: Episode) -> Record:
+        """What `episodes.jsonl` keeps of an episode besides what it keeps for every agent, as JSON values."""
+        return {}
+
+    def description(self) -> dict[str, Any]:
+        """What scores depend on besides the policy (database, judge, partner), as JSON values without secrets."""
+        return {}
+
+    async def check(self) -> None:  # noqa: B027 (nothing to ask)
+        """Ask what episodes need for a sign of life, once, before a model is loaded. Raises ServiceError."""
+
+    def close(self) -> None:  # noqa: B027 (nothing held)
+        """Give back what is held."""
+
+
+class Agent(ABC):
+    """One kind of task. Light and picklable: an instance travels to the processes that play its episodes.
+
+    name: as commands know it. tools: what the policy may call; (): none, so its chat template need not know tools.
+    splits: the data files by "train", "val", "test". headline: the number of one episode, in [0, 1], that a demo
+    reports: "score" or one of the environment's facts. columns: the agent's own columns of the evaluation's table.
+    failures: kinds of failure in the order a report shows them, "right" first (`failure`).
+    """
+
+    name: str
+    prompt_version: str
+    tools: Sequence[ToolSpec] = ()
+    splits: Mapping[str, Path]
+    headline: str = "score"
+    columns: Sequence[Column] = ()
+    baselines: Sequence[str] = ()
+    failures: Sequence[str] = ()
+
+    @property
+    def folder(self) -> Path:
+        return ROOT / f"{self.name}_agent"
+
+    @property
+    def model(self) -> str:
+        """The bundled cold start."""
+        return str(self.folder / "tiny_model")
+
+    @abstractmethod
+    def sizes(self, device: str) -> Sizes:
+        """How long its episodes get, with the bundled model ("cpu") and with a real one ("cuda")."""
+
+    @abstractmethod
+    def rows(self, path: Path | str) -> list[Row]:
+        """Read a data file; every row is JSON values. Raises AgentError or OSError-like errors with one line."""
+
+    @abstractmethod
+    def task(self, row: Row, settings: Settings) -> Task:
+        """Check a row. A budget may depend on settings, by task, never by sample. Raises AgentError."""
+
+    @abstractmethod
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        """What plays and scores; `options` are the agent's own flags and the addresses of its services."""
+
+    def arguments(self, parser: ArgumentParser) -> None:  # noqa: B027 (no flags of its own)
+        """Add the agent's own flags to a command that plays episodes."""
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        """Models to serve while episodes are played."""
+        return ()
+
+    def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
+        """Look at the rows of a run before anything heavy starts; notes for the screen. Raises AgentError."""
+        return []
+
+    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
+        """Ratios over episodes that are no mean of one episode's facts; `records` are lines of episodes.jsonl."""
+        return {}
+
+    def failure(self, record: Record) -> str:
+        """The kind of failure of a scored episode, one of `failures`."""
+        raise NotImplementedError
+
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+        """Supervised data for a role ("policy"; others by agent): what a model is warmed up with."""
+        raise AgentError(f"the {self.name} agent has no demonstrations for the role {role!r}")
+
+    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+        """What its bundled model is made from."""
+        raise AgentError(f"the {self.name} agent brings no recipe for a tiny model; warm one up with --base MODEL")
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What a tiny model learns from nothing: right demonstrations first, then imperfect ones (training/cold_start.py).
+
+    characters: what the tokenizer must know besides the demonstrations' text. facts: numbers for the model's card.
+    """
+
+    right: list[Conversation]
+    flawed: list[Conversation]
+    characters: str
+    facts: dict[str, Any]

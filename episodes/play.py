@@ -1,0 +1,60 @@
+"""The one way an episode is played and scored: training, evaluation, drafting and the smoke test come through here.
+
+scored = await play(environment, task, environment.play(task, policy), policy, timeout=300)
+scored.reward.total, scored.episode.stop_reason, scored.detail
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from episodes.agent import Environment, Episode, Policy, Task
+from episodes.outcomes import STOP_REASONS, EpisodeError
+from scoring.rubric import Reward
+
+
+@dataclass(frozen=True)
+class Scored:
+    """An episode with its reward. detail: what failed, where it has no score. seconds: scoring included."""
+
+    task: Task
+    episode: Episode
+    reward: Reward
+    detail: str
+    seconds: float
+
+
+async def play(
+    environment: Environment, task: Task, episode: Awaitable[Episode], policy: Policy | None, timeout: float
+) -> Scored:
+    """Wait for an episode and score it, all within `timeout` seconds.
+
+    `policy` is who plays it: its replies and tokens are counted into the episode, also where it broke off. None: the
+    episode was made without one (gold, a baseline), with its own counts.
+    """
+    start, played = time.perf_counter(), Episode(stop_reason="failed")
+    try:
+        async with asyncio.timeout(timeout):
+            played = _checked(await episode, policy)
+            reward, detail = await environment.score(task, played), ""
+    except TimeoutError:
+        reward, detail = Reward(None, {}, "timeout"), f"no end after {timeout:g} s"
+    except EpisodeError as error:
+        reward, detail = Reward(None, {}, error.cause), str(error)
+    return Scored(task, _counted(played, policy), reward, detail, time.perf_counter() - start)
+
+
+def _checked(episode: Episode, policy: Policy | None) -> Episode:
+    if episode.stop_reason not in STOP_REASONS:
+        raise ValueError(f"an episode ended with {episode.stop_reason!r}; episodes/outcomes.py lists the reasons")
+    return _counted(episode, policy)
+
+
+def _counted(episode: Episode, policy: Policy | None) -> Episode:
+    if policy is not None:
+        episode.turns = policy.turns
+        episode.prompt_tokens, episode.completion_tokens = policy.prompt_tokens, policy.completion_tokens
+    return episode

@@ -1,0 +1,151 @@
+"""A model behind an OpenAI-compatible endpoint as the policy of one episode.
+
+policy = ChatPolicy(Endpoint("http://127.0.0.1:8000/v1", "tiny"), max_turns=3)
+message = await policy.reply([{"role": "user", "content": "..."}], tools=[...])
+policy.turns, policy.completion_tokens, policy.finish_reason
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from openai import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncOpenAI,
+    BadRequestError,
+    DefaultAioHttpClient,
+    OpenAIError,
+)
+from openai.types.chat import ChatCompletion
+
+from episodes.agent import Message, ToolSpec
+from episodes.outcomes import EpisodeError, PolicyStop
+
+# How vLLM, litellm and OpenAI word a prompt that does not fit.
+CONTEXT_OVERFLOW = re.compile(r"context.{0,3}(length|window)|max_model_len|longer than the maximum", re.IGNORECASE)
+MAX_RETRIES = 2
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An OpenAI-compatible chat-completions endpoint and how to sample from it; None leaves a value to the server.
+
+    `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `http_client` (an httpx.AsyncClient) carries the
+    requests instead of the shared connection pool. `traced`: a tracer in this process records the calls, and only knows
+    openai's own way of sending them.
+    """
+
+    base_url: str
+    model: str
+    api_key: str | None = None
+    temperature: float | None = 1.0
+    top_p: float | None = 1.0
+    max_tokens: int | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    http_client: Any = None
+    traced: bool = False
+
+
+class ChatPolicy:
+    """The policy of one episode (`episodes.agent.Policy`); `max_turns` replies are its budget."""
+
+    def __init__(self, endpoint: Endpoint, max_turns: int) -> None:
+        if max_turns < 1:
+            raise ValueError(f"max_turns is {max_turns}; it must be at least 1")
+        self.endpoint, self.max_turns = endpoint, max_turns
+        self.turns = self.prompt_tokens = self.completion_tokens = 0
+        self.finish_reason: str | None = None
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        """The next message. With the last allowed one the tools are sent too, and forbidden.
+
+        Without them its prompt would no longer begin with the earlier turns' tokens.
+
+        Raises:
+            PolicyStop: the budget is spent ("max_turns"), or the prompt does not fit ("context_overflow").
+            EpisodeError: the endpoint cannot be reached, or fails.
+        """
+        if self.turns >= self.max_turns:
+            raise PolicyStop("max_turns")
+        body: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages)}
+        if tools:
+            body["tools"] = list(tools)
+            if self.turns + 1 == self.max_turns:
+                body["tool_choice"] = "none"
+        sampling = {name: getattr(self.endpoint, name) for name in ("temperature", "top_p", "max_tokens")}
+        body |= {name: value for name, value in sampling.items() if value is not None}
+        return self._message(await self._ask(body))
+
+    async def _ask(self, body: dict[str, Any]) -> ChatCompletion:
+        """Send a request.
+
+        openai's `create` walks every message through the types of the whole API to find values it would have to
+        convert. These are plain JSON already, and that walk is a third of what a call costs its process.
+        """
+        client, extra = await _client(self.endpoint), self.endpoint.extra
+        try:
+            if self.endpoint.traced:
+                return await client.chat.completions.create(**body, extra_body=extra or None)
+            return await client.post("/chat/completions", body=body | extra, cast_to=ChatCompletion)
+        except OpenAIError as error:
+            raise _blame(error) from error
+
+    def _message(self, completion: ChatCompletion) -> Message:
+        if not completion.choices:
+            raise EpisodeError("endpoint_error", "the reply has no choices")
+        choice, usage = completion.choices[0], completion.usage
+        self.turns += 1
+        self.finish_reason = choice.finish_reason
+        if usage:
+            self.prompt_tokens += usage.prompt_tokens
+            self.completion_tokens += usage.completion_tokens
+        message: Message = {"role": "assistant", "content": choice.message.content}
+        if choice.message.tool_calls:
+            message["tool_calls"] = [call.model_dump(exclude_none=True) for call in choice.message.tool_calls]
+        return message
+
+
+def _blame(error: OpenAIError) -> Exception:
+    """What an error of the endpoint is: the policy's doing, or the machine's."""
+    if isinstance(error, BadRequestError) and CONTEXT_OVERFLOW.search(str(error)):
+        return PolicyStop("context_overflow")
+    if isinstance(error, APIConnectionError):
+        return EpisodeError("endpoint_unreachable", f"{error} ({error.request.url})")
+    if isinstance(error, APIStatusError):
+        return EpisodeError("endpoint_error", f"status {error.status_code}: {str(error)[:300]}")
+    return EpisodeError("endpoint_error", str(error)[:300])
+
+
+Pool = AsyncGenerator[AsyncOpenAI, None]
+_pools: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Pool]] = {}
+
+
+async def _client(endpoint: Endpoint) -> AsyncOpenAI:
+    """A client for the endpoint; all clients of an event loop share one connection pool.
+
+    A pool for every episode would cost a TLS context each, which takes longer than a tiny model's reply.
+    """
+    loop = asyncio.get_running_loop()
+    if loop not in _pools:
+        pool = _open_pool(loop)
+        _pools[loop] = await anext(pool), pool
+    return _pools[loop][0].with_options(
+        base_url=endpoint.base_url, api_key=endpoint.api_key or "none", http_client=endpoint.http_client
+    )
+
+
+async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
+    """A client whose connections are closed by the loop itself, which ends every open async generator when it ends.
+
+    httpx looks at every open connection before each request; aiohttp does not.
+    """
+    try:
+        async with AsyncOpenAI(api_key="none", max_retries=MAX_RETRIES, http_client=DefaultAioHttpClient()) as client:
+            yield client
+    finally:
+        del _pools[loop]

@@ -1,0 +1,39 @@
+"""Every agent by its name: the folders `*_agent/` of the repository, and what tests register.
+
+registry.names()        # ["sql", ...]
+registry.get("sql")     # Agent
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import cast
+
+from common.settings import ROOT
+from episodes.agent import Agent, AgentError
+
+_registered: dict[str, Agent] = {}
+
+
+def names() -> list[str]:
+    """The names commands take."""
+    folders = [path.parent.name.removesuffix("_agent") for path in ROOT.glob("*_agent/agent.py")]
+    return sorted({*folders, *_registered})
+
+
+def get(name: str) -> Agent:
+    """The agent of that name.
+
+    Raises:
+        AgentError: there is none.
+    """
+    if name in _registered:
+        return _registered[name]
+    if name not in names():
+        raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")
+    return cast(Agent, import_module(f"{name}_agent.agent").AGENT)
+
+
+def register(agent: Agent) -> None:
+    """Make an agent known in this process, beside those of the folders."""
+    _registered[agent.name] = agent

@@ -1,0 +1,102 @@
+"""The SQL agent: answers medical questions by querying a database of drugs and diseases.
+
+from episodes import registry
+agent = registry.get("sql")
+
+Everything here is light; the database, the judge and openai-agents come with `open`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+
+from common.settings import ROOT, Settings
+from episodes.agent import (
+    Agent,
+    AgentError,
+    Column,
+    Conversation,
+    Environment,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Sizes,
+)
+from sql_agent.prompts import PROMPT_VERSION, TOOL
+from sql_agent.task import SqlTask, task_of
+
+
+class SqlAgent(Agent):
+    """Questions and gold of `data/*.parquet`, one tool, a judge."""
+
+    name = "sql"
+    prompt_version = PROMPT_VERSION
+    tools = (TOOL,)
+    splits: ClassVar = {split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")}
+    columns = (
+        Column("execution", "execution_accuracy", interval=True),
+        Column("SQL ok", "sql_ok"),
+        Column("evidence", "evidence_recall"),
+    )
+    baselines = ("rule",)
+    failures = ("right", "no_query", "wrong_query", "failed_query", "wrong_answer", "no_answer", "unfinished")
+
+    def sizes(self, device: str) -> Sizes:
+        """Three calls in the tiny model's 1,024 positions.
+
+        On a GPU: a tool answer is capped at 8,000 characters, which is about 3,000 tokens in practice, so an episode of
+        three calls needs 3 x 768 generated and 2 x about 3,000 read.
+        """
+        return Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
+
+    def rows(self, path: Path | str) -> list[Row]:
+        from data.load import DataError, load_rows
+
+        try:
+            return load_rows(path)
+        except DataError as error:
+            raise AgentError(str(error)) from None
+
+    def task(self, row: Row, settings: Settings) -> SqlTask:
+        return task_of(row)
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        from sql_agent.environment import SqlEnvironment
+
+        return SqlEnvironment(settings, evaluating)
+
+    def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
+        from sql_agent.row_checks import notes_on, require_references
+
+        notes = [note for name, part in rows.items() for note in notes_on(name, part, settings)]
+        require_references(rows["train"], settings)
+        return notes
+
+    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
+        from sql_agent.facts import summarise
+
+        return summarise(records)
+
+    def failure(self, record: Record) -> str:
+        from sql_agent.facts import failure
+
+        return failure(record)
+
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        from sql_agent.demonstrations import gold_conversations
+
+        return gold_conversations([task_of(row) for row in rows], settings.database_url)
+
+    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+        from sql_agent.demonstrations import lessons
+
+        return lessons(rows, settings.database_url, right, flawed, random)
+
+
+AGENT = SqlAgent()

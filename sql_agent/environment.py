@@ -1,0 +1,131 @@
+"""What the SQL agent's episodes need in a process: the database's tool, the judge, the reward's terms.
+
+environment = SqlEnvironment(load_settings())
+episode = await environment.play(task, policy)          # openai-agents calls `query_database_by_sql`
+reward = await environment.score(task, episode)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from random import Random
+from typing import Any
+
+from common.settings import Settings
+from episodes.agent import Environment, Episode, Policy, Record, ServiceError, Task
+from episodes.outcomes import EpisodeError
+from episodes.tool_loop import Tool, play_with_tools
+from scoring.judge import Judge, choose_judge, why_unusable
+from scoring.rubric import Reward, Rubric
+from sql_agent import facts
+from sql_agent.canaries import Canaries
+from sql_agent.prompts import SCHEMA_TOOLS, SYSTEM_PROMPT, TOOL
+from sql_agent.reward import Query, case_of, rubric_from, score_episode
+from sql_agent.task import SqlTask
+from sql_agent.template_agent import TemplateAgent, gold_episode
+from tools.sql.database import DatabaseError
+from tools.sql.query import QueryTool
+from tools.sql.schema_tools import SchemaTools
+
+
+class SqlEnvironment(Environment):
+    """Plays and scores. `evaluating`: the answer is judged whatever the reward is made of.
+
+    Raises:
+        SettingsError: REWARD_TERMS or REWARD_SCALE cannot be used.
+    """
+
+    def __init__(self, settings: Settings, evaluating: bool = False) -> None:
+        self.settings = settings
+        self.tool = QueryTool(settings.database_url)
+        self.judge: Judge = choose_judge(settings)
+        rubric = rubric_from(settings)
+        self.rubric = Rubric({**rubric.weights, "judge": rubric.weights.get("judge", 1.0)}) if evaluating else rubric
+        self.canaries = Canaries()
+        self._template: TemplateAgent | None = None
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        queries: list[Query] = []
+        episode = await play_with_tools(policy, SYSTEM_PROMPT, task.question, self._tools(queries))
+        episode.events = queries
+        return episode
+
+    def _tools(self, queries: list[Query]) -> list[Tool]:
+        async def query(sql: str) -> str:
+            result = await _in_thread(self.tool.run, sql)
+            queries.append(Query(sql, result))
+            return str(result.to_json())
+
+        found = [Tool(TOOL, query)]
+        if self.settings.database_tools == "schema":
+            schema = SchemaTools(self.tool)
+            found += [Tool(spec, _described_by(schema, spec["function"]["name"])) for spec in SCHEMA_TOOLS]
+        return found
+
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        return await score_episode(_own(task), episode, self.judge, self.rubric)
+
+    async def gold(self, task: Task) -> Episode | None:
+        return await asyncio.to_thread(gold_episode, _own(task), self.tool) if task.reference else None
+
+    async def baseline(self, name: str, task: Task) -> Episode:
+        if self._template is None:
+            self._template = await asyncio.to_thread(TemplateAgent, self.tool)
+        return await asyncio.to_thread(self._template.episode, task.question)
+
+    def bad(self, task: Task, random: Random) -> Episode | None:
+        if "judge" not in self.rubric.weights:
+            return None
+        case = self.canaries.draw(case_of(_own(task), Episode()), random)
+        return Episode(answer=case.answer, stop_reason="answered", events=Query.of_gold(case.gold), turns=2)
+
+    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+        return facts.facts_of(_own(task), episode)
+
+    def record(self, task: Task, episode: Episode) -> Record:
+        return facts.record_of(_own(task), episode)
+
+    def description(self) -> dict[str, Any]:
+        from sqlalchemy.engine import make_url
+
+        return {
+            "tools": self.settings.database_tools,
+            "database": make_url(self.settings.database_url).render_as_string(hide_password=True),
+            "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,
+            "terms": dict(self.rubric.weights),
+        }
+
+    async def check(self) -> None:
+        try:
+            self.tool.database()
+        except DatabaseError as error:
+            raise ServiceError(str(error)) from error
+        problem = await why_unusable(self.judge) if "judge" in self.rubric.weights else None
+        if problem:
+            raise ServiceError(
+                f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={self.settings.judge_timeout:g} s. "
+                "Start the judge, or set TEACHER_MODEL, TEACHER_BASE_URL and TEACHER_API_KEY, or REWARD_MODEL_URL and "
+                "REWARD_SCALE, to one that answers; with none of them set the offline reference judge is used"
+            )
+
+
+def _own(task: Task) -> SqlTask:
+    assert isinstance(task, SqlTask)
+    return task
+
+
+def _described_by(schema: SchemaTools, name: str) -> Callable[..., Awaitable[str]]:
+    """The tools that describe the database count as turns, not as queries."""
+
+    async def describe(**arguments: str) -> str:
+        return str(await _in_thread(getattr(schema, name), *arguments.values()))
+
+    return describe
+
+
+async def _in_thread(call: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return await asyncio.to_thread(call, *arguments)
+    except DatabaseError as error:
+        raise EpisodeError("database_error", str(error)) from error

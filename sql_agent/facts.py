@@ -1,0 +1,90 @@
+"""What the SQL agent's evaluations and demos say beyond the reward: of one episode, and over all of them.
+
+A record is a line of `episodes.jsonl`; docs/evaluation.md explains the keys, docs/learning.md the kinds of failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from episodes.agent import Episode, Record
+from sql_agent.reward import abstained, is_unanswerable, term_values
+from sql_agent.task import SqlTask
+
+FAILURES = ("right", "no_query", "wrong_query", "failed_query", "wrong_answer", "no_answer", "unfinished")
+RIGHT_FROM = 0.9  # of the score
+
+
+def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
+    """Numbers of one episode whose mean says something."""
+    values = term_values(task, episode, ("execution", "evidence_recall"))
+    return {
+        "execution_accuracy": values.get("execution"),
+        "evidence_recall": values.get("evidence_recall"),
+        "queried": float(bool(episode.events)),
+    }
+
+
+def record_of(task: SqlTask, episode: Episode) -> Record:
+    """What is kept of an episode: its queries, and every term's value whatever the reward is made of."""
+    queries = [
+        {"sql": query.sql, "ok": query.result.ok, "rows": query.result.count, "error": query.result.error}
+        for query in episode.events
+    ]
+    return {
+        "checks": term_values(task, episode),
+        "unanswerable": is_unanswerable(task),
+        "abstained": abstained(episode),
+        "queries": queries,
+        "sql": next((query["sql"] for query in reversed(queries) if query["ok"]), None),
+    }
+
+
+def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
+    """Ratios over scored episodes that are no mean of one episode's numbers."""
+    return {
+        "sql_ok": _share(query["ok"] for record in records for query in record["queries"]),
+        "abstention": _abstention(records),
+        "recovery": _recovery(records),
+    }
+
+
+def failure(record: Record) -> str:
+    """The kind of a scored episode: the first of the reasons that holds, from an episode's end to its start.
+
+    How it ended comes first, because an episode without an answer scores 0 whatever it had read.
+    """
+    if record["stop_reason"] == "no_answer":
+        return "no_answer"
+    if record["stop_reason"] != "answered":
+        return "unfinished"
+    if record["score"] >= RIGHT_FROM:
+        return "right"
+    if not record["queries"]:
+        return "no_query"
+    if not any(query["ok"] for query in record["queries"]):
+        return "failed_query"
+    return "wrong_query" if record["facts"]["execution_accuracy"] == 0 else "wrong_answer"
+
+
+def _share(flags: Iterable[bool]) -> float | None:
+    values = list(flags)
+    return sum(values) / len(values) if values else None
+
+
+def _abstention(records: Sequence[Record]) -> dict[str, Any]:
+    """Precision: of the episodes that abstained, how many should have; recall: of those that should, how many did."""
+    return {
+        "precision": _share(record["unanswerable"] for record in records if record["abstained"]),
+        "recall": _share(record["abstained"] for record in records if record["unanswerable"]),
+        "abstained": sum(record["abstained"] for record in records),
+        "unanswerable": sum(record["unanswerable"] for record in records),
+    }
+
+
+def _recovery(records: Sequence[Record]) -> dict[str, Any]:
+    """Of the episodes in which a query failed, how many had one that ran after it."""
+    outcomes = [[query["ok"] for query in record["queries"]] for record in records]
+    failed = [flags for flags in outcomes if not all(flags)]
+    return {"share": _share(any(flags[flags.index(False) :]) for flags in failed), "episodes": len(failed)}
