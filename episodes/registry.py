@@ -6,8 +6,9 @@ registry.get("sql")     # Agent
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from common.settings import ROOT
 from episodes.agent import Agent, AgentError
@@ -37,3 +38,10 @@ def get(name: str) -> Agent:
 def register(agent: Agent) -> None:
     """Make an agent known in this process, beside those of the folders."""
     _registered[agent.name] = agent
+
+
+def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:
+    """The values of the agent's own flags among those of a command."""
+    parser = ArgumentParser(add_help=False)
+    agent.arguments(parser)
+    return {action.dest: getattr(namespace, action.dest) for action in parser._actions}

@@ -1,10 +1,11 @@
-"""Two evaluations of the same questions, paired: what B does better or worse than A, and on which questions.
+"""Two evaluations of the same tasks, paired: what B does better or worse than A, and on which of them.
 
     .venv/bin/python -m evaluation.compare outputs/evaluations/BEFORE outputs/evaluations/AFTER
     .venv/bin/python -m evaluation.compare BEFORE AFTER --json
 
-A difference is B minus A of a question's mean score, so what is hard for both cancels out; the 95 % interval comes from
-resampling questions. On a terminal it prints tables, into a pipe Markdown. Exit codes: 0 done, 2 wrong usage.
+A difference is B minus A of a task's mean score (or whatever number the agent's headline is), so what is hard for both
+cancels out; the 95 % interval comes from resampling tasks. On a terminal it prints tables, into a pipe Markdown. Exit
+codes: 0 done, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.metrics import interval
+from episodes import registry
+from episodes.agent import AgentError
+from evaluation.metrics import headline_of, interval
 from evaluation.results import ResultsError, read_episodes, read_scores
-from evaluation.tables import points, show_table, table
+from evaluation.tables import IDENTITY, PARTS, points, show_table, table
 
 SHOWN = 20  # questions listed in each direction; --json has all
-HEADER = ("group", "questions", "A", "B", "B - A", "95 %", "better", "worse")
+HEADER = ("group", "tasks", "A", "B", "B - A", "95 %", "better", "worse")
 CHANGED = ("question", "id", "A", "B", "answer of A", "answer of B")
 SAME = 1e-9
 ANSWER_LENGTH = 60
-# Where these differ, the difference is not the models' alone.
-CONDITIONS = ("judge", "prompt_version", "sampling", "max_turns", "k", "tools", "database", "terms")
 
 
 class CompareError(ValueError):
@@ -50,13 +51,16 @@ def read_evaluation(folder: Path) -> Evaluation:
 
     Raises:
         ResultsError: files are missing or not those of an evaluation.
+        AgentError: it is of an agent that is not here.
     """
     scores = read_scores(folder)
+    agent = registry.get(scores["agent"])
     values: dict[str, list[float]] = {}
     episodes: dict[str, dict[str, Any]] = {}
     for record in read_episodes(folder):
-        if record["score"] is not None:
-            values.setdefault(record["id"], []).append(record["score"])
+        value = headline_of(agent, record)
+        if value is not None:
+            values.setdefault(record["id"], []).append(value)
             episodes.setdefault(record["id"], record)
     means = {name: sum(found) / len(found) for name, found in values.items()}
     return Evaluation(folder, scores, means, episodes)
@@ -66,8 +70,12 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
     """The paired difference, overall and by task type, and the questions that changed.
 
     Raises:
-        CompareError: there is no question both answered.
+        CompareError: they are of two agents, or there is no task both played.
     """
+    if a.scores["agent"] != b.scores["agent"]:
+        raise CompareError(
+            f"{a.folder} is of the {a.scores['agent']} agent, {b.folder} of the {b.scores['agent']} agent"
+        )
     both = [name for name in a.means if name in b.means and _asked(a, name) == _asked(b, name)]
     if not both:
         raise CompareError(f"{a.folder} and {b.folder} have no question in common (same id, same text)")
@@ -79,11 +87,7 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
         "b": _what(b),
         "same_data": a.scores["data"]["sha256"] == b.scores["data"]["sha256"],
         "left_out": len(a.means.keys() | b.means.keys()) - len(both),
-        "different_conditions": {
-            name: [a.scores.get(name), b.scores.get(name)]
-            for name in CONDITIONS
-            if a.scores.get(name) != b.scores.get(name) and not (name == "sampling" and _unsampled(a, b))
-        },
+        "different_conditions": _different_conditions(a.scores, b.scores),
         "overall": _difference(a, b, both, seed),
         "by_task_type": {kind: _difference(a, b, names, seed) for kind, names in by_type.items()},
         "better": [_change(a, b, name) for change, name in reversed(changes) if change > SAME],
@@ -91,9 +95,18 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
     }
 
 
-def _unsampled(*evaluations: Evaluation) -> bool:
-    """Whether one of them has no model to sample from, which its name says already."""
-    return any(of.scores.get("sampling") is None for of in evaluations)
+def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, list[Any]]:
+    """Settings that differ: where there are any, the difference is not the models' alone.
+
+    One that is not a model has no sampling, which its name says already.
+    """
+    names = [name for name in a | b if name not in IDENTITY + PARTS]
+    unsampled = a.get("sampling") is None or b.get("sampling") is None
+    return {
+        name: [a.get(name), b.get(name)]
+        for name in names
+        if a.get(name) != b.get(name) and not (name == "sampling" and unsampled)
+    }
 
 
 def _asked(of: Evaluation, name: str) -> tuple[str, str]:
@@ -181,10 +194,10 @@ def _short(text: str) -> str:
 
 def markdown(result: dict[str, Any]) -> str:
     """The comparison as Markdown."""
-    lines = ["# B against A", "", *(f"- {fact}" for fact in facts_of(result)), "", *table(HEADER, rows_of(result))]
+    lines = ["# B against A", "", *(f"- {fact}" for fact in facts_of(result)), "", *table([HEADER, *rows_of(result)])]
     for name in ("better", "worse"):
         if result[name]:
-            lines += ["", f"## {_title(result, name)}", "", *table(CHANGED, changed_rows(result[name]))]
+            lines += ["", f"## {_title(result, name)}", "", *table([CHANGED, *changed_rows(result[name])])]
     return "\n".join(lines)
 
 
@@ -196,10 +209,10 @@ def _title(result: dict[str, Any], name: str) -> str:
 def show(result: dict[str, Any]) -> None:
     """Print the comparison on a terminal."""
     print("\n".join(facts_of(result)))
-    show_table(HEADER, rows_of(result))
+    show_table([HEADER, *rows_of(result)])
     for name in ("better", "worse"):
         if result[name]:
-            show_table(CHANGED, changed_rows(result[name]), _title(result, name))
+            show_table([CHANGED, *changed_rows(result[name])], _title(result, name))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -212,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         result = compare(read_evaluation(arguments.a), read_evaluation(arguments.b), arguments.seed)
-    except (CompareError, ResultsError) as error:
+    except (AgentError, CompareError, ResultsError) as error:
         print(f"compare: {error}", file=sys.stderr)
         return 2
     if arguments.json:

@@ -17,7 +17,6 @@ Result = dict[str, Any]
 
 GREY, BLUE, ORANGE = "#b0b0b0", "#1f77b4", "#d95f02"
 INCHES, DPI = (11.0, 4.6), 120
-HIGHEST_REWARD = 1.1  # rule 0.1 + judge 1
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
@@ -41,7 +40,7 @@ def _title(results: Sequence[Result]) -> str:
     seeds = ", ".join(str(result["seed"]) for result in results)
     commits = ", ".join(dict.fromkeys(str(result["commit"]) for result in results))
     minutes = max(result["minutes"] for result in results)
-    asked = f"{results[0]['n_eval']} test questions"
+    asked = f"{results[0]['n_eval']} test tasks"
     return f"seed {seeds} · {asked} · at most {minutes:.1f} minutes a seed · commit {commits}"
 
 
@@ -55,8 +54,9 @@ def _curves(axes: Axes, results: Sequence[Result]) -> None:
         axes.plot(numbers, rewards, label=f"training, seed {result['seed']}", linewidth=1.6)
         ends = result["validation"]
         axes.scatter([0, numbers[-1]], [ends["before"], ends["after"]], marker="D", color="black", s=22, zorder=3)
-    axes.scatter([], [], marker="D", color="black", s=22, label="validation questions")
-    axes.set(xlabel="step", ylabel="mean reward of a step's episodes, at most 1.1", ylim=(0, HIGHEST_REWARD))
+    axes.scatter([], [], marker="D", color="black", s=22, label="validation tasks")
+    axes.set(xlabel="step", ylabel="mean reward of a step's episodes")
+    axes.set_ylim(bottom=0)
     axes.set_title("while training", fontsize=10)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
@@ -64,7 +64,7 @@ def _curves(axes: Axes, results: Sequence[Result]) -> None:
 
 
 def _bars(axes: Axes, results: Sequence[Result]) -> None:
-    """Answer score by task type, all questions first."""
+    """The headline by task type, all tasks first."""
     kinds = list(results[0]["by_task_type"])
     groups = ["all", *kinds]
     parts = [[result if name == "all" else result["by_task_type"][name] for result in results] for name in groups]
@@ -77,8 +77,10 @@ def _bars(axes: Axes, results: Sequence[Result]) -> None:
     if known:
         axes.axhline(_mean(known), color=ORANGE, linestyle="--", linewidth=1, label="ceiling (copying accuracy)")
     axes.set_xticks(list(places), [name.replace("_", "\n") for name in groups], fontsize=6.5)
-    axes.set(ylabel="answer score, points", ylim=(0, 118), yticks=range(0, 101, 20))  # above 100: the legend
-    axes.set_title("test questions before and after, at the temperature of training", fontsize=10)
+    axes.set(
+        ylabel=f"{results[0]['headline'].replace('_', ' ')}, points", ylim=(0, 118), yticks=range(0, 101, 20)
+    )  # above 100: the legend
+    axes.set_title("test tasks before and after, at the temperature of training", fontsize=10)
     axes.legend(loc="upper left", fontsize=8, ncols=3)
 
 

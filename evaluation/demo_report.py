@@ -1,9 +1,10 @@
-"""The numbers of a demo: from its folder to `demo.json`, and the table on the screen.
+"""The numbers of a demo: from its folder to `demo.json`, and the tables on the screen.
 
-    result = build(run_dir, comparison, facts)      # after both evaluations and the training
+    result = build(agent, folder, facts)      # after both evaluations and the training
     show(result)
 
-Everything is read from what the project's own commands wrote; nothing is measured here. Points are of 100.
+Everything is read from what the project's own commands wrote; nothing is measured here. Points are of 100, of the
+agent's headline.
 """
 
 from __future__ import annotations
@@ -16,46 +17,48 @@ from typing import Any
 
 from common.jsonl import read_jsonl
 from common.settings import ROOT
-from evaluation.failures import by_failure
+from episodes.agent import Agent, Record
+from evaluation.compare import compare, read_evaluation
+from evaluation.metrics import headline_of
 from evaluation.results import ResultsError, read_episodes, read_scores
 from evaluation.tables import show_table, table
 
 BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
 RESULT, PICTURE = "demo.json", "demo.png"
 COLD_START = "cold_start.json"  # beside a model that `training.cold_start` made
-GAINS = ("group", "questions", "before", "after", "gain", "95 %")
-SEEDS = ("seed", "before", "after", "gain", "95 %", "minutes", "steps", "queries that ran", "answered")
+GAINS = ("group", "tasks", "before", "after", "gain", "95 %")
+SEEDS = ("seed", "before", "after", "gain", "95 %", "minutes", "steps", "answered")
 FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained")
 
 
-def build(run_dir: Path, comparison: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
-    """What `demo.json` holds; `comparison` is what `evaluation.compare --json` printed, `facts` are added as they are.
+def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """What `demo.json` holds; `facts` are added as they are.
 
     Raises:
         ResultsError, FileError, OSError, KeyError: a part's folder is not what that part writes.
     """
-    overall = comparison["overall"]
-    scores = {side: read_scores(run_dir / side) for side in (BEFORE, AFTER)}
-    steps = curve(run_dir / TRAIN)
+    comparison = compare(read_evaluation(folder / BEFORE), read_evaluation(folder / AFTER), seed=0)
+    sides = (BEFORE, AFTER)
+    scores = {side: read_scores(folder / side) for side in sides}
+    records = {side: read_episodes(folder / side) for side in sides}
+    steps = curve(folder / TRAIN)
+    shown = ["unfinished", *(column.metric for column in agent.columns)]
     return {
-        **_difference(overall),
+        "agent": agent.name,
+        "headline": agent.headline,
+        **_difference(comparison["overall"]),
         "ceiling": ceiling(facts["model"]),
         "steps": steps[-1]["step"] if steps else 0,
         **facts,
-        "by_failure": by_failure(*(read_episodes(run_dir / side) for side in (BEFORE, AFTER))),
+        "commit": commit(),
+        "by_failure": by_failure(agent, records[BEFORE], records[AFTER]),
         "by_task_type": {kind: _difference(part) for kind, part in comparison["by_task_type"].items()},
-        **{
-            name: {side: points(scores[side]["overall"][name]) for side in scores}
-            for name in ("execution_accuracy", "sql_ok", "queried", "unfinished")
-        },
-        "stop_reasons": {side: scores[side]["overall"]["stop_reasons"] for side in scores},
-        "sampling": scores[BEFORE]["sampling"],
-        "data": scores[BEFORE]["data"],
-        "judge": scores[BEFORE]["judge"],
+        **{name: {side: points(scores[side]["overall"].get(name)) for side in sides} for name in shown},
+        "stop_reasons": {side: scores[side]["overall"]["stop_reasons"] for side in sides},
+        **{name: scores[BEFORE][name] for name in ("sampling", "data")},
         "different_conditions": comparison["different_conditions"],
         "curve": steps,
-        "validation": validation(run_dir / TRAIN),
-        "training": training(run_dir / TRAIN),
+        **training(folder / TRAIN),
     }
 
 
@@ -74,17 +77,53 @@ def _difference(part: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def by_failure(agent: Agent, before: Sequence[Record], after: Sequence[Record]) -> dict[str, dict[str, Any]]:
+    """For each of the agent's kinds of failure `before` and `after` (see `costs`), and the points it costs less.
+
+    With one episode a task the gains add up to the gain of the headline.
+    """
+    first, second = costs(agent, before), costs(agent, after)
+    return {
+        kind: {
+            "before": first[kind],
+            "after": second[kind],
+            "gain": round(first[kind]["lost"] - second[kind]["lost"], 2),
+        }
+        for kind in agent.failures
+    }
+
+
+def costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, float]]:
+    """For each kind the `episodes`, their `share`, and the points `lost` to full marks; of 100, over scored episodes.
+
+    Raises:
+        ResultsError: no episode has a score.
+    """
+    values = [(record, value) for record in records if (value := headline_of(agent, record)) is not None]
+    if not values:
+        raise ResultsError("no episode of an evaluation has a score")
+    losses: dict[str, list[float]] = {kind: [] for kind in agent.failures}
+    for record, value in values:
+        if losses:
+            losses[agent.failure(record)].append(1.0 - value)
+    return {
+        kind: {
+            "episodes": len(lost),
+            "share": round(100 * len(lost) / len(values), 2),
+            "lost": round(100 * sum(lost) / len(values), 2),
+        }
+        for kind, lost in losses.items()
+    }
+
+
 def ceiling(model: str) -> float | None:
     """The score copying accuracy allows, as the model's maker measured it; None where the model does not say."""
     path = ROOT / model / COLD_START
-    if not path.is_file():
-        return None
-    found = json.loads(path.read_text(encoding="utf-8")).get("ceiling")
-    return None if found is None else float(found)
+    return json.loads(path.read_text(encoding="utf-8")).get("ceiling") if path.is_file() else None
 
 
 def curve(train: Path) -> list[dict[str, Any]]:
-    """Of each training step the mean reward of its episodes (0 to 1.1) and how many groups had equal rewards."""
+    """Of each training step the mean reward of its episodes and how many groups had equal rewards."""
     return [
         {
             "step": row["step"],
@@ -96,21 +135,15 @@ def curve(train: Path) -> list[dict[str, Any]]:
     ]
 
 
-def validation(train: Path) -> dict[str, float | None]:
-    """The reward (0 to 1.1) of the first and of the last validation."""
-    found = _summary(train)["validation"]
-    return {BEFORE: found["first_reward"]["mean"], AFTER: found["reward"]["mean"]}
-
-
 def training(train: Path) -> dict[str, Any]:
-    """How much was played and trained, and how long it took."""
-    summary = _summary(train)
+    """The reward of the first and the last validation; how much was played and trained, and how long it took."""
+    summary = json.loads((train / "summary.json").read_text(encoding="utf-8"))
+    found = summary["validation"]
     wanted = ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "seconds")
-    return {name: summary[name] for name in wanted}
-
-
-def _summary(train: Path) -> dict[str, Any]:
-    return dict(json.loads((train / "summary.json").read_text(encoding="utf-8")))
+    return {
+        "validation": {BEFORE: found["first_reward"]["mean"], AFTER: found["reward"]["mean"]},
+        "training": {name: summary[name] for name in wanted},
+    }
 
 
 def commit() -> str | None:
@@ -138,7 +171,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 def collected(results: Sequence[dict[str, Any]]) -> list[str]:
     """Several demos as a Markdown table, a line each."""
-    return table(SEEDS, [seed_row(result) for result in results])
+    return table([SEEDS, *(seed_row(result) for result in results)])
 
 
 def seed_row(result: dict[str, Any]) -> list[str]:
@@ -146,7 +179,6 @@ def seed_row(result: dict[str, Any]) -> list[str]:
     ended = [100 * result["stop_reasons"][side].get("answered", 0) / result["n_eval"] for side in (BEFORE, AFTER)]
     return [
         *(str(result["seed"]), *gain_row("", result)[2:], f"{result['minutes']:.1f}", str(result["steps"])),
-        " -> ".join(_dash(result["sql_ok"][side]) for side in (BEFORE, AFTER)),
         f"{ended[0]:.1f} -> {ended[1]:.1f}",
     ]
 
@@ -154,9 +186,11 @@ def seed_row(result: dict[str, Any]) -> list[str]:
 def show(result: dict[str, Any]) -> None:
     """Print the tables and what has to be known with them."""
     gains = {"all": result, **result["by_task_type"]}
-    show_table(GAINS, [gain_row(*group) for group in gains.items()], "answer score on questions never trained")
+    title = f"{result['headline'].replace('_', ' ')} on tasks never trained"
+    show_table([GAINS, *(gain_row(*group) for group in gains.items())], title)
     failures = result["by_failure"].items()
-    show_table(FAILURES, [failure_row(*kind) for kind in failures], "what happened, and the points it cost")
+    if failures:
+        show_table([FAILURES, *(failure_row(*kind) for kind in failures)], "what happened, and the points it cost")
     print("\n".join(facts_of(result)), flush=True)
 
 
@@ -175,22 +209,16 @@ def failure_row(kind: str, part: dict[str, Any]) -> list[str]:
 
 
 def facts_of(result: dict[str, Any]) -> list[str]:
-    """What has no table: the run, SQL success and how episodes ended."""
-    sql, reasons = result["sql_ok"], result["stop_reasons"]
+    """What has no table: the run, and how episodes ended."""
     lines = [
         f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
         f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
         f"ceiling that copying accuracy sets: {'not known' if result['ceiling'] is None else result['ceiling']}",
-        f"queries that ran: {_dash(sql[BEFORE])} -> {_dash(sql[AFTER])}",
         *(
-            f"episodes ended, {side}: " + ", ".join(f"{name} {count}" for name, count in reasons[side].items())
-            for side in (BEFORE, AFTER)
+            f"episodes ended, {side}: " + ", ".join(f"{name} {count}" for name, count in reasons.items())
+            for side, reasons in result["stop_reasons"].items()
         ),
     ]
     for name, (first, second) in result["different_conditions"].items():
         lines.append(f"CONDITIONS DIFFER: {name} was {first} before and {second} after")
     return lines
-
-
-def _dash(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1f}"

@@ -1,11 +1,11 @@
-"""Evaluate a model on a file of questions, with the agent, the tool and the scoring of training.
+"""Evaluate a model on a file of tasks, with the agent, the environment and the scoring of training.
 
-    .venv/bin/python -m evaluation.evaluate --model sql_agent/tiny_model                   # starts vLLM itself
-    .venv/bin/python -m evaluation.evaluate --model runs/NAME --n 300 --k 4                # a run's latest checkpoint
-    .venv/bin/python -m evaluation.evaluate --model NAME --base-url http://127.0.0.1:8000/v1
-    .venv/bin/python -m evaluation.evaluate --model anthropic/NAME                         # any provider of litellm
-    .venv/bin/python -m evaluation.evaluate --gold                                         # must be 100
-    .venv/bin/python -m evaluation.evaluate --baseline rule                                # the floor, without a model
+    .venv/bin/python -m evaluation.evaluate sql --model sql_agent/tiny_model               # starts vLLM itself
+    .venv/bin/python -m evaluation.evaluate sql --model runs/NAME --n 300 --k 4            # a run's latest checkpoint
+    .venv/bin/python -m evaluation.evaluate sql --model NAME --base-url http://127.0.0.1:8000/v1
+    .venv/bin/python -m evaluation.evaluate sql --model anthropic/NAME                     # any provider of litellm
+    .venv/bin/python -m evaluation.evaluate sql --gold                                     # must be 100
+    .venv/bin/python -m evaluation.evaluate sql --baseline rule                            # a floor, without a model
 
 Writes `scores.json`, `table.md` and `episodes.jsonl` into --out; docs/evaluation.md says what is in them. The same
 command goes on where an interrupted one stopped. Exit codes: 0 done, 1 failed or some episodes are unscored, 2 wrong
@@ -21,50 +21,71 @@ import hashlib
 import json
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from common.jsonl import FileError, file_digest
+from common.progress import Journal, JournalError, RunError, open_journal, run_all
 from common.settings import ROOT, Settings, SettingsError, load_settings
 from common.startup import collect_rarely
-
-if TYPE_CHECKING:
-    from common.progress import Journal
-    from episodes.openai_agents import Endpoint
-    from evaluation.jobs import Job, Play, Referee
-    from evaluation.policies import Policy
-    from tools.sql.query import QueryTool
+from episodes import registry
+from episodes.agent import Agent, AgentError, Environment, ServiceError
+from episodes.play import Scored, play
+from evaluation.players import Player, PlayerError, find_player, open_endpoint
+from evaluation.results import EPISODES, SCORES, TABLE, ResultsError, finished, read_scores, write_results
+from evaluation.samples import Sample, Unscored, record_of, sample_rows, samples_of
+from evaluation.tables import show
+from training.plan import ConfigError
+from training.serve import ServeError, servable
+from training.services import serving
 
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
+Play = Callable[[Sample], Awaitable[Scored]]
 
 
-def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.Namespace:
+def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Agent, argparse.Namespace]:
+    """The agent and the flags; an agent's own flags are known once it is."""
+    first = argparse.ArgumentParser(add_help=False)
+    first.add_argument("agent", nargs="?")
+    named = first.parse_known_args(argv)[0].agent
+    agent = registry.get(named) if named in registry.names() else None
     parser = argparse.ArgumentParser(prog="python -m evaluation.evaluate", description=__doc__.splitlines()[0])
+    parser.add_argument("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
+    _add_flags(parser, agent, settings)
+    arguments = parser.parse_args(argv)
+    _check_flags(parser, arguments)
+    assert agent is not None
+    arguments.data = arguments.data or agent.splits["test"]
+    return agent, arguments
+
+
+def _add_flags(parser: argparse.ArgumentParser, agent: Agent | None, settings: Settings) -> None:
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument(
         "--model", help="model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
     )
-    who.add_argument("--gold", action="store_true", help="no model: run the gold SQL, give the gold answer")
-    who.add_argument("--baseline", choices=("rule",), help="no model: an agent made of one template")
-    parser.add_argument("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
-    parser.add_argument("--data", type=Path, default=ROOT / "data" / "test.parquet", help="default: data/test.parquet")
-    parser.add_argument("--n", type=int, help="questions, a sample with every task type's share; default: all")
-    parser.add_argument("--k", type=int, default=1, help="episodes a question; default: 1")
-    parser.add_argument(
-        "--temperature",
-        type=float,
-        default=settings.temperature,
-        help="default: TEMPERATURE, as in training; 0: greedy",
-    )
-    parser.add_argument("--max-tokens", type=int, default=settings.max_tokens, help="of one reply; default: as trained")
-    parser.add_argument("--max-turns", type=int, default=settings.max_turns, help="default: MAX_TURNS")
-    parser.add_argument("--seed", type=int, default=0, help="of the choice of questions and of the intervals")
-    parser.add_argument("--out", type=Path, help="folder; default: outputs/evaluations/ and a name made of the flags")
-    parser.add_argument("--concurrency", type=int, default=32, help="episodes at a time; default: 32")
-    parser.add_argument("--force", action="store_true", help="throw away what is in --out")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
-    parser.add_argument("--n-gpus", type=int, default=1, help="GPUs the vLLM started here is split over")
-    arguments = parser.parse_args(argv)
+    who.add_argument("--gold", action="store_true", help="no model: gold episodes, as the agent knows them")
+    who.add_argument("--baseline", choices=agent.baselines if agent else None, help="no model: one of the agent's own")
+    add = parser.add_argument
+    add("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
+    add("--data", type=Path, help="default: the agent's test file")
+    add("--n", type=int, help="tasks, a sample with every task type's share; default: all")
+    add("--k", type=int, default=1, help="episodes a task; default: 1")
+    add("--temperature", type=float, default=settings.temperature, help="default: TEMPERATURE, as in training")
+    add("--max-tokens", type=int, default=settings.max_tokens, help="of one reply; default: as trained")
+    add("--max-turns", type=int, default=settings.max_turns, help="default: MAX_TURNS")
+    add("--seed", type=int, default=0, help="of the choice of tasks and of the intervals")
+    add("--out", type=Path, help="folder; default: outputs/evaluations/ and a name made of the flags")
+    add("--concurrency", type=int, default=32, help="episodes at a time; default: 32")
+    add("--force", action="store_true", help="throw away what is in --out")
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
+    add("--n-gpus", type=int, default=1, help="GPUs the vLLM started here is split over")
+    if agent:
+        agent.arguments(parser)
+
+
+def _check_flags(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     for name in ("n", "k", "max_tokens", "max_turns", "concurrency", "n_gpus"):
         value = getattr(arguments, name)
         if value is not None and value < 1:
@@ -72,57 +93,45 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.
     if not 0 <= arguments.temperature <= 2:
         parser.error(f"--temperature is {arguments.temperature}; it must lie between 0 and 2")
     if arguments.k > 1 and (not arguments.model or arguments.temperature == 0):
-        parser.error(f"--k {arguments.k}: every episode of a question would be the same; leave --k out")
+        parser.error(f"--k {arguments.k}: every episode of a task would be the same; leave --k out")
     if arguments.base_url and not arguments.model:
         parser.error("--base-url needs --model, the name the endpoint serves the model under")
-    return arguments
 
 
-def choose_policy(arguments: argparse.Namespace, settings: Settings) -> Policy:
-    """The policy the flags name; of a run, its latest checkpoint."""
-    from evaluation.policies import Policy, find_policy
-    from training.serve import servable
-
+def choose_player(arguments: argparse.Namespace, settings: Settings) -> Player:
+    """The player the flags name; of a run, its latest checkpoint."""
     if not arguments.model:
-        return Policy("gold", "gold") if arguments.gold else Policy("rule", "rule")
-    policy = find_policy(arguments.model, arguments.base_url, settings)
-    return Policy("served", servable(policy.name)) if policy.kind == "served" else policy
+        return Player("gold", "gold") if arguments.gold else Player("baseline", arguments.baseline)
+    player = find_player(arguments.model, arguments.base_url, settings)
+    return Player("served", servable(player.name)) if player.kind == "served" else player
 
 
-def reply_tokens(policy: Policy) -> int:
-    """Tokens of one reply: those of the preset whose context the model has, as in training."""
-    from sql_agent.config import ROLLOUT, choose
-
-    small, large = choose("full", "cpu", 1), choose("full", "cuda", 1)
+def reply_tokens(agent: Agent, player: Player) -> int:
+    """Tokens of one reply, as in training: the bundled model's where a folder has no more positions than it needs."""
+    small, large = agent.sizes("cpu"), agent.sizes("cuda")
     with contextlib.suppress(OSError):
-        config = json.loads((Path(policy.name) / "config.json").read_text(encoding="utf-8"))
-        if config.get("max_position_embeddings", 0) <= small.overrides[f"{ROLLOUT}.max_model_len"]:
-            return small.max_tokens
-    return large.max_tokens
+        config = json.loads((Path(player.name) / "config.json").read_text(encoding="utf-8"))
+        positions = (config.get("text_config") or config).get("max_position_embeddings")
+        if positions is not None and positions <= small.prompt + small.response:
+            return small.reply
+    return large.reply
 
 
 def configuration(
-    arguments: argparse.Namespace, policy: Policy, referee: Referee, settings: Settings, questions: int
+    agent: Agent, arguments: argparse.Namespace, player: Player, environment: Environment, tasks: int
 ) -> dict[str, Any]:
     """Everything the scores depend on, as JSON values; two evaluations with the same may be continued."""
-    from sqlalchemy.engine import make_url
-
-    from common.jsonl import file_digest
-    from sql_agent.prompts import PROMPT_VERSION
-
     sampling = {"temperature": arguments.temperature, "top_p": 1.0, "max_tokens": arguments.max_tokens}
     return {
-        **policy.fingerprint(),
-        "data": {"file": arguments.data.name, "sha256": file_digest(arguments.data), "questions": questions},
+        "agent": agent.name,
+        **player.fingerprint(),
+        "data": {"file": arguments.data.name, "sha256": file_digest(arguments.data), "questions": tasks},
         "k": arguments.k,
         "seed": arguments.seed,
-        "sampling": sampling if policy.samples else None,
+        "sampling": sampling if player.samples else None,
         "max_turns": arguments.max_turns,
-        "prompt_version": PROMPT_VERSION,
-        "tools": settings.database_tools,
-        "database": make_url(settings.database_url).render_as_string(hide_password=True),
-        "judge": settings.teacher_model if referee.judge.name == "llm" else referee.judge.name,
-        "terms": dict(referee.rubric.weights),
+        "prompt_version": agent.prompt_version,
+        **environment.description(),
     }
 
 
@@ -130,67 +139,60 @@ def default_folder(config: dict[str, Any]) -> Path:
     """A folder that the same flags, and no others, lead to."""
     parts = [part for part in Path(config["model"]).parts if part not in ("/", "actor", "huggingface", "checkpoints")]
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:8]
-    return DEFAULT_FOLDER / "-".join([*parts[-2:], digest])
+    return DEFAULT_FOLDER / "-".join([config["agent"], *parts[-2:], digest])
 
 
 @contextlib.contextmanager
-def open_policy(
-    policy: Policy, arguments: argparse.Namespace, settings: Settings, tool: QueryTool, folder: Path
+def open_player(
+    player: Player, arguments: argparse.Namespace, settings: Settings, environment: Environment, folder: Path
 ) -> Iterator[Play]:
     """What plays the episodes; a model that needs a server has one until the end."""
-    from evaluation.policies import with_model, without_model
-    from tools.sql.schema_tools import SchemaTools
-
-    if not policy.samples:
-        yield without_model(policy.kind, tool)
+    if not player.samples:
+        yield lambda sample: _play_without_model(player, environment, sample, settings)
         return
-    schema = SchemaTools(tool) if settings.database_tools == "schema" else None
-    with open_endpoint(policy, arguments, settings, folder / "vllm.log") as endpoint:
-        yield with_model(endpoint, arguments.max_turns, tool, schema)
-
-
-@contextlib.contextmanager
-def open_endpoint(policy: Policy, arguments: argparse.Namespace, settings: Settings, log: Path) -> Iterator[Endpoint]:
-    """Where the model answers, and how it is sampled; of a folder or hub id a server started here."""
-    from episodes.litellm_client import BASE_URL, litellm_client
-    from episodes.openai_agents import Endpoint
-    from training.serve import serve
+    from episodes.policy import ChatPolicy
 
     sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
-    if policy.kind == "litellm":
-        yield Endpoint(BASE_URL, policy.name, **sampling, http_client=litellm_client())
-    elif policy.kind == "endpoint":
-        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
-        yield Endpoint(str(policy.base_url), policy.name, key, **sampling)
-    else:
-        print(f"starting vLLM for {policy.name}, log in {log}", file=sys.stderr, flush=True)
-        with serve(policy.name, log, arguments.device, n_gpus=arguments.n_gpus) as server:
-            # No seed of its own for each episode: vLLM's CPU worker dies of one when a prompt is read in two parts.
-            yield Endpoint(server.base_url, server.name, **sampling, extra={"top_k": -1})
+    log = folder / "vllm.log"
+    with open_endpoint(player, sampling, settings, log, arguments.device, arguments.n_gpus) as endpoint:
+
+        async def played(sample: Sample) -> Scored:
+            policy = ChatPolicy(endpoint, sample.task.max_turns or settings.max_turns)
+            episode = environment.play(sample.task, policy)
+            return await play(environment, sample.task, episode, policy, settings.episode_timeout)
+
+        yield played
+
+
+async def _play_without_model(player: Player, environment: Environment, sample: Sample, settings: Settings) -> Scored:
+    async def gold() -> Any:
+        episode = await environment.gold(sample.task)
+        if episode is None:
+            raise AgentError(f"task {sample.task.id} has no gold episode; --gold needs one of every task")
+        return episode
+
+    made = gold() if player.kind == "gold" else environment.baseline(player.name, sample.task)
+    return await play(environment, sample.task, made, None, settings.episode_timeout)
 
 
 async def play_all(
-    jobs: list[Job], play: Play, referee: Referee, journal: Journal, concurrency: int
+    samples: list[Sample], play: Play, environment: Environment, journal: Journal, concurrency: int
 ) -> dict[str, dict[str, Any]]:
     """Play what the journal does not hold yet, once more what stayed unscored; return the records still unscored."""
-    from common.progress import run_all
-    from evaluation.jobs import Unscored
-
     unscored: dict[str, dict[str, Any]] = {}
 
-    async def work(job: Job) -> dict[str, Any]:
-        try:
-            record = await referee.play(job, play)
-        except Unscored as problem:
-            unscored[job.key] = problem.record
-            raise
-        unscored.pop(job.key, None)
+    async def work(sample: Sample) -> dict[str, Any]:
+        record = record_of(sample, await play(sample), environment)
+        if record["score"] is None:
+            unscored[sample.key] = record
+            raise Unscored(record)
+        unscored.pop(sample.key, None)
         return record
 
     for title in ("episodes", "unscored episodes again"):
         outcome = await run_all(
-            [job for job in jobs if title == "episodes" or job.key in unscored],
-            key=lambda job: job.key,
+            [sample for sample in samples if title == "episodes" or sample.key in unscored],
+            key=lambda sample: sample.key,
             work=work,
             journal=journal,
             concurrency=concurrency,
@@ -202,46 +204,40 @@ async def play_all(
     return unscored
 
 
-def evaluate(arguments: argparse.Namespace, settings: Settings) -> int:
+def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> int:
     """Play, score and write; returns the exit code."""
-    from common.progress import open_journal
-    from data.load import load_rows
-    from evaluation.jobs import Referee, jobs_of, sample_rows
-    from evaluation.results import EPISODES, SCORES, TABLE, finished, read_scores, write_results
-    from tools.sql.query import QueryTool
-
-    policy = choose_policy(arguments, settings)
-    arguments.max_tokens = arguments.max_tokens or reply_tokens(policy)
-    jobs = jobs_of(sample_rows(load_rows(arguments.data), arguments.n, arguments.seed), arguments.k)
-    tool = QueryTool(settings.database_url)
-    tool.database()  # a database that cannot be used is noticed before a model is loaded
-    with Referee(settings) as referee:
-        config = configuration(arguments, policy, referee, settings, len(jobs) // arguments.k)
+    player = choose_player(arguments, settings)
+    arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
+    settings = settings.model_copy(update={"max_turns": arguments.max_turns})
+    rows = sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
+    samples = samples_of(agent, rows, arguments.k, settings)
+    logs = Path(arguments.out or DEFAULT_FOLDER)
+    with serving(agent, settings, registry.own_options(agent, arguments), logs, arguments.device) as options:
+        environment = agent.open(settings, options, evaluating=True)
+        config = configuration(agent, arguments, player, environment, len(rows))
         folder: Path = arguments.out or default_folder(config)
         if not arguments.force and finished(folder, config):
             print(f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr)
-            return report(read_scores(folder), folder)
+            return report(agent, read_scores(folder), folder)
         folder.mkdir(parents=True, exist_ok=True)
-        with open_journal(
-            folder / EPISODES, config, force=arguments.force, others=[folder / SCORES, folder / TABLE]
-        ) as journal:
+        others = [folder / SCORES, folder / TABLE]
+        with open_journal(folder / EPISODES, config, force=arguments.force, others=others) as journal:
             unscored: dict[str, Any] = {}
-            if any(job.key not in journal for job in jobs):
-                referee.check()
-                with open_policy(policy, arguments, settings, tool, folder) as play:
-                    unscored = asyncio.run(play_all(jobs, play, referee, journal, arguments.concurrency))
-            records = [unscored[job.key] if job.key in unscored else journal.get(job.key) for job in jobs]
-            scores = write_results(folder, config, records)
+            if any(sample.key not in journal for sample in samples):
+                asyncio.run(environment.check())
+                with open_player(player, arguments, settings, environment, folder) as playing:
+                    unscored = asyncio.run(play_all(samples, playing, environment, journal, arguments.concurrency))
+            records = [unscored[s.key] if s.key in unscored else journal.get(s.key) for s in samples]
+            scores = write_results(agent, folder, config, records)
             if not unscored:
                 journal.remove()
-    return report(scores, folder)
+        environment.close()
+    return report(agent, scores, folder)
 
 
-def report(scores: dict[str, Any], folder: Path) -> int:
+def report(agent: Agent, scores: dict[str, Any], folder: Path) -> int:
     """Print the table and the folder; say what has no score. Returns the exit code."""
-    from evaluation.tables import show
-
-    show(scores)
+    show(agent, scores)
     unscored = scores["overall"]["unscored"]
     if unscored:
         causes = ", ".join(f"{cause} {count}" for cause, count in unscored.items())
@@ -257,31 +253,15 @@ def report(scores: dict[str, Any], folder: Path) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
     collect_rarely()
-    try:
-        settings = load_settings()
-    except SettingsError as error:
-        print(f"evaluate: {error}", file=sys.stderr)
-        return 2
-    arguments = parse_arguments(argv, settings)
-    from common.jsonl import FileError
-    from common.progress import JournalError, RunError
-    from data.load import DataError
-    from evaluation.jobs import JudgeError
-    from evaluation.policies import PolicyError
-    from evaluation.results import ResultsError
-    from sql_agent.task import TaskError
-    from tools.sql.database import DatabaseError
-    from training.plan import ConfigError
-    from training.serve import ServeError
-
-    wrong_usage = (PolicyError, ResultsError, SettingsError, DataError, TaskError, ConfigError, FileError, JournalError)
+    wrong_usage = (AgentError, PlayerError, ResultsError, SettingsError, ConfigError, FileError, JournalError)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return evaluate(arguments, settings)
+        settings = load_settings()
+        return evaluate(*parse_arguments(argv, settings), settings)
     except wrong_usage as error:
         print(f"evaluate: {error}", file=sys.stderr)
         return 2
-    except (JudgeError, ServeError, DatabaseError, RunError) as error:
+    except (ServiceError, ServeError, RunError) as error:
         print(f"evaluate: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

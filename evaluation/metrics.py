@@ -15,7 +15,8 @@ from math import comb
 from operator import itemgetter
 from typing import Any
 
-Record = dict[str, Any]
+from episodes.agent import Agent, Record
+
 Clusters = list[list[float]]
 
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
@@ -24,12 +25,12 @@ CHUNK = 500  # resamples drawn at a time: memory stays at CHUNK x questions numb
 TAILS = (2.5, 97.5)  # percentiles: a 95 % interval
 
 
-def summarise(records: Sequence[Record], seed: int) -> dict[str, Any]:
+def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """The scores of all records, and of each task type and difficulty by itself."""
     return {
-        "overall": scores_of(records, seed),
-        "by_task_type": {name: scores_of(part, seed) for name, part in _parts(records, "task_type")},
-        "by_difficulty": {name: scores_of(part, seed) for name, part in _parts(records, "difficulty")},
+        "overall": scores_of(agent, records, seed),
+        "by_task_type": {name: scores_of(agent, part, seed) for name, part in _parts(records, "task_type")},
+        "by_difficulty": {name: scores_of(agent, part, seed) for name, part in _parts(records, "difficulty")},
     }
 
 
@@ -38,11 +39,13 @@ def _parts(records: Sequence[Record], column: str) -> Iterable[tuple[str, list[R
         yield name, [record for record in records if record[column] == name]
 
 
-def scores_of(records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """The numbers of one group of episodes; docs/evaluation.md defines each."""
+def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
+    """The numbers of one group of episodes; docs/evaluation.md defines each.
+
+    The agent's facts stand beside them by their names, those its table shows with an interval also as NAME_ci95.
+    """
     scored = [record for record in records if record["score"] is not None]
     score = clusters(scored, itemgetter("score"))
-    execution = clusters(scored, itemgetter("execution_match"))
     return {
         "n": len(score),
         "episodes": len(scored),
@@ -52,13 +55,8 @@ def scores_of(records: Sequence[Record], seed: int) -> dict[str, Any]:
         "terms": _named(scored, "terms"),
         "checks": _named(scored, "checks"),
         "judge_parts": _named(scored, "measures"),
-        "execution_accuracy": mean(execution),
-        "execution_accuracy_ci95": interval([_average(cluster) for cluster in execution], seed),
-        "sql_ok": _share(query["ok"] for record in scored for query in record["queries"]),
-        "queried": mean(clusters(scored, lambda r: bool(r["queries"]))),
-        "evidence_recall": mean(clusters(scored, itemgetter("evidence_recall"))),
-        "abstention": _abstention(scored),
-        "recovery": _recovery(scored),
+        **_facts(agent, scored, seed),
+        **agent.summarise(scored),
         **_passes(score),
         "turns": mean(clusters(scored, itemgetter("turns"))),
         "tokens": {name: mean(clusters(scored, itemgetter(f"{name}_tokens"))) for name in ("prompt", "completion")},
@@ -66,6 +64,24 @@ def scores_of(records: Sequence[Record], seed: int) -> dict[str, Any]:
         "unfinished": mean(clusters(scored, lambda r: r["stop_reason"] != "answered")),
         "latency": _latency([record["seconds"] for record in scored]),
     }
+
+
+def _facts(agent: Agent, scored: Sequence[Record], seed: int) -> dict[str, Any]:
+    """The mean of every fact, and intervals where the agent's table has one or a demo reports it."""
+    means: dict[str, Any] = dict.fromkeys(name for record in scored for name in record["facts"])
+    shown = {column.metric for column in agent.columns if column.interval} | {agent.headline}
+    for name in list(means):
+        values = clusters(scored, lambda record, name=name: record["facts"].get(name))  # type: ignore[misc]
+        means[name] = mean(values)
+        if name in shown:
+            means[f"{name}_ci95"] = interval([_average(cluster) for cluster in values], seed)
+    return means
+
+
+def headline_of(agent: Agent, record: Record) -> float | None:
+    """The number of one episode that a demo and a comparison report; None where it has none."""
+    value = record["score"] if agent.headline == "score" or record["score"] is None else record["facts"][agent.headline]
+    return None if value is None else float(value)
 
 
 def clusters(records: Iterable[Record], value: Callable[[Record], float | bool | None]) -> Clusters:
@@ -128,31 +144,9 @@ def _named(scored: Sequence[Record], column: str) -> dict[str, float | None]:
     """The mean of each number in a column of named numbers, over the episodes that have it."""
     values: dict[str, list[Record]] = {}
     for record in scored:
-        for name, value in record[column].items():
+        for name, value in record.get(column, {}).items():
             values.setdefault(name, []).append({"id": record["id"], "value": value})
     return {name: mean(clusters(found, itemgetter("value"))) for name, found in sorted(values.items())}
-
-
-def _share(flags: Iterable[bool]) -> float | None:
-    found = list(flags)
-    return sum(found) / len(found) if found else None
-
-
-def _abstention(scored: Sequence[Record]) -> dict[str, Any]:
-    """Precision: of the episodes that abstained, how many should have; recall: of those that should, how many did."""
-    return {
-        "precision": _share(record["unanswerable"] for record in scored if record["abstained"]),
-        "recall": _share(record["abstained"] for record in scored if record["unanswerable"]),
-        "abstained": sum(record["abstained"] for record in scored),
-        "unanswerable": sum(record["unanswerable"] for record in scored),
-    }
-
-
-def _recovery(scored: Sequence[Record]) -> dict[str, Any]:
-    """Of the episodes in which a query failed, how many had one that ran after it."""
-    oks = [[query["ok"] for query in record["queries"]] for record in scored]
-    failed = [flags for flags in oks if not all(flags)]
-    return {"share": _share(any(flags[flags.index(False) :]) for flags in failed), "episodes": len(failed)}
 
 
 def _latency(seconds: Sequence[float]) -> dict[str, float] | None:

@@ -1,6 +1,6 @@
 """The folder of an evaluation: `scores.json`, `table.md` and `episodes.jsonl`, written whole and read back.
 
-write_results(folder, configuration, records)
+write_results(agent, folder, configuration, records)
 read_scores(folder)["overall"]["score"]
 """
 
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from common.jsonl import FileError, read_jsonl, write_jsonl, write_text
-from evaluation.metrics import Record, summarise
+from episodes.agent import Agent, Record
+from evaluation.metrics import summarise
 from evaluation.tables import markdown
 
 SCORES, TABLE, EPISODES = "scores.json", "table.md", "episodes.jsonl"
@@ -22,11 +23,11 @@ class ResultsError(ValueError):
     """A folder that is not an evaluation's, or another one's; one line that says what to do."""
 
 
-def write_results(folder: Path, config: dict[str, Any], records: Sequence[Record]) -> dict[str, Any]:
+def write_results(agent: Agent, folder: Path, config: dict[str, Any], records: Sequence[Record]) -> dict[str, Any]:
     """Summarise the records, write the three files, each at once, scores last; return what is in scores.json."""
-    scores = config | summarise(records, config["seed"])
+    scores = config | summarise(agent, records, config["seed"])
     write_jsonl(folder / EPISODES, records, force=True)
-    write_text(folder / TABLE, markdown(scores), force=True)
+    write_text(folder / TABLE, markdown(agent, scores), force=True)
     write_text(folder / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n", force=True)
     return scores
 
@@ -40,7 +41,7 @@ def read_scores(folder: Path) -> dict[str, Any]:
     path = folder / SCORES
     try:
         scores = json.loads(path.read_text(encoding="utf-8"))
-        return {"overall": scores["overall"], "data": scores["data"], **scores}
+        return {"agent": scores["agent"], "overall": scores["overall"], "data": scores["data"], **scores}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultsError(f"{path} is not the result of an evaluation: {type(error).__name__}: {error}") from None
 

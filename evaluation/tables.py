@@ -1,46 +1,59 @@
 """The table of an evaluation: as Markdown for its file, and on the terminal.
 
-markdown(scores)     # scores: what `evaluation.metrics.summarise` gives, with the evaluation's configuration
+markdown(agent, scores)     # scores: what `evaluation.metrics.summarise` gives, with the evaluation's configuration
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from episodes.agent import Agent, Column
 
 Scores = dict[str, Any]
 
-HEADER = (
-    "group", "questions", "score [95 %]", "execution [95 %]", "pass@k", "pass^k", "SQL ok", "turns", "unfinished",
-    "evidence", "tokens", "seconds",
-)  # fmt: skip
+Cell = Callable[[Scores], str]
+PARTS = ("overall", "by_task_type", "by_difficulty")
+# What tells evaluations apart without being a condition that their scores depend on.
+IDENTITY = ("agent", "model", "kind", "base_url", "model_digest", "data", "seed")
 NARROW = 8  # columns that fit a terminal; the file has all
 
 
-def rows_of(scores: Scores) -> list[list[str]]:
-    """The cells of the table: overall, task types, difficulties. Shares and scores are in points, 100 x the number."""
+def columns_of(agent: Agent) -> dict[str, Cell]:
+    """What stands in each column of a group of tasks; the agent's own columns come after the score."""
+    return {
+        "tasks": lambda part: str(part["n"]),
+        _heading("score", True): lambda part: _with_interval(part["score"], part["ci95"]),
+        **{_heading(column.heading, column.interval): _own_cell(column) for column in agent.columns},
+        "turns": lambda part: _number(part["turns"], 2),
+        "unfinished": lambda part: points(part["unfinished"]),
+        "pass@k": lambda part: points(_last(part["pass@k"])),
+        "pass^k": lambda part: points(_last(part["pass^k"])),
+        "tokens": lambda part: _number(part["tokens"]["completion"], 0),
+        "seconds": lambda part: _number(part["latency"] and part["latency"]["p50"], 2),
+    }
+
+
+def _heading(name: str, interval: bool) -> str:
+    return f"{name} [95 %]" if interval else name
+
+
+def _own_cell(column: Column) -> Cell:
+    if column.interval:
+        return lambda part: _with_interval(part.get(column.metric), part.get(f"{column.metric}_ci95"))
+    return lambda part: points(part.get(column.metric))
+
+
+def rows_of(agent: Agent, scores: Scores) -> list[list[str]]:
+    """The table: a header, overall, task types, difficulties. Shares and scores are in points, 100 x the number."""
+    columns = columns_of(agent)
     groups = [
         ("overall", scores["overall"]),
         *scores["by_task_type"].items(),
         *((f"difficulty {name}", part) for name, part in scores["by_difficulty"].items()),
     ]
-    return [[name, *_cells(part)] for name, part in groups]
-
-
-def _cells(part: Scores) -> list[str]:
-    return [
-        str(part["n"]),
-        _with_interval(part["score"], part["ci95"]),
-        _with_interval(part["execution_accuracy"], part["execution_accuracy_ci95"]),
-        points(_last(part["pass@k"])),
-        points(_last(part["pass^k"])),
-        points(part["sql_ok"]),
-        _number(part["turns"], 2),
-        points(part["unfinished"]),
-        points(part["evidence_recall"]),
-        _number(part["tokens"]["completion"], 0),
-        _number(part["latency"] and part["latency"]["p50"], 2),
-    ]
+    return [["group", *columns], *([name, *(cell(part) for cell in columns.values())] for name, part in groups)]
 
 
 def points(share: float | None) -> str:
@@ -60,25 +73,30 @@ def _last(by_k: dict[str, float]) -> float | None:
     return by_k[max(by_k, key=int)] if by_k else None
 
 
-def facts_of(scores: Scores) -> list[str]:
+def facts_of(agent: Agent, scores: Scores) -> list[str]:
     """What the numbers are of, and those that have no column, one line each."""
     overall, data = scores["overall"], scores["data"]
-    abstention, recovery = overall["abstention"], overall["recovery"]
+    of_agent = [name for name in agent.summarise([]) if isinstance(overall[name], dict)]
+    shown = {name: scores[name] for name in scores if name not in IDENTITY + PARTS + ("sampling", "k")}
     lines = [
-        f"model {scores['model']} ({scores['kind']})",
-        f"data {data['file']}, {data['questions']} questions, {scores['k']} episodes each, "
-        f"sha256 {data['sha256'][:12]}",
-        f"judge {scores['judge']}, prompt version {scores['prompt_version']}, at most {scores['max_turns']} turns, "
-        f"seed {scores['seed']}, " + _sampling(scores["sampling"]),
-        f"abstention: precision {points(abstention['precision'])}, recall {points(abstention['recall'])} "
-        f"({abstention['abstained']} abstained, {abstention['unanswerable']} should have)",
-        f"recovery after a failed query: {points(recovery['share'])} of {recovery['episodes']} episodes",
-        "stop reasons: " + ", ".join(f"{name} {count}" for name, count in overall["stop_reasons"].items()),
+        f"{scores['agent']} agent, model {scores['model']} ({scores['kind']})",
+        f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, sha256 {data['sha256'][:12]}, "
+        f"seed {scores['seed']}, {_sampling(scores['sampling'])}",
+        ", ".join(f"{name} {_words(value)}" for name, value in shown.items()),
+        *(f"{name}: {_words(overall[name])}" for name in of_agent),
+        f"stop reasons: {_words(overall['stop_reasons'])}",
     ]
     if overall["unscored"]:
-        causes = ", ".join(f"{cause} {count}" for cause, count in overall["unscored"].items())
-        lines.append(f"NOT COMPLETE: {sum(overall['unscored'].values())} episodes have no score ({causes})")
+        count, causes = sum(overall["unscored"].values()), _words(overall["unscored"])
+        lines.append(f"NOT COMPLETE: {count} episodes have no score ({causes})")
     return lines
+
+
+def _words(value: Any) -> str:
+    """Numbers by name in one line; shares in points."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_words(part)}" for name, part in value.items())
+    return points(value) if value is None or isinstance(value, float) else str(value)
 
 
 def _sampling(sampling: dict[str, Any] | None) -> str:
@@ -87,39 +105,39 @@ def _sampling(sampling: dict[str, Any] | None) -> str:
     return f"temperature {sampling['temperature']:g}, at most {sampling['max_tokens']} tokens a reply"
 
 
-def markdown(scores: Scores) -> str:
+def markdown(agent: Agent, scores: Scores) -> str:
     """The whole report as Markdown."""
-    lines = [f"# Evaluation of {scores['model']}", "", *(f"- {fact}" for fact in facts_of(scores)), ""]
-    lines += table(HEADER, rows_of(scores))
+    lines = [f"# Evaluation of {scores['model']}", "", *(f"- {fact}" for fact in facts_of(agent, scores)), ""]
+    lines += table(rows_of(agent, scores))
     return "\n".join(
         [*lines, "", "Points are 100 x the share or score; what each column means: docs/evaluation.md.", ""]
     )
 
 
-def table(header: tuple[str, ...], rows: list[list[str]]) -> list[str]:
-    """A Markdown table, one line a row; texts cannot end their cell."""
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A Markdown table, one line a row, the header first; texts cannot end their cell."""
     cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
-    return [f"| {' | '.join(row)} |" for row in (list(header), ["---"] * len(header), *cells)]
+    return [f"| {' | '.join(row)} |" for row in (cells[0], ["---"] * len(cells[0]), *cells[1:])]
 
 
-def show(scores: Scores) -> None:
+def show(agent: Agent, scores: Scores) -> None:
     """Print the facts and the table's first columns on a terminal, else the Markdown."""
     if not sys.stdout.isatty():
-        print(markdown(scores))
+        print(markdown(agent, scores))
         return
-    print("\n".join(facts_of(scores)))
-    show_table(HEADER[:NARROW], [row[:NARROW] for row in rows_of(scores)])
+    print("\n".join(facts_of(agent, scores)))
+    show_table([row[:NARROW] for row in rows_of(agent, scores)])
 
 
-def show_table(header: tuple[str, ...], rows: list[list[str]], title: str | None = None) -> None:
-    """Print a table on the terminal."""
+def show_table(rows: Sequence[Sequence[str]], title: str | None = None) -> None:
+    """Print a table on the terminal, its header first."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     shown = Table(title=title)
-    for number, name in enumerate(header):
+    for number, name in enumerate(rows[0]):
         shown.add_column(name, justify="right" if number else "left")
-    for row in rows:
+    for row in rows[1:]:
         shown.add_row(*map(Text, row))
     Console().print(shown)

@@ -1,0 +1,109 @@
+"""Who an evaluation lets play: a served model, an endpoint, any provider through litellm, gold episodes, a baseline.
+
+    player = find_player(model="runs/NAME", base_url=None, settings=load_settings())
+    player.kind, player.name          # "served", "/.../runs/NAME/checkpoints/global_step_20/actor/huggingface"
+    with open_endpoint(player, ...) as endpoint: ...
+
+Importing this imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.settings import Settings
+from training.serve import serve
+
+if TYPE_CHECKING:
+    from episodes.policy import Endpoint
+
+SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training changes all of them
+
+
+class PlayerError(ValueError):
+    """A model that is none of what can be evaluated; the message says what can."""
+
+
+@dataclass(frozen=True)
+class Player:
+    """`kind`: "served" (a folder or hub id, by a vLLM of our own), "endpoint", "litellm", "gold" or "baseline"."""
+
+    kind: str
+    name: str
+    base_url: str | None = None
+
+    @property
+    def samples(self) -> bool:
+        """Whether another sample of the same task may differ."""
+        return self.kind not in ("gold", "baseline")
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What distinguishes it from others; of a folder also its content."""
+        content = {"model_digest": _digest(Path(self.name))} if self.kind == "served" else {}
+        address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None  # without a password
+        return {"model": self.name, "kind": self.kind, "base_url": address} | content
+
+
+def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
+    """What `--model` means: with a base URL the name there, else a folder or run, a litellm name, a hub id.
+
+    Raises:
+        PlayerError: none of these.
+    """
+    if base_url:
+        return Player("endpoint", model, base_url.rstrip("/"))
+    if Path(model).is_dir():
+        return Player("served", str(Path(model).resolve()))
+    from episodes.litellm_client import providers
+
+    first, slash, _ = model.partition("/")
+    if slash and first in providers():
+        return Player("litellm", model)
+    if slash:
+        return Player("served", model)
+    if settings.openai_base_url:
+        return Player("endpoint", model, settings.openai_base_url.rstrip("/"))
+    raise PlayerError(
+        f"--model {model!r} is no folder, no hub id (owner/name) and no litellm name (provider/name); "
+        "for a model of an OpenAI-compatible endpoint give --base-url, or set OPENAI_BASE_URL"
+    )
+
+
+@contextlib.contextmanager
+def open_endpoint(
+    player: Player, sampling: dict[str, Any], settings: Settings, log: Path, device: str, n_gpus: int
+) -> Iterator[Endpoint]:
+    """Where the model answers, and how it is sampled; of a folder or hub id a server started here."""
+    from episodes.litellm_client import BASE_URL, litellm_client
+    from episodes.policy import Endpoint
+
+    if player.kind == "litellm":
+        yield Endpoint(BASE_URL, player.name, **sampling, http_client=litellm_client())
+    elif player.kind == "endpoint":
+        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
+        yield Endpoint(str(player.base_url), player.name, key, **sampling)
+    else:
+        print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
+        with serve(player.name, log, device, n_gpus=n_gpus) as server:
+            # No seed of its own for each episode: vLLM's CPU worker dies of one when a prompt is read in two parts.
+            yield Endpoint(server.base_url, server.name, **sampling, extra={"top_k": -1})
+
+
+def _digest(folder: Path) -> str | None:
+    """A hash of a folder's configuration and of both ends of its weights; None for a hub id."""
+    if not folder.is_dir():
+        return None
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.json")) + sorted(folder.glob("*.jinja")):
+        with path.open("rb") as file:
+            digest.update(f"{path.name} {path.stat().st_size}".encode() + file.read(SAMPLED_BYTES))
+            file.seek(max(0, path.stat().st_size - SAMPLED_BYTES))
+            digest.update(file.read())
+    return digest.hexdigest()

@@ -1,0 +1,214 @@
+"""The training command of every agent: flags -> preset -> training.run. Decides nothing itself.
+
+    sys.exit(main("sql"))                                 # all of train_sql_agent.py
+
+Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from common.settings import Settings
+    from episodes.agent import Agent, Options, Row
+    from training.plan import Plan
+
+ROOT = Path(__file__).resolve().parent.parent
+STARTED = time.time()
+TRACKER_VARIABLES = (
+    "SWANLAB_API_KEY",
+    "SWANLAB_MODE",
+    "SWANLAB_LOG_DIR",
+    "WANDB_API_KEY",
+    "WANDB_MODE",
+    "WANDB_BASE_URL",
+)
+
+
+def train(agent: Agent, options: argparse.Namespace) -> int:
+    """Check everything cheap, then train; returns the exit code."""
+    from common.settings import load_settings
+    from episodes.registry import own_options
+    from training.agreement import check_rows
+    from training.config import build_config, parse_overrides
+    from training.models import check_adapter, check_disk, check_model
+    from training.plan import ConfigError
+    from training.run import check_store
+
+    plan, preset = make_plan(agent, options)
+    settings = load_settings().model_copy(update={"max_turns": plan.max_turns})
+    checkpoint_keys: dict[str, Any] = {}
+    if options.resume:
+        plan, checkpoint_keys = resumed(plan, options)
+    elif plan.run_dir.exists() and any(plan.run_dir.iterdir()) and plan.role != "runner":
+        raise ConfigError(f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it")
+    rows = {"train": agent.rows(options.train_file), "val": agent.rows(options.val_file)}
+    if plan.role != "algorithm":  # where only weights are made, nothing that episodes need must be there
+        print(*agent.check(rows, settings), sep="\n", flush=True)
+    check_budgets(agent, rows, settings)
+    files = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
+    config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
+    check_rows(config, len(rows["train"]))
+    check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
+    check_disk(plan.model, plan.run_dir)
+    if plan.lora_adapter_path:
+        check_adapter(plan.lora_adapter_path, plan.lora_rank)
+    check_store(plan)
+    return start(agent, own_options(agent, options), settings, config, plan, rows)
+
+
+def start(agent: Agent, options: Options, settings: Settings, config: Any, plan: Plan, rows: Mapping[str, Any]) -> int:
+    """Start what episodes need, ask it for a sign of life, write the rows down and train."""
+    from common.jsonl import write_jsonl
+    from training.device import environment
+    from training.run import run
+    from training.services import serving
+
+    plays = plan.role != "algorithm"
+    with serving(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
+        if plays:
+            opened = agent.open(settings, options)
+            asyncio.run(opened.check())
+            opened.close()
+        if plan.role != "runner":
+            for name in rows:
+                write_jsonl(plan.run_dir / "data" / f"{name}.jsonl", rows[name], force=True)
+        os.environ.update(environment(plan.device))  # before the imports that read it
+        from episodes.lit_agent import EpisodeAgent
+
+        return run(EpisodeAgent(agent, options, plan.max_turns), config, plan, STARTED)
+
+
+def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Settings) -> None:
+    """Every row must make a task, and none may have a budget above the run's, which verl is told.
+
+    Raises:
+        AgentError, ConfigError: one does not.
+    """
+    from training.plan import ConfigError
+
+    for task in (agent.task(row, settings) for part in rows.values() for row in part):
+        if task.max_turns and task.max_turns > settings.max_turns:
+            raise ConfigError(
+                f"task {task.id} has a budget of {task.max_turns} turns, the run one of {settings.max_turns}; raise "
+                "--max-turns"
+            )
+
+
+def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
+    """Settings and flags -> the run's plan and the preset's verl keys."""
+    from common.settings import load_settings
+    from training.device import choose_device
+    from training.plan import Plan
+    from training.presets import choose, default_model
+    from training.run import new_run_dir
+
+    settings = load_settings()
+    device = choose_device(options.device)
+    purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
+    preset = choose(agent, purpose, device, options.n_gpus)
+    turns, origin = (options.max_turns, "--max-turns") if options.max_turns else (settings.max_turns, "MAX_TURNS")
+    plan = Plan(
+        run_dir=(options.run_dir or new_run_dir(ROOT / "runs", f"{agent.name}-agent-{purpose}")).resolve(),
+        device=device,
+        model=options.model or settings.base_model or default_model(agent, device),
+        max_turns=turns,
+        max_turns_origin=origin,
+        temperature=settings.temperature,
+        max_tokens=settings.max_tokens or preset.max_tokens,
+        episode_timeout=settings.episode_timeout,
+        n_runners=options.n_runners,
+        concurrency=options.concurrency,
+        keep_spans=options.keep_spans,
+        llm_proxy=options.llm_proxy,
+        proxy=options.proxy,
+        asynchronous=options.asynchronous,
+        trajectory_level=options.trajectory_level,
+        lora_rank=options.lora_rank if options.lora else 0,
+        lora_adapter_path=options.lora_adapter_path,
+        deterministic=options.deterministic,
+        managed_store=settings.managed_store,
+        external_store_address=options.external_store_address,
+        mongo_uri=options.mongo_uri,
+        role=settings.agl_current_role,
+        store_host=settings.agl_server_host,
+        store_port=settings.agl_server_port,
+        proxy_host=settings.llm_proxy_host,
+        proxy_port=settings.llm_proxy_port,
+        proxy_public_host=settings.llm_proxy_public_host,
+        max_unscored_share=settings.max_unscored_share,
+        debug=options.debug,
+    )
+    return plan, {**preset.overrides, "trainer.logger": loggers(settings)}
+
+
+def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
+    """The plan and verl keys of a run that continues a checkpoint, in the folder of its run or in --run-dir."""
+    from training.checkpoints import find_checkpoint, run_of, step_of
+
+    checkpoint = find_checkpoint(options.resume, options.run_dir, ROOT / "runs")
+    keys: dict[str, Any] = {"trainer.resume_mode": "resume_path", "trainer.resume_from_path": str(checkpoint)}
+    run_dir = plan.run_dir if options.run_dir else run_of(checkpoint)
+    keys["trainer.default_local_dir"] = str(run_dir / "checkpoints")
+    keys["trainer.experiment_name"] = run_dir.name
+    if options.ci_fast:
+        keys["trainer.total_training_steps"] = step_of(checkpoint) + 1
+    print(f"resuming from {checkpoint}", flush=True)
+    return replace(plan, run_dir=run_dir), keys
+
+
+def loggers(settings: Settings) -> list[str]:
+    """Console and file always; SwanLab and W&B when their variables are set, which they find in the environment."""
+    for name in TRACKER_VARIABLES:
+        value = getattr(settings, name.lower())
+        if value is not None:
+            os.environ[name] = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+    chosen = ["console", "file"]
+    if settings.swanlab_api_key or settings.swanlab_mode:
+        chosen.append("swanlab")
+    if settings.wandb_api_key or settings.wandb_mode:
+        chosen.append("wandb")
+    return chosen
+
+
+def main(name: str, arguments: list[str] | None = None) -> int:
+    """Run the command line of an agent; every user's mistake ends in one message and code 2."""
+    try:
+        from common.settings import SettingsError
+        from common.startup import collect_rarely
+        from episodes.agent import AgentError, ServiceError
+        from episodes.registry import get
+        from training.arguments import parse
+        from training.plan import ConfigError
+        from training.serve import ServeError
+
+        collect_rarely()
+        agent = get(name)
+        options = parse(agent, arguments)
+        return train(agent, options)
+    except ImportError as error:
+        print(
+            f"error: package {error.name} is missing or broken ({error}); install the lock: ./install.sh",
+            file=sys.stderr,
+        )
+        return 2
+    except (AgentError, ConfigError, ServiceError, SettingsError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except ServeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error.strerror or error}: {error.filename or 'while writing the run folder'}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
