@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 from common.settings import ROOT, Settings
 from episodes.agent import (
@@ -36,7 +36,7 @@ class SqlAgent(Agent):
     name = "sql"
     prompt_version = PROMPT_VERSION
     tools = (TOOL,)
-    splits: ClassVar = {split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")}
+    splits: Mapping[str, Path] = {split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")}
     columns = (
         Column("execution", "execution_accuracy", interval=True),
         Column("SQL ok", "sql_ok"),

@@ -19,45 +19,40 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.settings import ROOT, Settings, SettingsError, load_settings
-from data.load import DataError, load_rows
-from episodes.openai_agents import Endpoint, Episode, EpisodeError, run_episode
-from scoring.judge import choose_judge
-from scoring.rubric import Reward
-from sql_agent.reward import rubric_from, score_episode
-from sql_agent.task import Task, TaskError
-from tools.sql.query import QueryTool
+from common.settings import Settings, SettingsError, load_settings
+from episodes.agent import AgentError
+from episodes.play import Scored, play
+from episodes.policy import ChatPolicy, Endpoint
+from sql_agent.agent import AGENT
+from sql_agent.task import SqlTask, task_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-FILES = ("val", "test", "train")
 
-
-def find_task(question: str | None) -> Task:
+def find_task(question: str | None) -> SqlTask:
     """Return the data's row with this question (the first validation row for None), or a task without a reference."""
-    for name in FILES:
-        for row in load_rows(ROOT / "data" / f"{name}.parquet"):
+    for split in ("val", "test", "train"):
+        for row in AGENT.rows(AGENT.splits[split]):
             if question is None or row["question"] == question:
-                return Task.from_row(row)
-    return Task(id="typed", question=question or "", answer="", task_type="unknown", gold=None)
+                return task_of(row)
+    return SqlTask(id="typed", question=question or "")
 
 
-async def run_and_score(
-    task: Task, endpoint: Endpoint, settings: Settings, max_turns: int
-) -> tuple[Episode, Reward, str]:
-    """Run one episode and score it; return both, and the judge's name."""
-    judge = choose_judge(settings)
-    async with asyncio.timeout(settings.episode_timeout):
-        episode = await run_episode(task.question, endpoint, QueryTool(settings.database_url), max_turns)
-        return episode, await score_episode(task, episode, judge, rubric_from(settings)), judge.name
+async def run_and_score(task: SqlTask, endpoint: Endpoint, settings: Settings) -> tuple[Scored, str]:
+    """Play one episode as training does; return it, and the judge's name."""
+    environment = AGENT.open(settings, {})
+    policy = ChatPolicy(endpoint, settings.max_turns)
+    scored = await play(environment, task, environment.play(task, policy), policy, settings.episode_timeout)
+    return scored, str(environment.description()["judge"])
 
 
-def show(console: Console, task: Task, episode: Episode, reward: Reward, judge: str) -> None:
+def show(console: Console, scored: Scored, judge: str) -> None:
     """Print the transcript, then the reward's terms."""
     from rich.table import Table
     from rich.text import Text
 
+    task, episode, reward = scored.task, scored.episode, scored.reward
     for message in episode.messages:
         console.rule(message["role"], align="left")
         for tool_call in message.get("tool_calls", []):
@@ -70,8 +65,8 @@ def show(console: Console, task: Task, episode: Episode, reward: Reward, judge: 
     for name, value in reward.terms.items():
         table.add_row(name, f"{value:.3f}")
     table.add_row("total", f"unscored: {reward.unscored}" if reward.total is None else f"{reward.total:.3f}")
-    if task.answer:
-        console.print(Text(f"gold answer: {task.answer}"))
+    if task.reference:
+        console.print(Text(f"gold answer: {task.reference}"))
     console.print(table)
 
 
@@ -107,25 +102,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = load_settings()
         arguments = parse_arguments(argv, settings)
         task = find_task(arguments.question)
-    except (SettingsError, DataError, TaskError) as error:
+    except (SettingsError, AgentError) as error:
         print(f"sqlagent_test: {error}", file=sys.stderr)
         return 2
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
     endpoint = Endpoint(
         arguments.base_url, arguments.model, key, arguments.temperature, max_tokens=arguments.max_tokens
     )
-    try:
-        done = asyncio.run(run_and_score(task, endpoint, settings, arguments.max_turns))
-    except EpisodeError as error:
-        print(
-            f"sqlagent_test: {error}; is {arguments.base_url} running and serving {arguments.model!r}?", file=sys.stderr
-        )
+    settings = settings.model_copy(update={"max_turns": arguments.max_turns})
+    scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
+    if scored.detail:
+        serving = f"is {arguments.base_url} running and serving {arguments.model!r}?"
+        print(f"sqlagent_test: {scored.detail} ({scored.reward.unscored}); {serving}", file=sys.stderr)
         return 1
-    except TimeoutError:
-        print(f"sqlagent_test: no end after {settings.episode_timeout:g} s (EPISODE_TIMEOUT)", file=sys.stderr)
-        return 1
-    show(Console(), task, *done)
-    return 0 if done[1].total is not None or done[1].unscored == "no_reference" else 1
+    show(Console(), scored, judge)
+    return 0 if scored.reward.total is not None or scored.reward.unscored == "no_reference" else 1
 
 
 if __name__ == "__main__":
