@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from common.settings import ROOT, Settings
@@ -126,7 +127,12 @@ class Service:
 
 
 class Environment(ABC):
-    """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
+    """One a process, many episodes at once; owns what episodes need and gives it back in `close`.
+
+    highest: the most an episode can earn.
+    """
+
+    highest: float
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -174,6 +180,7 @@ class Agent(ABC):
     splits: the data files by "train", "val", "test". headline: the number of one episode, in [0, 1], that a demo
     reports: "score" or one of the environment's facts. columns: the agent's own columns of the evaluation's table.
     failures: kinds of failure in the order a report shows them, "right" first (`failure`).
+    unreachable: settings or options that lead its judge or partner nowhere, for the conformance test.
     """
 
     name: str
@@ -184,6 +191,7 @@ class Agent(ABC):
     columns: Sequence[Column] = ()
     baselines: Sequence[str] = ()
     failures: Sequence[str] = ()
+    unreachable: Mapping[str, str] = MappingProxyType({})
 
     @property
     def folder(self) -> Path:

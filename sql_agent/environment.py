@@ -42,6 +42,7 @@ class SqlEnvironment(Environment):
         self.judge: Judge = choose_judge(settings)
         rubric = rubric_from(settings)
         self.rubric = Rubric({**rubric.weights, "judge": rubric.weights.get("judge", 1.0)}) if evaluating else rubric
+        self.highest = self.rubric.highest
         self.canaries = Canaries()
         self._template: TemplateAgent | None = None
 
