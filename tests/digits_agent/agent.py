@@ -16,6 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import httpx
+
 from common.settings import Settings
 from episodes.agent import (
     Agent,
@@ -29,6 +31,7 @@ from episodes.agent import (
     Policy,
     Record,
     Row,
+    Service,
     ServiceError,
     Sizes,
     Task,
@@ -51,8 +54,8 @@ class DigitsTask(Task):
 class DigitsEnvironment(Environment):
     highest = RUBRIC.highest
 
-    def __init__(self, partner: str) -> None:
-        self.partner = partner
+    def __init__(self, partner: str, url: str | None) -> None:
+        self.partner, self.url = partner, url
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         digits = _own(task).digits
@@ -96,6 +99,8 @@ class DigitsEnvironment(Environment):
     async def check(self) -> None:
         if self.partner == "gone":
             raise ServiceError("the partner is gone; start it, or leave out --partner")
+        if self.url and httpx.get(f"{self.url}/models", trust_env=False).status_code != 200:
+            raise ServiceError(f"the partner's model does not answer at {self.url}")
 
 
 class DigitsAgent(Agent):
@@ -113,6 +118,10 @@ class DigitsAgent(Agent):
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--partner", choices=("here", "gone"), default="here", help="who keeps the digits")
+        parser.add_argument("--partner-model", metavar="DIR", help="a model to serve for the length of the run")
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        return [Service("partner_url", options["partner_model"])] if options.get("partner_model") else []
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=96, response=160, reply=24)
@@ -134,7 +143,7 @@ class DigitsAgent(Agent):
         )
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        return DigitsEnvironment(options.get("partner", "here"))
+        return DigitsEnvironment(options.get("partner", "here"), options.get("partner_url"))
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         return {"three_digits": sum(record["task_type"] == "three" for record in records)}
