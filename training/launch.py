@@ -80,6 +80,7 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
             asyncio.run(opened.check())
             opened.close()
         if plan.role != "runner":
+            (plan.run_dir / "data").mkdir(parents=True, exist_ok=True)
             for name in rows:
                 write_jsonl(plan.run_dir / "data" / f"{name}.jsonl", rows[name], force=True)
         os.environ.update(environment(plan.device))  # before the imports that read it
