@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from training.agreement import ACTOR, MAX_TURNS_KEY, ROLLOUT, TEMPERATURE_KEY, check_agreement
+from training.chat_template import TEMPLATE
 from training.device import verl_overrides
 from training.plan import ConfigError, Plan
 
@@ -109,8 +110,7 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         TEMPERATURE_KEY: plan.temperature,
         f"{ROLLOUT}.val_kwargs.temperature": plan.temperature,
         f"{ROLLOUT}.val_kwargs.do_sample": True,
-        f"+{ROLLOUT}.engine_kwargs.vllm.enable_auto_tool_choice": True,
-        f"+{ROLLOUT}.engine_kwargs.vllm.tool_call_parser": "hermes",
+        **_served(plan),
         f"{ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
         f"{ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
         "transfer_queue.enable": True,
@@ -120,6 +120,17 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         "trainer.resume_mode": "disable",
         "trainer.experiment_name": plan.run_dir.name,
     }
+
+
+def _served(plan: Plan) -> Overrides:
+    """How vLLM reads requests and replies: the tool-call parser, and the chat template where it is not the model's."""
+    vllm = f"+{ROLLOUT}.engine_kwargs.vllm"
+    keys: Overrides = {}
+    if plan.tools:
+        keys |= {f"{vllm}.enable_auto_tool_choice": True, f"{vllm}.tool_call_parser": "hermes"}
+    if plan.keep_thinking:
+        keys[f"{vllm}.chat_template"] = str(plan.run_dir / TEMPLATE)
+    return keys
 
 
 def _lora(plan: Plan) -> Overrides:

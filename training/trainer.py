@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from training.adapters import split_adapter
 from training.agreement import compares_groups
 from training.books import check_advantages, check_episodes, learnable_groups, session_of
+from training.chat_template import SETTING, TEMPLATE
 from training.checkpoints import PREFIX
 from training.plan import Plan
 from training.records import rewards_by_group, step_metrics, weights_age
@@ -77,9 +79,11 @@ class RolloutsFromStore(PPOTrainer):
     def _save_checkpoint(self) -> None:
         super()._save_checkpoint()
         model = self.config.actor_rollout_ref.model
+        actor = Path(self.config.trainer.default_local_dir) / f"{PREFIX}{self.global_steps}" / "actor"
         if model.lora_rank:
-            folder = Path(self.config.trainer.default_local_dir) / f"{PREFIX}{self.global_steps}"
-            split_adapter(folder / "actor", model.path)
+            split_adapter(actor, model.path)
+        if template := OmegaConf.select(self.config, SETTING):  # whoever serves the checkpoint must use it, too
+            shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
         """Compare what verl is about to train on with what is known of its episodes.
