@@ -34,6 +34,7 @@ from training.rollouts import RolloutManager
 logger = logging.getLogger(__name__)
 
 WAKE_SECONDS = 1.0
+CORRECTION = "rollout_corr/"  # verl's metrics of it; from the loss (`bypass_mode`) they come below actor/
 
 
 class RolloutsFromStore(PPOTrainer):
@@ -70,11 +71,20 @@ class RolloutsFromStore(PPOTrainer):
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
         """Update, unless no group teaches anything: momentum and weight decay would move the weights all the same."""
         metrics.update(self._account(batch))
-        self.agent_loop_manager.watch.compare_log_probs(metrics)
         if metrics.get("books/learnable_groups") == 0:
             logger.warning("step %d: no group with different rewards, no update", self.global_steps)
             return batch
-        return super()._update_actor(batch, metrics)
+        batch = super()._update_actor(batch, metrics)
+        if self._updates_once():
+            measured = {name: value for name, value in metrics.items() if name.startswith(f"actor/{CORRECTION}")}
+            metrics.update({name.removeprefix("actor/"): value for name, value in measured.items()})
+        self.agent_loop_manager.watch.compare_log_probs(metrics)
+        return batch
+
+    def _updates_once(self) -> bool:
+        """Whether a batch is one update: only then does the loss see the weights that played, and measure vLLM alone."""
+        actor = self.config.actor_rollout_ref.actor
+        return bool(actor.ppo_epochs == 1 and actor.ppo_mini_batch_size == self.config.data.train_batch_size)
 
     def _save_checkpoint(self) -> None:
         super()._save_checkpoint()
