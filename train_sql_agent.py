@@ -145,7 +145,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def train(options: argparse.Namespace) -> int:
     """Check everything cheap, then train; returns the exit code."""
-    from data.convert import write_rows
+    from common.jsonl import write_jsonl
+    from data.convert import on_disk
     from data.load import load_rows
     from sql_agent.preflight import check_judge, prepare_rows, require_references
     from training.agreement import check_rows
@@ -166,7 +167,7 @@ def train(options: argparse.Namespace) -> int:
     rows = {name: load_rows(path) for name, path in files.items()}
     prepare_rows(rows, check=plan.role != "algorithm")  # where only weights are made, no database need be
     require_references(rows["train"])
-    copies = {name: plan.run_dir / "data" / f"{name}.parquet" for name in files}
+    copies = {name: plan.run_dir / "data" / f"{name}.jsonl" for name in files}
     paths = {name: str(path) for name, path in copies.items()}
     config = build_config(plan, paths, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
     check_rows(config, len(rows["train"]))
@@ -180,7 +181,7 @@ def train(options: argparse.Namespace) -> int:
     if plan.role != "runner":
         for name, path in copies.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_rows(rows[name], path)
+            write_jsonl(path, map(on_disk, rows[name]), force=True)
     os.environ.update(environment(plan.device))  # before the imports that read it
     from episodes.lit_agent import SqlAgent
 
