@@ -40,9 +40,9 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
         return keep_thinking(template, plan.tools)
     if plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
         print(
-            f"chat template: it drops <think> blocks of earlier turns. A policy that thinks will give about one sequence "
-            f"a turn instead of one an episode, and the trainer reads each prompt again: up to {plan.max_turns} times "
-            "the tokens. --keep-thinking serves the model with a template that keeps them",
+            "chat template: it drops <think> blocks of earlier turns. A policy that thinks gives about one sequence a "
+            f"turn instead of one an episode, and the trainer reads every prompt again: up to {plan.max_turns} times the "
+            "tokens. --keep-thinking serves the model with a template that keeps them",
             flush=True,
         )
     return None

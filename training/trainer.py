@@ -82,7 +82,7 @@ class RolloutsFromStore(PPOTrainer):
         return batch
 
     def _updates_once(self) -> bool:
-        """Whether a batch is one update: only then does the loss see the weights that played, and measure vLLM alone."""
+        """Whether a batch is one update: only then does the loss see the weights that played, and nothing else."""
         actor = self.config.actor_rollout_ref.actor
         return bool(actor.ppo_epochs == 1 and actor.ppo_mini_batch_size == self.config.data.train_batch_size)
 
