@@ -41,8 +41,8 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
     if plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
         print(
             "chat template: it drops <think> blocks of earlier turns. A policy that thinks gives about one sequence a "
-            f"turn instead of one an episode, and the trainer reads every prompt again: up to {plan.max_turns} times the "
-            "tokens. --keep-thinking serves the model with a template that keeps them",
+            f"turn instead of one an episode, and the trainer reads every prompt again: up to {plan.max_turns} times "
+            "the tokens. --keep-thinking serves the model with a template that keeps them",
             flush=True,
         )
     return None

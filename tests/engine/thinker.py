@@ -3,7 +3,8 @@
     python tests/engine/thinker.py RUN_DIR MODEL_DIR PORT [--keep-thinking]
 
 The policy has the bundled tiny model's weights. What opens and closes its tool calls is renamed to <think> and
-</think> in the tokenizer, so that it thinks where it was taught to call a tool; the chat template drops earlier thoughts.
+</think> in the tokenizer, so that it thinks where it was taught to call a tool; the chat template drops earlier
+thoughts.
 """
 
 from __future__ import annotations
