@@ -26,12 +26,11 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 
 from training import sequences
 from training.agreement import compares_groups
-from training.collect import Collector
+from training.collect import Collector, SpanFiles
 from training.handover import Endings
 from training.plan import Plan
 from training.proxy import PolicyAccess
 from training.records import RolloutRecord, leave_out_lone
-from training.spans import SpanFiles
 from training.tracing import trace_adapter
 from training.trajectories import Limits, Trajectory
 from training.watch import RunStopped, Watch, silence_limit
