@@ -34,11 +34,14 @@ PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 64
 def engine_sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     """128 episodes of the bundled model on the real engine, played by every side."""
     import train_sql_agent
+    from common.jsonl import write_jsonl
+    from data.convert import on_disk
+    from data.load import load_rows
     from training.config import build_config, parse_overrides
     from training.device import environment
 
     plan, preset = train_sql_agent.make_plan(train_sql_agent.parse(["--ci", "--run-dir", str(run_dir)]))
-    files = {name: str(ROOT / "data" / f"{name}.parquet") for name in ("train", "val")}
+    files = {name: str(run_dir / f"{name}.jsonl") for name in ("train", "val")}
     config = build_config(plan, files, preset, parse_overrides([]))
     os.environ.update(environment(plan.device))
     import ray
@@ -47,21 +50,23 @@ def engine_sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     from training.algorithm import _start_ray, _stop_ray
 
     run_dir.mkdir(parents=True)
+    for name, path in files.items():
+        write_jsonl(Path(path), map(on_disk, load_rows(ROOT / "data" / f"{name}.parquet")), force=False)
     _start_ray(plan, config)
     sizes = [(RUNNERS, CONCURRENCY, plan.max_turns)] * 2 + [(RUNNERS, 0, plan.max_turns)]
     try:
         with stores_with_runners(*sizes) as addresses:
             actor = Sides.remote()  # type: ignore[attr-defined]
-            return ray.get(actor.run.remote(config, plan, addresses, tasks(PROMPTS), rounds))
+            return ray.get(actor.run.remote(config, plan, addresses, tasks(files["train"], PROMPTS), rounds))
     finally:
         _stop_ray(plan)
 
 
-def tasks(count: int) -> list[str]:
+def tasks(path: str, count: int) -> list[str]:
     """Rows of the training file as the trainer would send them."""
     from training.dataset import RolloutDataset
 
-    rows = RolloutDataset(str(ROOT / "data" / "train.parquet"))
+    rows = RolloutDataset(path)
     return [rows[number]["task"] for number in range(count)]
 
 

@@ -47,10 +47,16 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
         raise ConfigError(
             "--async needs the LLM proxy, which holds calls back while weights change; leave out --no-llm-proxy"
         )
-    if OmegaConf.select(config, f"{ROLLOUT}.calculate_log_probs") and not plan.llm_proxy:
+    rollout = config.actor_rollout_ref.rollout
+    if rollout.calculate_log_probs and not plan.llm_proxy:
         raise ConfigError(
             f"{ROLLOUT}.calculate_log_probs=True needs the LLM proxy, which brings them from vLLM; leave out one of it "
             "and --no-llm-proxy"
+        )
+    if config.algorithm.rollout_correction.bypass_mode and not rollout.calculate_log_probs:
+        raise ConfigError(
+            f"algorithm.rollout_correction.bypass_mode=True takes vLLM's log-probabilities for the old policy's, but "
+            f"{ROLLOUT}.calculate_log_probs=False; set both or none"
         )
     if plan.asynchronous == "separate":
         _check_separate(config, plan)

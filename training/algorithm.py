@@ -28,11 +28,10 @@ from training.handover import give_up, worker_name
 from training.plan import Plan
 from training.progress import Progress
 from training.store import serving
-from training.watch import RunStopped
+from training.watch import POLL_SECONDS, RunStopped
 
 logger = logging.getLogger(__name__)
 
-POLL_SECONDS = 0.5
 END_SECONDS = 5.0
 
 

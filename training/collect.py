@@ -7,9 +7,11 @@ after the rollout is marked finished; the annotation says how many calls there w
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from agentlightning import LightningStore, Triplet, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
@@ -17,12 +19,29 @@ from agentlightning.types import Rollout, Span
 
 from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
-from training.spans import SpanFiles
 from training.trajectories import Call, Limits, Trajectory, generated_tokens, merge_calls
 from training.watch import REWARD_MISSING, SPANS_MISSING
 
 LATE_SPANS_SECONDS = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.2
+
+
+class SpanFiles:
+    """Keeps spans of finished rollouts on disk (`--keep-spans`), where the store forgets them.
+
+    `spans/<mode>-<step>.jsonl.gz` in the run folder: one span a line, as agent-lightning writes it in JSON. Each
+    rollout is a gzip member of its own, so what was written before a crash can be read.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        self.folder = run_dir / "spans"
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def keep(self, record: RolloutRecord, spans: Sequence[Span]) -> None:
+        """Append a rollout's spans to the file of its mode and step."""
+        lines = "".join(span.model_dump_json() + "\n" for span in spans)
+        with (self.folder / f"{record.mode}-{record.step:06d}.jsonl.gz").open("ab") as file:
+            file.write(gzip.compress(lines.encode()))
 
 
 class Collector:

@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from training.agreement import ACTOR, MAX_TURNS_KEY, ROLLOUT, TEMPERATURE_KEY, check_agreement
+from training.chat_template import TEMPLATE
 from training.device import verl_overrides
 from training.plan import ConfigError, Plan
 
@@ -76,6 +77,9 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
     for override in user:
         _apply(config, override)
+    loss = config.actor_rollout_ref.actor.policy_loss
+    if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
+        loss.loss_mode = "bypass_mode"  # the same loss, which also measures how far vLLM and trainer are apart
     check_agreement(config, plan, {override.key: str(override) for override in user})
     return config
 
@@ -105,12 +109,12 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         f"{ROLLOUT}.name": "vllm",
         f"{ROLLOUT}.mode": "async",
         f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,  # vLLM's, compared with the trainer's in every step
+        **_old_log_probs(plan),
         MAX_TURNS_KEY: plan.max_turns,
         TEMPERATURE_KEY: plan.temperature,
         f"{ROLLOUT}.val_kwargs.temperature": plan.temperature,
         f"{ROLLOUT}.val_kwargs.do_sample": True,
-        f"+{ROLLOUT}.engine_kwargs.vllm.enable_auto_tool_choice": True,
-        f"+{ROLLOUT}.engine_kwargs.vllm.tool_call_parser": "hermes",
+        **_served(plan),
         f"{ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
         f"{ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
         "transfer_queue.enable": True,
@@ -120,6 +124,28 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         "trainer.resume_mode": "disable",
         "trainer.experiment_name": plan.run_dir.name,
     }
+
+
+def _old_log_probs(plan: Plan) -> Overrides:
+    """On the CPU vLLM's log-probabilities are the old policy's, which saves a pass over every batch.
+
+    Both sides count in 32 bit there and the weights that played are those the update begins with. That does not hold
+    on GPUs (16 bit), with a merged adapter (rounded on its way to vLLM) and in asynchronous runs (older weights).
+    """
+    if plan.device != "cpu" or plan.lora_rank or plan.asynchronous:
+        return {}
+    return {"algorithm.rollout_correction.bypass_mode": f"${{{ROLLOUT}.calculate_log_probs}}"}
+
+
+def _served(plan: Plan) -> Overrides:
+    """How vLLM reads requests and replies: the tool-call parser, and the chat template where it is not the model's."""
+    vllm = f"+{ROLLOUT}.engine_kwargs.vllm"
+    keys: Overrides = {}
+    if plan.tools:
+        keys |= {f"{vllm}.enable_auto_tool_choice": True, f"{vllm}.tool_call_parser": "hermes"}
+    if plan.keep_thinking:
+        keys[f"{vllm}.chat_template"] = str(plan.run_dir / TEMPLATE)
+    return keys
 
 
 def _lora(plan: Plan) -> Overrides:

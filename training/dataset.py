@@ -1,23 +1,23 @@
-"""Rows for verl: one Parquet row becomes one prompt group.
+"""Rows for verl: one line of a JSONL file becomes one prompt group.
 
-The engine does not look inside a row: it travels as JSON text to the agent, which makes its task of it. Named in verl's
+The engine does not look inside a line: it travels as it is to the agent, which makes its task of it. Named in verl's
 `data.custom_cls`; nobody runs it.
 """
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as parquet
 from omegaconf import DictConfig, ListConfig
 from torch.utils.data import Dataset
 
 
 class RolloutDataset(Dataset):
-    """Rows of one or several Parquet files, in file order.
+    """Lines of one or several files, in file order.
 
-    `config.group_column`, when set, names the column whose value groups the validation metrics.
+    `config.group_column`, when set, names the field whose value groups the validation metrics.
     """
 
     def __init__(
@@ -29,20 +29,19 @@ class RolloutDataset(Dataset):
         max_samples: int = -1,
     ) -> None:
         files = [data_files] if isinstance(data_files, str) else list(data_files)
-        rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
-        self.rows = rows[:max_samples] if max_samples > 0 else rows
-        self.group_column = config.get("group_column") if config is not None else None
+        lines = [line for file in files for line in Path(file).read_text(encoding="utf-8").split("\n") if line]
+        self.lines = lines[:max_samples] if max_samples > 0 else lines
+        column = config.get("group_column") if config is not None else None
+        self.groups = [str((column and json.loads(line).get(column)) or "all") for line in self.lines]
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.lines)
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        row = self.rows[index]
-        group = row.get(self.group_column) if self.group_column else None
         return {
-            "task": json.dumps(row, ensure_ascii=False, default=str),
+            "task": self.lines[index],
             "index": index,
-            "data_source": str(group or "all"),
+            "data_source": self.groups[index],
             # Fields verl's metrics look for; the agent, not verl, builds the prompt and holds the reference.
             "raw_prompt": "",
             "reward_model": {"ground_truth": ""},

@@ -7,18 +7,17 @@ streaming, litellm's own retries, limits and keys. Used by `training.proxy`.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import orjson
-import uvicorn
+from agentlightning.utils.server_launcher import PythonServerLauncher, PythonServerLauncherArgs
 
-from training.middleware import Receive, RecordingMiddleware, Scope, Send, read_body
+from training.middleware import Receive, RecordingMiddleware, Scope, Send, read_body, take_from_body
 from training.recorder import ASK_FOR_LOG_PROBS, CallRecorder
-from training.token_ids import take_from_body
 
 logger = logging.getLogger(__name__)
 
@@ -78,39 +77,20 @@ class DirectEndpoint:
             await self._session.close()
 
 
-class DirectProxy:
-    """Serves a DirectEndpoint behind the recording middleware, in a thread with its own event loop."""
+def direct_proxy(endpoint: DirectEndpoint, recorder: CallRecorder, host: str, port: int) -> PythonServerLauncher:
+    """The endpoint behind the recording middleware, to be served in a thread with its own event loop."""
+    args = PythonServerLauncherArgs(
+        host=host, port=port, access_host=host, launch_mode="thread", healthcheck_url=HEALTH, log_level=logging.WARNING
+    )
+    return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), args, _closing(endpoint, recorder))
 
-    def __init__(self, endpoint: DirectEndpoint, recorder: CallRecorder, host: str, port: int) -> None:
-        self.endpoint, self.recorder = endpoint, recorder
-        self.address = f"http://{host}:{port}"
-        config = uvicorn.Config(
-            RecordingMiddleware(endpoint, recorder), host=host, port=port, log_level=logging.WARNING, lifespan="off"
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="direct-proxy", daemon=True)
 
-    async def start(self) -> None:
-        """Start the thread and wait until it serves.
-
-        Raises:
-            RuntimeError: the server ended at once; uvicorn has logged why.
-        """
-        self._thread.start()
-        while not self._server.started:
-            if not self._thread.is_alive():
-                raise RuntimeError(f"the direct proxy could not listen on {self.address}; its log says why")
-            await asyncio.sleep(0.02)
-
-    async def stop(self) -> None:
-        """Finish open requests, write what is recorded, end the thread."""
-        self._server.should_exit = True
-        await asyncio.to_thread(self._thread.join, 10)
-
-    async def _serve(self) -> None:
-        await self._server.serve()
-        await self.recorder.close()
-        await self.endpoint.close()
+@asynccontextmanager
+async def _closing(endpoint: DirectEndpoint, recorder: CallRecorder) -> AsyncIterator[None]:
+    """Around the server: at its end what is recorded is written and connections are closed."""
+    yield
+    await recorder.close()
+    await endpoint.close()
 
 
 async def _answer(send: Send, status: int, body: bytes) -> None:

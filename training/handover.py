@@ -35,8 +35,7 @@ class Handover:
 
     def __init__(self, store: LightningStore) -> None:
         self.store = store
-        served = store.capabilities.get("otlp_traces", False)
-        self._base = store.otlp_traces_endpoint().removesuffix("/v1/traces") if served else None
+        self._base: str | None = store.otlp_traces_endpoint().removesuffix("/v1/traces")
         self._session: aiohttp.ClientSession | None = None
         self._last_ending = 0
 

@@ -15,7 +15,7 @@ from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import LitellmUserRoles, UserAPIKeyAuth
 from litellm.proxy.proxy_server import app, user_api_key_auth
 
-from training.token_ids import TAKEN, Taken
+from training.middleware import TAKEN, Taken
 
 
 class TakeTokenIds(CustomLogger):

@@ -1,8 +1,9 @@
 """Stands before the LLM proxy's app: records every call as it passes, and keeps from agents what only training needs.
 
-`RecordingMiddleware` strips the rollout from a request's path and hands the token ids and log-probabilities that were
-taken out of the reply (`training.token_ids`) to the `CallRecorder`. Used by `training.proxy` (litellm) and
-`training.direct`.
+Token ids and log-probabilities are most of a reply. Whoever makes the reply takes them out and leaves them in the
+call's `TAKEN`: `take_from_body` for a reply of vLLM as it came (`training.direct`), `training.litellm_hooks` for
+litellm, which would walk through every number several times to write them. `RecordingMiddleware` strips the rollout
+from the request's path and hands what was taken to the `CallRecorder`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, ClassVar
+from contextvars import ContextVar
+from typing import Any, ClassVar, NamedTuple
+
+import orjson
 
 from training.recorder import CallRecorder, RecordedCall
-from training.token_ids import TAKEN, Taken
 
 ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
 
@@ -22,6 +25,51 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Taken(NamedTuple):
+    """A reply's id, token ids of prompt and reply, and the log-probabilities of the reply's tokens, if asked for."""
+
+    response_id: str
+    prompt_ids: list[int]
+    response_ids: list[int]
+    log_probs: list[float] | None
+
+
+TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")  # a list for each call; empty where a reply has no token ids
+
+
+def take_from_body(body: bytes) -> bytes:
+    """Move what vLLM wrote about tokens from a completion into the call's `TAKEN`.
+
+    Any other body stays as it is, and so does the reply to a call that belongs to no rollout.
+    """
+    call = TAKEN.get(None)
+    if call is None:
+        return body
+    try:
+        reply = orjson.loads(body)
+        taken = take(reply)
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
+        return body
+    if taken is None:
+        return body
+    call.append(taken)
+    return orjson.dumps(reply)
+
+
+def take(reply: dict[str, Any]) -> Taken | None:
+    """Take them out of a parsed completion of vLLM; None, and nothing taken, where it has no token ids.
+
+    Raises:
+        KeyError, IndexError, TypeError: this is no completion.
+    """
+    choice = reply["choices"][0]
+    if not reply.get("prompt_token_ids") or not choice.get("token_ids"):
+        return None
+    log_probs = choice.pop("logprobs", None)
+    found = [float(token["logprob"]) for token in log_probs["content"]] if log_probs else None
+    return Taken(str(reply.get("id")), reply.pop("prompt_token_ids"), choice.pop("token_ids"), found or None)
 
 
 class RecordingMiddleware:

@@ -15,8 +15,10 @@ SPARE_BYTES = 100_000_000
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def check_model(model: str, max_model_len: int | None = None) -> None:
-    """Check a model folder: config, tokenizer, chat template with tools, context length. A hub id is let through.
+def check_model(model: str, max_model_len: int | None = None, tools: bool = True) -> None:
+    """Check a model folder: config, tokenizer, chat template, context length. A hub id is let through.
+
+    `tools`: the agent calls tools, so the chat template must render them.
 
     Raises:
         ConfigError: naming the folder, what it lacks and what to do.
@@ -25,13 +27,13 @@ def check_model(model: str, max_model_len: int | None = None) -> None:
     if not folder.is_dir():
         _require_hub_id(model)
         return
-    config = _read_json(folder / "config.json", "is this a Hugging Face model folder?")
+    config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
     if not any((folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
         raise ConfigError(f"model folder {folder} has no tokenizer (tokenizer.json); copy it from the base model")
-    template = _chat_template(folder)
+    template = read_template(model, tools)
     if not template:
         raise ConfigError(f"model folder {folder} has no chat template; copy chat_template.jinja from the base model")
-    if "tools" not in template:
+    if tools and "tools" not in template:
         raise ConfigError(
             f"the chat template of {folder} does not render tools, so the model could never be told of them; "
             "use an instruct model with tool use, or another chat template"
@@ -39,6 +41,38 @@ def check_model(model: str, max_model_len: int | None = None) -> None:
     positions = config.get("max_position_embeddings")
     if max_model_len and positions and max_model_len > positions:
         raise ConfigError(f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}")
+
+
+def read_template(model: str, tools: bool = True) -> str:
+    """The chat template of a model folder, or of a hub id, whose file is fetched; "" where there is none.
+
+    Of several, the one for tools is meant where the agent has `tools`, else the one named default.
+
+    Raises:
+        ConfigError: the hub cannot be asked, or a file is no JSON.
+    """
+    folder = Path(model) if Path(model).is_dir() else _fetch(model)
+    if (folder / "chat_template.jinja").exists():
+        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    if not (folder / "tokenizer_config.json").exists():
+        return ""
+    found = read_json(folder / "tokenizer_config.json", "").get("chat_template") or ""
+    if isinstance(found, str):
+        return found
+    named = {one["name"]: one["template"] for one in found}
+    return str((tools and named.get("tool_use")) or named.get("default", ""))
+
+
+def _fetch(model: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(model, allow_patterns=["chat_template.jinja", "tokenizer_config.json"]))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the chat template of {model} cannot be fetched from the hub ({type(error).__name__}); is the name right, "
+            "is the network there? Or give --model a folder"
+        ) from None
 
 
 def check_disk(model: str, run_dir: Path) -> None:
@@ -73,7 +107,7 @@ def check_adapter(folder: str, rank: int) -> None:
             f"--lora-adapter-path {folder}: no adapter_model.safetensors there; expected an adapter's folder, such as "
             ".../checkpoints/global_step_N/actor/lora_adapter"
         )
-    found = _read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
+    found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
     if found != rank:
         raise ConfigError(f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank")
 
@@ -83,16 +117,7 @@ def _require_hub_id(model: str) -> None:
         raise ConfigError(f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B")
 
 
-def _chat_template(folder: Path) -> str:
-    if (folder / "chat_template.jinja").exists():
-        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
-    if not (folder / "tokenizer_config.json").exists():
-        return ""
-    template = _read_json(folder / "tokenizer_config.json", "").get("chat_template") or ""
-    return template if isinstance(template, str) else json.dumps(template)
-
-
-def _read_json(path: Path, hint: str) -> dict[str, Any]:
+def read_json(path: Path, hint: str) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:

@@ -22,6 +22,8 @@ class Plan:
     `lora_rank` 0 trains all weights; `lora_adapter_path` is an adapter to go on from. `deterministic` makes two runs
     with the same seed equal, at the price of one call after another.
     `max_unscored_share` is the share of a step's rollouts that may be unscored before the step is skipped.
+    `tools`: the agent calls tools, which the model's chat template must render. `keep_thinking`: serve the model with
+    a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`).
     """
 
     run_dir: Path
@@ -38,6 +40,8 @@ class Plan:
     proxy: str = "litellm"
     asynchronous: str | None = None
     trajectory_level: bool = True
+    tools: bool = True
+    keep_thinking: bool = False
     lora_rank: int = 0
     lora_adapter_path: str | None = None
     deterministic: bool = False

@@ -21,10 +21,10 @@ from typing import Any
 import httpx
 from agentlightning import LLM, LightningStore, LLMProxy, ProxyLLM
 from agentlightning.llm_proxy import ModelConfig
-from agentlightning.utils.server_launcher import PythonServerLauncherArgs
+from agentlightning.utils.server_launcher import PythonServerLauncher, PythonServerLauncherArgs
 from omegaconf import DictConfig
 
-from training.direct import HEALTH, DirectEndpoint, DirectProxy
+from training.direct import HEALTH, DirectEndpoint, direct_proxy
 from training.gate import CallGate
 from training.litellm_hooks import TakeTokenIds, leave_out_keys
 from training.middleware import RecordingMiddleware
@@ -58,7 +58,7 @@ class PolicyAccess:
         self.gate = CallGate()
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
-        self.proxy: LLMProxy | DirectProxy | None = None
+        self.proxy: LLMProxy | PythonServerLauncher | None = None
 
     async def start(self) -> None:
         """Start the proxy, if any, and publish resources for training and validation in the store."""
@@ -122,7 +122,7 @@ class PolicyAccess:
         host, port = self.plan.proxy_host, self.plan.proxy_port or free_port(self.plan.proxy_host)
         known_as = self.plan.proxy_public_host or _reachable(host)
         if self.plan.proxy == "direct":
-            self.proxy = DirectProxy(DirectEndpoint(self.servers, self.model, self.log_probs), recorder, host, port)
+            self.proxy = direct_proxy(DirectEndpoint(self.servers, self.model, self.log_probs), recorder, host, port)
         else:
             models = [_backend(name, server, self.model) for name, server in self.servers.items()]
             self.proxy = litellm_proxy(models, self.store, recorder, host, port, self.log_probs)

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import aiohttp
 import orjson
-from agentlightning.semconv import LightningResourceAttributes
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from tenacity import AsyncRetrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_random_exponential
+from agentlightning.types import SpanCoreFields, TraceStatus
 
 from training.gate import CallGate
+from training.otlp import SpanSender
 from training.seeds import RequestSeeds
 
 logger = logging.getLogger(__name__)
@@ -33,7 +29,6 @@ LOG_PROBS_ATTRIBUTE = "policy.log_probs"
 RESPONSE_ATTRIBUTE = "llm.hosted_vllm.id"
 ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled tokens only
 GATHER_SECONDS = 0.005  # how long a finished call may wait for company; a request to the store costs about that much
-OUTAGE_SECONDS = 60.0  # how long calls are kept for a store that does not answer
 
 
 @dataclass(frozen=True)
@@ -78,6 +73,7 @@ class CallRecorder:
         self.recorded = 0
         self.lost = 0
         self._waiting: list[RecordedCall] = []
+        self._sender = SpanSender()
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -91,36 +87,24 @@ class CallRecorder:
 
     async def close(self) -> None:
         """Send what is left; returns at once when nothing was ever recorded."""
-        if self._task is None:
-            return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        async with aiohttp.ClientSession() as session:
-            await self._send_waiting(session)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            await self._send_waiting()
+            await self._sender.close()
 
     async def _send_forever(self) -> None:
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
-            while True:
-                await self._news.wait()
-                await asyncio.sleep(GATHER_SECONDS)
-                self._news.clear()
-                await self._send_waiting(session)
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._news.clear()
+            await self._send_waiting()
 
-    async def _send_waiting(self, session: aiohttp.ClientSession) -> None:
+    async def _send_waiting(self) -> None:
         """Send all that waits; calls a dead store did not take are lost, counted and missed by the collector."""
         calls, self._waiting = self._waiting, []
-        if not calls:
-            return
-        body = export_request(calls).SerializeToString()
-        retrying = AsyncRetrying(
-            stop=stop_after_delay(OUTAGE_SECONDS),
-            wait=wait_random_exponential(multiplier=0.2, max=5.0),
-            retry=retry_if_exception_type((aiohttp.ClientError, TimeoutError)),
-            before_sleep=before_sleep_log(logger, logging.WARNING),
-            reraise=True,
-        )
         try:
-            await retrying(self._post, session, body)
+            await self._sender.send(self.endpoint, [(call.rollout_id, call.attempt_id, _span(call)) for call in calls])
         except (aiohttp.ClientError, TimeoutError) as error:
             self.lost += len(calls)
             logger.error("%d calls could not be written to the store: %s", len(calls), error)
@@ -128,42 +112,21 @@ class CallRecorder:
             self._waiting = calls + self._waiting
             raise
 
-    async def _post(self, session: aiohttp.ClientSession, body: bytes) -> None:
-        headers = {"Content-Type": "application/x-protobuf"}
-        async with session.post(self.endpoint, data=body, headers=headers) as reply:
-            reply.raise_for_status()
 
-
-def export_request(calls: list[RecordedCall]) -> ExportTraceServiceRequest:
-    """The OTLP request of these calls, in order: one span each, without a sequence id, which the store issues."""
-    return ExportTraceServiceRequest(resource_spans=[_resource_spans(call) for call in calls])
-
-
-def _resource_spans(call: RecordedCall) -> ResourceSpans:
-    spans = ResourceSpans()
-    spans.resource.attributes.extend(
-        [
-            _text(LightningResourceAttributes.ROLLOUT_ID.value, call.rollout_id),
-            _text(LightningResourceAttributes.ATTEMPT_ID.value, call.attempt_id),
-        ]
-    )
-    span = spans.scope_spans.add().spans.add()
-    span.name = SPAN_NAME
-    span.trace_id, span.span_id = secrets.token_bytes(16), secrets.token_bytes(8)
-    span.start_time_unix_nano, span.end_time_unix_nano = int(call.started * 1e9), int(call.ended * 1e9)
+def _span(call: RecordedCall) -> SpanCoreFields:
     # Lists as text, as litellm's tracing writes them: a protobuf list of numbers takes the store far longer to read.
-    span.attributes.extend(
-        [
-            _text(RESPONSE_ATTRIBUTE, call.response_id),
-            _text("llm.hosted_vllm.prompt_token_ids", orjson.dumps(call.prompt_ids).decode()),
-            _text("llm.hosted_vllm.response_token_ids", orjson.dumps([call.response_ids]).decode()),
-            KeyValue(key=VERSION_ATTRIBUTE, value=AnyValue(int_value=call.version)),
-        ]
-    )
+    attributes = {
+        RESPONSE_ATTRIBUTE: call.response_id,
+        "llm.hosted_vllm.prompt_token_ids": orjson.dumps(call.prompt_ids).decode(),
+        "llm.hosted_vllm.response_token_ids": orjson.dumps([call.response_ids]).decode(),
+        VERSION_ATTRIBUTE: call.version,
+    }
     if call.log_probs is not None:
-        span.attributes.append(_text(LOG_PROBS_ATTRIBUTE, orjson.dumps(call.log_probs).decode()))
-    return spans
-
-
-def _text(key: str, value: str) -> KeyValue:
-    return KeyValue(key=key, value=AnyValue(string_value=value))
+        attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(call.log_probs).decode()
+    return SpanCoreFields(
+        name=SPAN_NAME,
+        status=TraceStatus(status_code="OK"),
+        attributes=attributes,
+        start_time=call.started,
+        end_time=call.ended,
+    )

@@ -26,12 +26,11 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 
 from training import sequences
 from training.agreement import compares_groups
-from training.collect import Collector
+from training.collect import Collector, SpanFiles
 from training.handover import Endings
 from training.plan import Plan
 from training.proxy import PolicyAccess
 from training.records import RolloutRecord, leave_out_lone
-from training.spans import SpanFiles
 from training.tracing import trace_adapter
 from training.trajectories import Limits, Trajectory
 from training.watch import RunStopped, Watch, silence_limit
@@ -60,9 +59,8 @@ class RolloutManager:
         limits = Limits(prompt=config.data.max_prompt_length, response=config.data.max_response_length)
         files = SpanFiles(plan.run_dir) if plan.keep_spans else None
         self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level, files)
-        self.watch = Watch(plan.max_unscored_share)
+        self.watch = Watch(int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share)
         self.step_records: list[RolloutRecord] = []
-        self.delivered: list[RolloutRecord] = []
         self.books: dict[str, RolloutRecord] = {}
         self._failure: BaseException | None = None
         self._news = threading.Event()
@@ -93,7 +91,8 @@ class RolloutManager:
 
     def take_step_records(self) -> list[RolloutRecord]:
         """Training rollouts delivered or skipped since the last call."""
-        records, self.step_records, self.delivered = self.step_records, [], []
+        records, self.step_records = self.step_records, []
+        self.watch.note_update()
         return records
 
     def take_books(self, sessions: Iterable[str]) -> list[RolloutRecord]:
@@ -132,7 +131,7 @@ class RolloutManager:
         uids = {row["uid"] for row in rows}
         finished = await self._finish_all({name: record for name, record in records.items() if record.group in uids})
         settled = [record for record, _ in finished]
-        skip = self._judge(settled, [] if validate else self.delivered)
+        skip = self._judge(settled, validate)
         if skip:
             logger.warning("skipped: %s", skip)
             await self.policy.check_engine()
@@ -140,17 +139,16 @@ class RolloutManager:
                 raise RunStopped(f"validation is worth nothing: {skip}. Mend the cause and resume with --resume.")
         if not validate:
             self.step_records.extend(settled)
-            self.delivered.extend([] if skip else settled)
         await asyncio.to_thread(self._deliver, rows, [] if skip else finished, "val" if validate else "train")
         self._news.set()
 
-    def _judge(self, records: list[RolloutRecord], delivered: list[RolloutRecord]) -> str | None:
+    def _judge(self, records: list[RolloutRecord], validate: bool) -> str | None:
         """The watch's decision; the records are written whatever it is."""
-        if records[0].mode == "train" and self.compared:
+        if self.compared and not validate:
             leave_out_lone(records)
         skip = None
         try:
-            skip = self.watch.judge(records, delivered)
+            skip = self.watch.judge(records, validate)
         finally:
             for record in records:
                 if skip and record.cause is None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from training.chat_template import TEMPLATE, choose_template
 from training.plan import ConfigError, Plan
 from training.ports import require_free
 from training.store import check_external, check_mongo
@@ -41,10 +42,16 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     """Play this process's role to its end; returns the exit code. `started` is the program's start in Unix seconds.
 
     The plan has passed `check_store`, the config `training.config`'s checks.
+
+    Raises:
+        ConfigError: the model's chat template cannot be used as the plan wants it.
     """
     if plan.role == "runner":
         return _run_runners(agent, plan)
+    template = choose_template(plan, config)
     prepare_run_dir(plan, config)
+    if template is not None:
+        (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
     _log_to_file(plan)
     _stop_signals_mean_ctrl_c()
     from training.algorithm import VerlAlgorithm

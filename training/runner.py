@@ -18,7 +18,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +29,11 @@ from agentlightning import LightningStore, LightningStoreClient, LitAgent, Runne
 from agentlightning.execution.events import ExecutionEvent
 from agentlightning.store.base import is_finished
 from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
-from agentlightning.types import AttemptedRollout, NamedResources, Rollout, RolloutMode, SpanCoreFields
+from agentlightning.types import AttemptedRollout, NamedResources, Rollout, SpanCoreFields
 
 from training.handover import Handover, give_up, own_worker_name
-from training.threads import Threads
-from training.tracing import EpisodeTracer, SpanSender, result_spans
+from training.otlp import SpanSender
+from training.tracing import EpisodeTracer, result_spans
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +42,26 @@ TAKEN_AT_ONCE = 8  # of one dequeue, so that a short queue is shared between the
 GIVE_UP_SECONDS = 3.0
 STOP_POLL_SECONDS = 0.2
 LOST = ("timeout", "unresponsive", "failed")
+
+
+class Threads(ThreadPoolExecutor):
+    """A thread for every blocking call: hung ones take nobody's place, and nothing waits for them at the end."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(fn(*args, **kwargs))
+                except BaseException as error:
+                    future.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nothing to end: its threads are daemons."""
 
 
 @dataclass
@@ -54,7 +77,8 @@ class Place:
 class EpisodeRunner(Runner[Any]):
     """Plays up to `concurrency` episodes of one agent at once, none longer than `deadline` seconds.
 
-    Works on any LightningStore; one of this project (`training.live_store`) wakes it when there is something to do.
+    Works on any LightningStore served over HTTP; one of this project (`training.live_store`) wakes it when there is
+    something to do.
     """
 
     def __init__(self, concurrency: int, deadline: float, heartbeat: float = HEARTBEAT_SECONDS) -> None:
@@ -101,36 +125,9 @@ class EpisodeRunner(Runner[Any]):
                 task.cancel()
             await self._close()
 
-    async def step(
-        self,
-        input: Any,
-        *,
-        resources: NamedResources | None = None,
-        mode: RolloutMode | None = None,
-        event: ExecutionEvent | None = None,
-    ) -> Rollout:
-        """Play one task now, past the queue; returns the finished rollout.
-
-        Raises:
-            Exception: whatever the agent raised.
-        """
-        self._open()
-        resources_id = (await self.store.add_resources(resources)).resources_id if resources else None
-        rollout = await self.store.start_rollout(input, mode=mode, resources_id=resources_id, worker_id=self.name)
-        episode = asyncio.create_task(self._episode(rollout))
-        await asyncio.wait({episode}, timeout=self.deadline)
-        await self._finish(rollout, episode)
-        await self._handover.close()
-        await self._sender.close()
-        if episode.done():
-            episode.result()
-        finished = await self.store.get_rollout_by_id(rollout.rollout_id)
-        assert finished is not None
-        return finished
-
     def _open(self) -> None:
         self._handover = Handover(self.store)
-        self._sender = SpanSender(self.store)
+        self._sender = SpanSender()
         self._resources: dict[str, NamedResources] = {}
         self._places: dict[str, Place] = {}
         self._stray: set[asyncio.Task[Any]] = set()
@@ -228,7 +225,8 @@ class EpisodeRunner(Runner[Any]):
             logger.error("rollout %s failed", rollout.rollout_id, exc_info=error)
             await self.store.update_attempt(rollout.rollout_id, attempt, status="failed")
         else:
-            await self._sender.send(rollout.rollout_id, attempt, episode.result())
+            spans = [(rollout.rollout_id, attempt, span) for span in episode.result()]
+            await self._sender.send(self.store.otlp_traces_endpoint(), spans)
             await self.store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
 
     async def _beat(self) -> None:

@@ -62,11 +62,12 @@ class Server:
     process: subprocess.Popen[bytes]
 
 
-def servable(model: str) -> str:
+def servable(model: str, tools: bool = True) -> str:
     """The model folder (or hub id) meant by `model`: a run means its latest complete checkpoint.
 
     Raises:
-        ConfigError: a run without a checkpoint, or a folder that is not a model that can call tools.
+        ConfigError: a run without a checkpoint, or a folder that is not a model that can chat (and, with `tools`,
+            call tools).
     """
     folder = Path(model)
     if (folder / "checkpoints").is_dir():
@@ -77,12 +78,14 @@ def servable(model: str) -> str:
     if folder.name.startswith(PREFIX) and (folder / "actor").is_dir():
         folder = folder / "actor" / "huggingface"
     found = str(folder) if folder.is_dir() else model
-    check_model(found)
+    check_model(found, tools=tools)
     return found
 
 
 @contextlib.contextmanager
-def serve(model: str, log: Path, device: str = "auto", port: int = 0, n_gpus: int = 1) -> Iterator[Server]:
+def serve(
+    model: str, log: Path, device: str = "auto", port: int = 0, n_gpus: int = 1, tools: bool = True
+) -> Iterator[Server]:
     """Start vLLM, wait until it answers, and stop it and its children at the end.
 
     Args:
@@ -91,19 +94,20 @@ def serve(model: str, log: Path, device: str = "auto", port: int = 0, n_gpus: in
         device: `auto`, `cpu` or `cuda`.
         port: 0 picks a free one.
         n_gpus: GPUs the model is split over.
+        tools: whether clients send tools; without, the model's chat template need not know of any.
 
     Raises:
         ConfigError: the model cannot be served, or the port is taken.
         ServeError: the server ended, did not answer in time, or ended before something in the body failed.
     """
-    model, device = servable(model), choose_device(device)
+    model, device = servable(model, tools), choose_device(device)
     if port:
         require_free(HOST, port, "--port")
     port = port or free_port(HOST)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command(model, device, port, n_gpus),
+            command(model, device, port, n_gpus, tools),
             env=os.environ | environment(device),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -122,12 +126,14 @@ def serve(model: str, log: Path, device: str = "auto", port: int = 0, n_gpus: in
         _stop(process)
 
 
-def command(model: str, device: str, port: int, n_gpus: int = 1) -> list[str]:
+def command(model: str, device: str, port: int, n_gpus: int = 1, tools: bool = True) -> list[str]:
     """The command line of the server."""
+    parser = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes") if tools else ()
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", model, "--served-model-name", SERVED_NAME, "--host", HOST, "--port", str(port)),
-        *("--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--max-model-len", "auto"),
+        *parser,
+        *("--max-model-len", "auto"),
         *("--generation-config", "vllm"),  # sampling is the client's business, not that of a file in the folder
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *DEVICE_FLAGS[device],
@@ -183,12 +189,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--n-gpus", type=int, default=1, help="GPUs the model is split over")
+    parser.add_argument("--no-tools", dest="tools", action="store_false", help="clients send no tools")
     parser.add_argument("--log", type=Path, default=Path("runs/serve.log"), help="the server's output")
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         print(f"starting vLLM, log in {arguments.log}", flush=True)
-        with serve(arguments.model, arguments.log, arguments.device, arguments.port, arguments.n_gpus) as server:
+        with serve(**vars(arguments)) as server:
             print(f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it", flush=True)
             server.process.wait()
             raise ServeError(_epitaph(server.process, arguments.log))

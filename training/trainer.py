@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from training.adapters import split_adapter
 from training.agreement import compares_groups
 from training.books import check_advantages, check_episodes, learnable_groups, session_of
+from training.chat_template import SETTING, TEMPLATE
 from training.checkpoints import PREFIX
 from training.plan import Plan
 from training.records import rewards_by_group, step_metrics, weights_age
@@ -32,6 +34,7 @@ from training.rollouts import RolloutManager
 logger = logging.getLogger(__name__)
 
 WAKE_SECONDS = 1.0
+CORRECTION = "rollout_corr/"  # verl's metrics of it; from the loss (`bypass_mode`) they come below actor/
 
 
 class RolloutsFromStore(PPOTrainer):
@@ -68,18 +71,29 @@ class RolloutsFromStore(PPOTrainer):
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
         """Update, unless no group teaches anything: momentum and weight decay would move the weights all the same."""
         metrics.update(self._account(batch))
-        self.agent_loop_manager.watch.compare_log_probs(metrics)
         if metrics.get("books/learnable_groups") == 0:
             logger.warning("step %d: no group with different rewards, no update", self.global_steps)
             return batch
-        return super()._update_actor(batch, metrics)
+        batch = super()._update_actor(batch, metrics)
+        if self._updates_once():
+            measured = {name: value for name, value in metrics.items() if name.startswith(f"actor/{CORRECTION}")}
+            metrics.update({name.removeprefix("actor/"): value for name, value in measured.items()})
+        self.agent_loop_manager.watch.compare_log_probs(metrics)
+        return batch
+
+    def _updates_once(self) -> bool:
+        """Whether a batch is one update: only then does the loss see the weights that played, and nothing else."""
+        actor = self.config.actor_rollout_ref.actor
+        return bool(actor.ppo_epochs == 1 and actor.ppo_mini_batch_size == self.config.data.train_batch_size)
 
     def _save_checkpoint(self) -> None:
         super()._save_checkpoint()
         model = self.config.actor_rollout_ref.model
+        actor = Path(self.config.trainer.default_local_dir) / f"{PREFIX}{self.global_steps}" / "actor"
         if model.lora_rank:
-            folder = Path(self.config.trainer.default_local_dir) / f"{PREFIX}{self.global_steps}"
-            split_adapter(folder / "actor", model.path)
+            split_adapter(actor, model.path)
+        if template := OmegaConf.select(self.config, SETTING):  # whoever serves the checkpoint must use it, too
+            shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
         """Compare what verl is about to train on with what is known of its episodes.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from training.records import RolloutRecord, causes, unscored_share
@@ -19,6 +19,7 @@ MAX_SKIPS_IN_A_ROW = 3
 MISSING_SPANS_SHARE = 0.05
 MISSING_SPANS_WINDOW = 200
 MIN_SILENCE_SECONDS = 180.0
+POLL_SECONDS = 0.5  # between two looks at the runner processes
 MISMATCH_WARNS = 0.001
 CANARY_WINDOW = 200
 CANARY_WARNS = 0.02
@@ -40,17 +41,15 @@ class Event:
 
 
 EVENTS = (
-    Event("zero triplets", "every rollout of a step that called the policy left none", "stop"),
-    Event("rewards missing", "every rollout of a step ended without an episode record", "stop"),
+    Event("zero triplets", "every rollout of a window that called the policy left none", "stop"),
+    Event("rewards missing", "every rollout of a window ended without an episode record", "stop"),
     Event("spans missing", f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts", "stop"),
-    Event(
-        "unscored rollouts", f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a step", "skip the step"
-    ),
+    Event("unscored rollouts", f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window", "skip them"),
     Event("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
     Event("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
-    Event("vLLM or proxy does not answer", "asked when a step is skipped or nothing finishes", "stop"),
-    Event("a runner process of this run ends", "asked every second", "the others take over its rollouts"),
-    Event("the last runner process of this run ends", "asked every second", "stop"),
+    Event("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
+    Event("a runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "the others take over its rollouts"),
+    Event("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
     Event("trained tokens differ from generated tokens", "every update", "stop"),
     Event("sequences or advantages differ from the books", "every update", "stop"),
     Event("log-probabilities of vLLM and trainer", f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step", "warn"),
@@ -67,37 +66,58 @@ class RunStopped(RuntimeError):
 
 
 class Watch:
-    """Judges the finished rollouts of one step after another."""
+    """Judges finished training rollouts over windows.
 
-    def __init__(self, max_unscored_share: float = MAX_UNSCORED_SHARE) -> None:
+    A window is what was played since the last update; where that is less than a step, because prompt groups arrive
+    alone (asynchronous runs) or only failed groups are replaced, rollouts before it are added until there are
+    `step_size`. With fewer than these nothing is judged: a few lost rollouts say little.
+    """
+
+    def __init__(self, step_size: int, max_unscored_share: float = MAX_UNSCORED_SHARE) -> None:
+        self.step_size = step_size
         self.skips = 0
         self.max_unscored_share = max_unscored_share
+        self._window: list[RolloutRecord] = []
+        self._since_update = 0
         self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
         self._canaries: deque[bool] = deque(maxlen=CANARY_WINDOW)
 
-    def judge(self, records: list[RolloutRecord], delivered: Sequence[RolloutRecord] = ()) -> str | None:
-        """Decide about a step's new rollouts: None to train on them, a reason to skip them.
+    def note_update(self) -> None:
+        """The policy is updated: what follows is another step's."""
+        self._since_update = 0
 
-        `delivered` are the step's earlier rollouts: a few that replace a failed group are judged together with them.
+    def judge(self, records: list[RolloutRecord], validate: bool = False) -> str | None:
+        """Decide about new rollouts: None to use them, a reason to skip them. A validation is a window of its own.
 
         Raises:
             RunStopped: training on, or waiting for better, makes no sense.
         """
-        self._stop_on_silence(records)
         self._stop_on_missing_spans(records)
         self._watch_canaries(records)
-        share = unscored_share([*delivered, *records])
-        if share <= self.max_unscored_share:
-            self.skips = 0
+        if validate:
+            return self._reason(records)
+        self._since_update += len(records)
+        self._window = [*self._window, *records][-max(self.step_size, self._since_update) :]
+        if len(self._window) < self.step_size:
             return None
-        self.skips += 1
-        reason = f"{share:.0%} of {len(delivered) + len(records)} rollouts are unscored ({_count(records)})"
+        reason = self._reason(self._window)
+        self.skips = self.skips + 1 if reason else 0
         if self.skips >= MAX_SKIPS_IN_A_ROW:
             raise RunStopped(
                 f"{self.skips} steps in a row were skipped; the last because {reason}. "
-                "Mend the cause (judge, database, model server) and resume with --resume."
+                "Mend the cause (judge, tools, model server) and resume with --resume."
             )
+        if reason:
+            self._window, self._since_update = [], 0
         return reason
+
+    def _reason(self, window: list[RolloutRecord]) -> str | None:
+        """Why these rollouts are worth nothing, if they are not."""
+        self._stop_on_silence(window)
+        share = unscored_share(window)
+        if share <= self.max_unscored_share:
+            return None
+        return f"{share:.0%} of {len(window)} rollouts are unscored ({_count(window)})"
 
     def compare_log_probs(self, metrics: Mapping[str, float]) -> None:
         """Warn when vLLM sampled from another distribution than the trainer computes gradients of.
@@ -149,8 +169,8 @@ class Watch:
         seen = f"canaries accepted: the judge took {share:.1%} of the last {CANARY_WINDOW} known-bad answers for good"
         if share > CANARY_STOPS:
             raise RunStopped(
-                f"{seen}. A reward that can be had for nonsense teaches nonsense. Choose a stronger judge "
-                "(TEACHER_MODEL) or fit REWARD_SCALE anew; docs/rewards.md says more. Then resume with --resume."
+                f"{seen}. A reward that can be had for nonsense teaches nonsense. Choose a stronger judge, or fit its "
+                "scale anew: see the agent's settings, and docs/rewards.md. Then resume with --resume."
             )
         logger.warning("%s; over %.0f%% stop the run", seen, 100 * CANARY_STOPS)
 

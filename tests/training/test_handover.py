@@ -17,13 +17,13 @@ import pytest
 from agentlightning.types import Span
 
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
+from training.collect import SpanFiles
 from training.handover import Endings, Handover, give_up, worker_name
 from training.live_store import RunStore
 from training.ports import free_port
 from training.records import RolloutRecord
 from training.run import ANY_EXIT_CODE
 from training.runner import EpisodeRunner
-from training.spans import SpanFiles
 
 
 async def finish(store: Any, *statuses: str) -> None:

@@ -20,11 +20,11 @@ from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from omegaconf import OmegaConf
 
+from training.middleware import TAKEN, take_from_body
 from training.plan import Plan
 from training.ports import free_port
 from training.proxy import RESOURCE, PolicyAccess
 from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, RecordedCall
-from training.token_ids import TAKEN, take_from_body
 from training.watch import RunStopped
 
 MODEL = "tiny"

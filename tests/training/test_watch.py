@@ -30,11 +30,11 @@ def records(n: int, cause: str | None = None, calls: int = 2, triplets: int = 2)
 
 
 def test_a_step_with_few_unscored_rollouts_is_trained_on() -> None:
-    assert Watch().judge(records(7) + records(3, "judge_failed")) is None
+    assert Watch(10).judge(records(7) + records(3, "judge_failed")) is None
 
 
 def test_a_step_with_many_is_skipped_and_three_in_a_row_stop() -> None:
-    watch = Watch()
+    watch = Watch(10)
     bad = records(6) + records(4, "judge_failed")
     for _ in range(MAX_SKIPS_IN_A_ROW - 1):
         assert "judge_failed: 4" in str(watch.judge(bad))
@@ -43,31 +43,75 @@ def test_a_step_with_many_is_skipped_and_three_in_a_row_stop() -> None:
 
 
 def test_a_good_step_forgives_skips() -> None:
-    watch = Watch()
-    bad = records(1, "timeout")
+    watch = Watch(4)
     for _ in range(4):
-        assert watch.judge(bad)
+        assert watch.judge(records(4, "timeout"))
         assert watch.judge(records(4)) is None
+        watch.note_update()
 
 
-def test_rollouts_that_replace_a_failed_group_are_judged_with_their_step() -> None:
-    few = records(2, "timeout") + records(2)
-    assert Watch().judge(few)
-    assert Watch().judge(few, delivered=records(12)) is None
+LOST = [
+    pytest.param(records(4, SPANS_MISSING, triplets=0), "zero triplets", id="zero triplets"),
+    pytest.param(records(4, REWARD_MISSING, calls=0), "rewards missing", id="rewards missing"),
+    pytest.param(records(2, "timeout") + records(2), None, id="half unscored"),
+]
 
 
-def test_zero_triplets_stop() -> None:
-    with pytest.raises(RunStopped, match="zero triplets"):
-        Watch().judge(records(4, SPANS_MISSING, triplets=0))
+@pytest.mark.parametrize(("lost", "stops"), LOST)
+def test_a_lost_group_that_replaces_a_failed_one_is_judged_with_its_step(
+    lost: list[RolloutRecord], stops: str | None
+) -> None:
+    watch = Watch(16)
+    assert watch.judge(records(16)) is None
+    assert watch.judge(lost) is None
+    watch.note_update()
+    assert watch.judge(records(11) + records(5, "timeout")), "a whole step is judged without the one before it"
 
 
-def test_missing_rewards_stop() -> None:
+@pytest.mark.parametrize(("lost", "stops"), LOST)
+def test_groups_that_arrive_alone_are_judged_over_as_many_rollouts_as_a_step_has(
+    lost: list[RolloutRecord], stops: str | None
+) -> None:
+    watch = Watch(16)
+    for _ in range(4):
+        assert watch.judge(records(4)) is None
+        watch.note_update()
+    assert watch.judge(lost) is None
+    watch = Watch(16)
+    for _ in range(3):
+        assert watch.judge(lost) is None, "fewer rollouts than a step has"
+        watch.note_update()
+    if stops is None:
+        assert "50% of 16 rollouts" in str(watch.judge(lost))
+    else:
+        with pytest.raises(RunStopped, match=stops):
+            watch.judge(lost)
+
+
+def test_three_windows_in_a_row_stop_where_groups_arrive_alone() -> None:
+    watch = Watch(16)
+    for group in range(11):
+        assert bool(watch.judge(records(4, "timeout"))) == (group in (3, 7))
+    with pytest.raises(RunStopped, match="in a row"):
+        watch.judge(records(4, "timeout"))
+
+
+def test_a_validation_is_judged_by_itself() -> None:
+    watch = Watch(16)
+    assert watch.judge(records(16)) is None
+    assert watch.judge(records(2, "timeout") + records(2), validate=True)
     with pytest.raises(RunStopped, match="rewards missing"):
-        Watch().judge(records(4, REWARD_MISSING, calls=0))
+        watch.judge(records(4, REWARD_MISSING, calls=0), validate=True)
+
+
+@pytest.mark.parametrize(("lost", "stops"), LOST[:2])
+def test_a_step_that_is_lost_as_a_whole_stops(lost: list[RolloutRecord], stops: str) -> None:
+    with pytest.raises(RunStopped, match=stops):
+        Watch(4).judge(lost)
 
 
 def test_a_steady_loss_of_spans_stops_only_over_a_full_window() -> None:
-    watch = Watch()
+    watch = Watch(100)
     lossy = records(90) + records(10, SPANS_MISSING, triplets=1)
     for _ in range(MISSING_SPANS_WINDOW // len(lossy) - 1):
         assert watch.judge(lossy) is None
@@ -95,7 +139,7 @@ def judged(n: int, accepted: int = 0) -> list[RolloutRecord]:
 
 
 def test_accepted_canaries_warn_and_then_stop(caplog: pytest.LogCaptureFixture) -> None:
-    watch = Watch()
+    watch = Watch(1)
     watch.judge(judged(CANARY_WINDOW, accepted=4))
     assert "canaries" not in caplog.text
     watch.judge(judged(CANARY_WINDOW, accepted=5))
@@ -105,14 +149,14 @@ def test_accepted_canaries_warn_and_then_stop(caplog: pytest.LogCaptureFixture) 
 
 
 def test_canaries_are_counted_over_a_full_window_only() -> None:
-    watch = Watch()
+    watch = Watch(1)
     assert watch.judge(judged(CANARY_WINDOW - 1, accepted=CANARY_WINDOW - 1)) is None
     with pytest.raises(RunStopped, match="canaries accepted"):
         watch.judge(judged(1))
 
 
 def test_disagreeing_log_probs_warn(caplog: pytest.LogCaptureFixture) -> None:
-    watch = Watch()
+    watch = Watch(1)
     watch.compare_log_probs({})
     watch.compare_log_probs({MISMATCH: MISMATCH_WARNS})
     assert not caplog.text
@@ -123,6 +167,6 @@ def test_disagreeing_log_probs_warn(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_the_share_of_unscored_rollouts_is_a_setting() -> None:
     half = records(5) + records(5, "judge_failed")
-    assert Watch(0.5).judge(half) is None
-    assert Watch(0.4).judge(half)
+    assert Watch(10, 0.5).judge(half) is None
+    assert Watch(10, 0.4).judge(half)
     assert Settings(_env_file=None).max_unscored_share == MAX_UNSCORED_SHARE

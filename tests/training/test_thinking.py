@@ -1,0 +1,85 @@
+"""Chat templates that drop the thoughts of earlier turns are noticed, and mended where that is safe."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from common.settings import ROOT
+from training.chat_template import TEMPLATE, choose_template, keep_thinking, keeps_thinking
+from training.config import _served
+from training.models import read_template
+from training.plan import ConfigError, Plan
+
+TURN = "{{ '<|im_start|>' ~ message.role ~ '\\n' ~ %s ~ '<|im_end|>\\n' }}"
+LOOP = "{%% for message in messages %%}%s{%% endfor %%}{%% if add_generation_prompt %%}{{ %s }}{%% endif %%}"
+START = "'<|im_start|>assistant\\n'"
+CUT = (
+    "{%- set text = message.content -%}{%- if '</think>' in text -%}"
+    "{%- set text = text.split('</think>')[-1].lstrip('\\n') -%}{%- endif -%}"
+)
+PLAIN = LOOP % (TURN % "message.content", START)
+DROPPING = LOOP % (CUT + TURN % "text", START)
+OPENING = LOOP % (CUT + TURN % "text", "'<|im_start|>assistant\\n<think>\\n'")
+CLOSING = LOOP % (TURN % "message.content.split('</think>')[-1]", START)
+
+
+def prepared(folder: Path, **changes: Any) -> tuple[Plan, Any]:
+    """A plan and what of verl's tree names the template."""
+    plan = Plan(folder / "run", "cpu", str(folder), 4, "--max-turns", 1.0, 32, 10.0, **{"tools": False, **changes})
+    keys = {key.lstrip("+"): value for key, value in _served(plan).items()}
+    return plan, OmegaConf.from_dotlist([f"{key}={value}" for key, value in keys.items()])
+
+
+@pytest.mark.parametrize(("template", "kept"), [(PLAIN, True), (DROPPING, False), (OPENING, False), (CLOSING, False)])
+def test_what_drops_thoughts_is_noticed(template: str, kept: bool) -> None:
+    assert keeps_thinking(template, tools=False) == kept
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_the_bundled_template_keeps_them(tools: bool) -> None:
+    assert keeps_thinking(read_template(str(ROOT / "sql_agent" / "tiny_model")), tools)
+
+
+def test_a_template_that_looks_for_thoughts_is_mended() -> None:
+    mended = keep_thinking(DROPPING, tools=False)
+    assert mended == DROPPING.replace("'</think>' in text", "false")
+    assert keep_thinking(PLAIN, tools=False) == PLAIN
+
+
+@pytest.mark.parametrize("template", [OPENING, CLOSING])
+def test_what_cannot_be_mended_safely_is_refused_with_what_to_do(template: str) -> None:
+    with pytest.raises(ConfigError, match=r"cannot be changed safely.*chat_template=FILE"):
+        keep_thinking(template, tools=False)
+
+
+def test_the_cost_is_said_before_the_engine_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / TEMPLATE).write_text(DROPPING)
+    assert choose_template(*prepared(tmp_path)) is None
+    assert "about one sequence a turn" in (said := capsys.readouterr().out)
+    assert "up to 4 times the tokens. --keep-thinking" in said
+    assert said.count("\n") == 1
+    mended = choose_template(*prepared(tmp_path, keep_thinking=True))
+    assert mended is not None
+    assert keeps_thinking(mended, tools=False)
+    (tmp_path / TEMPLATE).write_text(PLAIN)
+    assert choose_template(*prepared(tmp_path)) is None
+    assert capsys.readouterr().out == ""
+
+
+def test_a_file_the_user_names_is_looked_at_instead(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / TEMPLATE).write_text(DROPPING)
+    (tmp_path / "mine.jinja").write_text(PLAIN)
+    plan, _ = prepared(tmp_path)
+    key = "actor_rollout_ref.rollout.engine_kwargs.vllm.chat_template"
+    assert choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine.jinja'}"])) is None
+    assert capsys.readouterr().out == ""
+    with pytest.raises(ConfigError, match=r"mine cannot be read"):
+        choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine'}"]))
+
+
+def test_a_template_that_cannot_render_two_turns_is_told(tmp_path: Path) -> None:
+    (tmp_path / TEMPLATE).write_text("{{ raise_exception('one turn only') }}")
+    with pytest.raises(ConfigError, match="cannot render a conversation of two turns: one turn only"):
+        choose_template(*prepared(tmp_path))
