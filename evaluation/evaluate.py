@@ -98,12 +98,12 @@ def _check_flags(parser: argparse.ArgumentParser, arguments: argparse.Namespace)
         parser.error("--base-url needs --model, the name the endpoint serves the model under")
 
 
-def choose_player(arguments: argparse.Namespace, settings: Settings) -> Player:
+def choose_player(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Player:
     """The player the flags name; of a run, its latest checkpoint."""
     if not arguments.model:
         return Player("gold", "gold") if arguments.gold else Player("baseline", arguments.baseline)
     player = find_player(arguments.model, arguments.base_url, settings)
-    return Player("served", servable(player.name)) if player.kind == "served" else player
+    return Player("served", servable(player.name, bool(agent.tools))) if player.kind == "served" else player
 
 
 def reply_tokens(agent: Agent, player: Player) -> int:
@@ -144,7 +144,12 @@ def default_folder(config: dict[str, Any]) -> Path:
 
 @contextlib.contextmanager
 def open_player(
-    player: Player, arguments: argparse.Namespace, settings: Settings, environment: Environment, folder: Path
+    player: Player,
+    arguments: argparse.Namespace,
+    settings: Settings,
+    environment: Environment,
+    folder: Path,
+    tools: bool,
 ) -> Iterator[Play]:
     """What plays the episodes; a model that needs a server has one until the end."""
     if not player.samples:
@@ -153,8 +158,8 @@ def open_player(
     from episodes.policy import ChatPolicy
 
     sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
-    log = folder / "vllm.log"
-    with open_endpoint(player, sampling, settings, log, arguments.device, arguments.n_gpus) as endpoint:
+    server = {"device": arguments.device, "n_gpus": arguments.n_gpus, "tools": tools}
+    with open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint:
 
         async def played(sample: Sample) -> Scored:
             policy = ChatPolicy(endpoint, sample.task.max_turns or settings.max_turns)
@@ -206,7 +211,7 @@ async def play_all(
 
 def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> int:
     """Play, score and write; returns the exit code."""
-    player = choose_player(arguments, settings)
+    player = choose_player(agent, arguments, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
     settings = settings.model_copy(update={"max_turns": arguments.max_turns})
     rows = sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
@@ -225,7 +230,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
             unscored: dict[str, Any] = {}
             if any(sample.key not in journal for sample in samples):
                 asyncio.run(environment.check())
-                with open_player(player, arguments, settings, environment, folder) as playing:
+                with open_player(player, arguments, settings, environment, folder, bool(agent.tools)) as playing:
                     unscored = asyncio.run(play_all(samples, playing, environment, journal, arguments.concurrency))
             records = [unscored[s.key] if s.key in unscored else journal.get(s.key) for s in samples]
             scores = write_results(agent, folder, config, records)

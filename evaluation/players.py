@@ -78,9 +78,12 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
 
 @contextlib.contextmanager
 def open_endpoint(
-    player: Player, sampling: dict[str, Any], settings: Settings, log: Path, device: str, n_gpus: int
+    player: Player, sampling: dict[str, Any], settings: Settings, log: Path, **server: Any
 ) -> Iterator[Endpoint]:
-    """Where the model answers, and how it is sampled; of a folder or hub id a server started here."""
+    """Where the model answers, and how it is sampled; of a folder or hub id a server started here.
+
+    `server`: device, n_gpus and tools, as `training.serve.serve` takes them.
+    """
     from episodes.litellm_client import BASE_URL, litellm_client
     from episodes.policy import Endpoint
 
@@ -91,9 +94,9 @@ def open_endpoint(
         yield Endpoint(str(player.base_url), player.name, key, **sampling)
     else:
         print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
-        with serve(player.name, log, device, n_gpus=n_gpus) as server:
+        with serve(player.name, log, **server) as started:
             # No seed of its own for each episode: vLLM's CPU worker dies of one when a prompt is read in two parts.
-            yield Endpoint(server.base_url, server.name, **sampling, extra={"top_k": -1})
+            yield Endpoint(started.base_url, started.name, **sampling, extra={"top_k": -1})
 
 
 def _digest(folder: Path) -> str | None:

@@ -75,6 +75,12 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         help="merge an episode's calls into one sequence where their token ids allow it",
     )
     add(
+        "--keep-thinking",
+        action="store_true",
+        help="serve the model with a chat template that keeps the <think> blocks of earlier turns, so that an episode "
+        "is one sequence (docs/architecture.md)",
+    )
+    add(
         "--max-turns",
         type=int,
         help="calls of the policy in one episode, the closing one included (default: MAX_TURNS, else 3)",

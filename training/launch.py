@@ -58,7 +58,7 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     files = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
     config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
     check_rows(config, len(rows["train"]))
-    check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len)
+    check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len, plan.tools)
     check_disk(plan.model, plan.run_dir)
     if plan.lora_adapter_path:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)
@@ -134,6 +134,8 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         proxy=options.proxy,
         asynchronous=options.asynchronous,
         trajectory_level=options.trajectory_level,
+        tools=bool(agent.tools),
+        keep_thinking=options.keep_thinking,
         lora_rank=options.lora_rank if options.lora else 0,
         lora_adapter_path=options.lora_adapter_path,
         deterministic=options.deterministic,

@@ -32,7 +32,7 @@ def serving(
     with contextlib.ExitStack() as stack:
         addresses = {
             service.option: stack.enter_context(
-                serve(service.model, folder / f"{service.option}.log", str(device))
+                serve(service.model, folder / f"{service.option}.log", str(device), tools=False)
             ).base_url
             for service in wanted
         }
