@@ -6,20 +6,26 @@ write_jsonl(Path("kept.jsonl"), rows, force=False)
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from common.files import FileError, file_digest, refuse_existing, replacing
+
+__all__ = [
+    "FileError",
+    "JsonlRows",
+    "file_digest",
+    "read_jsonl",
+    "refuse_existing",
+    "replacing",
+    "write_jsonl",
+    "write_text",
+]
+
 SHOWN = 80  # characters of a bad line in a message
-
-
-class FileError(Exception):
-    """An input that can not be read, or an output that must not be overwritten; one line that says what to do."""
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -83,16 +89,6 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     return row
 
 
-def refuse_existing(path: Path, force: bool) -> None:
-    """Raises FileError when `path` exists and not `force`, or when its folder is missing."""
-    if path.is_dir():
-        raise FileError(f"{path} is a folder; give the name of a file")
-    if not path.parent.is_dir():
-        raise FileError(f"{path} can not be written: there is no folder {path.parent}")
-    if path.exists() and not force:
-        raise FileError(f"{path} exists; give another output, or --force to replace it")
-
-
 def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
     """Write JSON values, one a line, and return how many. The file appears when it is complete, and not before.
 
@@ -118,30 +114,5 @@ def write_text(path: Path, text: str, force: bool) -> None:
 
 def _write(path: Path, parts: Iterable[str], force: bool) -> None:
     refuse_existing(path, force)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(handle)
-        os.chmod(draft, 0o666 & ~_umask())
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of the file's bytes, for a journal's fingerprint. Raises FileError when it can not be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(f"{path} can not be read: {error.strerror}") from None
-
-
-def _umask() -> int:
-    # The only way to read it is to set it.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+    with replacing(path) as draft, open(draft, "w", encoding="utf-8") as file:
+        file.writelines(parts)

@@ -9,6 +9,7 @@ import os
 import re
 from typing import Any, Literal
 
+from common.command import Failure, UsageError
 from common.llm_pace import retry_after
 
 Cause = Literal["timeout", "connection", "refused", "status", "malformed", "setup"]
@@ -22,7 +23,7 @@ NO_CONNECTION = re.compile(r"Connection error|Cannot connect to host")
 LITELLMS_NAMES = re.compile(r"^(?:litellm\.)?(?:\w+Error: )+")
 
 
-class LLMError(Exception):
+class LLMError(Failure):
     """No usable answer; the message holds no secret.
 
     `cause`: timeout (the budget is over), connection, refused (a 4xx that asking again does not mend), status (another
@@ -34,6 +35,8 @@ class LLMError(Exception):
         super().__init__(message)
         self.cause: Cause = cause
         self.status, self.retry_after = status, retry_after
+        if cause == "setup":
+            self.exit_code = UsageError.exit_code
 
     @property
     def may_pass(self) -> bool:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from common.command import Failure, UsageError
 from common.eta import Eta
 from common.jsonl import refuse_existing
 
@@ -33,11 +34,11 @@ TOO_MANY_FAILURES = 20  # one after the other: the endpoint is at fault, not the
 MISSING: Any = object()  # what Journal.get gives for a key that was not put
 
 
-class JournalError(Exception):
+class JournalError(UsageError):
     """A journal that cannot be used: of other work, in use, or damaged."""
 
 
-class RunError(Exception):
+class RunError(Failure):
     """A run that makes no sense to continue."""
 
 

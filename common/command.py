@@ -1,0 +1,94 @@
+"""How every program ends: one line on stderr and an exit code instead of a traceback.
+
+    def main(argv: Sequence[str] | None = None) -> int:
+        arguments = parse_arguments(argv)
+        return run_command("evaluate", lambda: evaluate(arguments), afterwards="the same command goes on from here")
+
+0: done; 1: it failed (an endpoint, the disk, a part of the work); 2: wrong usage; 130: Ctrl-C. Errors that a user can
+cause or has to live with derive from `UsageError` or `Failure`. Anything else is a fault of the program and keeps its
+traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+INTERRUPTED = 130
+
+
+class UsageError(ValueError):
+    """What was given cannot be used; the message says what was seen, what was expected and what to do."""
+
+    exit_code = 2
+
+
+class Failure(RuntimeError):
+    """The work cannot be done, and not for what was given; the message says what was seen. Errors may set another code
+    of their own."""
+
+    exit_code = 1
+
+
+def run_command(program: str, body: Callable[[], int | None], afterwards: str = "") -> int:
+    """Run a program's body and return the exit code; None of the body is 0.
+
+    `afterwards` is what holds after a failure or Ctrl-C and is said then, such as "nothing was written".
+    """
+    from common.settings import SettingsError
+
+    note = f"; {afterwards}" if afterwards else ""
+    try:
+        return body() or 0
+    except SettingsError as error:
+        code, text = UsageError.exit_code, str(error)
+    except (UsageError, Failure) as error:
+        code, text = error.exit_code, f"{error}{note if error.exit_code == Failure.exit_code else ''}"
+    except ModuleNotFoundError as error:
+        if not error.name or find_spec(error.name.split(".")[0]) is not None:
+            raise  # a part of a package that is there: not what an installation mends
+        code, text = UsageError.exit_code, f"the package {error.name} is missing; install the lock: ./install.sh"
+    except OSError as error:
+        code, text = Failure.exit_code, f"{_of_the_system(error)}{note}"
+    except KeyboardInterrupt:
+        code, text = INTERRUPTED, f"interrupted{note}"
+    print(f"{program}: {text}", file=sys.stderr)
+    return code
+
+
+def _of_the_system(error: OSError) -> str:
+    return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else str(error)
+
+
+def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
+    """A parser whose --help begins with the program's docstring as it is written."""
+    form = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=doc, formatter_class=form, **options)
+
+
+def number(
+    kind: type[int] | type[float], accepts: Callable[[float], bool], expected: str
+) -> Callable[[str], int | float]:
+    """A type for argparse: a number that is accepted, such as `number(float, lambda share: 0 <= share <= 1, "0 to 1")`.
+
+    It is compared as it is: NaN fits no comparison.
+    """
+
+    def parse(text: str) -> int | float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not accepts(value):
+            raise argparse.ArgumentTypeError(f"expected a number {expected}, got {text!r}")
+        return value
+
+    return parse
+
+
+def positive(kind: type[int] | type[float]) -> Callable[[str], int | float]:
+    """A type for argparse: a finite number above 0."""
+    return number(kind, lambda value: 0 < value < float("inf"), "above 0")

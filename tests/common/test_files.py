@@ -1,0 +1,63 @@
+"""Outputs appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from common.files import FileError, file_digest, refuse_existing, replacing
+
+
+def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path) -> None:
+    for before in ("nothing", "something"):
+        with replacing(tmp_path / "file") as draft:
+            draft.write_text(before)
+            draft.with_name("file-wal").write_text("left by a library")
+            assert not (tmp_path / "file").exists() or (tmp_path / "file").read_text() == "nothing"
+        with replacing(tmp_path / "folder") as draft:
+            draft.mkdir()
+            (draft / before).write_text("x")
+        assert (tmp_path / "file").read_text() == before
+        assert os.listdir(tmp_path / "folder") == [before]
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("make", [lambda draft: draft.write_text("half"), lambda draft: draft.mkdir(), lambda draft: 0])
+def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path, make) -> None:
+    (tmp_path / "file").write_text("old")
+
+    def fail() -> None:
+        with replacing(tmp_path / "file") as draft:
+            make(draft)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert (tmp_path / "file").read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_outputs_have_the_usual_permissions(tmp_path) -> None:
+    before = os.umask(0o027)
+    try:
+        with replacing(tmp_path / "file") as draft:
+            draft.write_text("x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_what_exists_is_refused_before_the_work(tmp_path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FileError, match="--force"):
+        refuse_existing(tmp_path / "file", force=False)
+    refuse_existing(tmp_path / "file", force=True)
+    for path, said in ((tmp_path, "is a folder"), (tmp_path / "no" / "file", "there is no folder")):
+        with pytest.raises(FileError, match=said):
+            refuse_existing(path, force=True)
+
+
+def test_a_missing_file_has_no_digest(tmp_path) -> None:
+    with pytest.raises(FileError, match=r"nothing can not be read: No such file"):
+        file_digest(tmp_path / "nothing")
