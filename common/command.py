@@ -38,13 +38,9 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
 
     `afterwards` is what holds after a failure or Ctrl-C and is said then, such as "nothing was written".
     """
-    from common.settings import SettingsError
-
     note = f"; {afterwards}" if afterwards else ""
     try:
         return body() or 0
-    except SettingsError as error:
-        code, text = UsageError.exit_code, str(error)
     except (UsageError, Failure) as error:
         code, text = error.exit_code, f"{error}{note if error.exit_code == Failure.exit_code else ''}"
     except ModuleNotFoundError as error:

@@ -17,12 +17,14 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from common.command import UsageError
+
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_LLM_CACHE = ROOT / "outputs" / "llm_cache.sqlite"
 DEFAULT_DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 
 
-class SettingsError(ValueError):
+class SettingsError(UsageError):
     """A setting has a value that cannot be used; the message names it, the value's problem and the fix."""
 
 

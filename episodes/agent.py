@@ -20,6 +20,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from common.command import Failure, UsageError
 from common.settings import ROOT, Settings
 from scoring.rubric import Reward
 
@@ -30,11 +31,11 @@ ToolSpec = dict[str, Any]
 Options = Mapping[str, Any]
 
 
-class AgentError(ValueError):
+class AgentError(UsageError):
     """Rows, settings or flags that an agent cannot work with; one line that says what to do."""
 
 
-class ServiceError(RuntimeError):
+class ServiceError(Failure):
     """What an agent's episodes need (judge, database, partner) does not answer; one line that says what was seen."""
 
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common.command import UsageError, run_command
 from episodes import registry
-from episodes.agent import AgentError
 from evaluation.metrics import headline_of, interval
-from evaluation.results import ResultsError, read_episodes, read_scores
+from evaluation.results import read_episodes, read_scores
 from evaluation.tables import IDENTITY, PARTS, points, show_table, table
 
 SHOWN = 20  # questions listed in each direction; --json has all
@@ -32,7 +32,7 @@ SAME = 1e-9
 ANSWER_LENGTH = 60
 
 
-class CompareError(ValueError):
+class CompareError(UsageError):
     """Two evaluations that cannot be compared; one line that says why."""
 
 
@@ -223,18 +223,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.add_argument("--seed", type=int, default=0, help="of the intervals")
     arguments = parser.parse_args(argv)
-    try:
-        result = compare(read_evaluation(arguments.a), read_evaluation(arguments.b), arguments.seed)
-    except (AgentError, CompareError, ResultsError) as error:
-        print(f"compare: {error}", file=sys.stderr)
-        return 2
+    return run_command("compare", lambda: report(arguments))
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Compare and print."""
+    result = compare(read_evaluation(arguments.a), read_evaluation(arguments.b), arguments.seed)
     if arguments.json:
         print(json.dumps(result, ensure_ascii=False))
     elif sys.stdout.isatty():
         show(result)
     else:
         print(markdown(result))
-    return 0
 
 
 if __name__ == "__main__":

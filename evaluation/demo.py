@@ -23,26 +23,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.jsonl import FileError, write_text
+from common.command import Failure, UsageError, run_command
+from common.jsonl import write_text
 from common.settings import ROOT
 from episodes import registry
-from episodes.agent import AgentError
 from evaluation.demo_report import AFTER, BEFORE, PICTURE, RESULT, TRAIN, build, collected, read_result, show
-from evaluation.results import ResultsError
 
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
-class UsageError(ValueError):
-    """What was asked for cannot be done; one line that says what to do."""
-
-
-class PartError(RuntimeError):
+class PartError(Failure):
     """A part ended with the exit code `code`; what it said stands above on the screen."""
 
     def __init__(self, name: str, code: int) -> None:
         super().__init__(f"{name} ended with exit code {code}; what it said stands above")
-        self.code = code
+        self.exit_code = code if code in (2, 130) else 1
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -163,24 +158,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     arguments = parse_arguments(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        if arguments.collect:
-            collect(arguments.collect, arguments.picture)
-        else:
-            demo(arguments, argv)
-    except (AgentError, UsageError, ResultsError, FileError) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 2
-    except PartError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return error.code if error.code in (2, 130) else 1
-    except OSError as error:
-        print(f"demo: {error.strerror or error}: {error.filename}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("demo: interrupted; what the parts wrote stays in the folder", file=sys.stderr)
-        return 130
-    return 0
+
+    def body() -> None:
+        collect(arguments.collect, arguments.picture) if arguments.collect else demo(arguments, argv)
+
+    return run_command("demo", body, afterwards="what the parts wrote stays in the folder")
 
 
 if __name__ == "__main__":

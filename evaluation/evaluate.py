@@ -25,19 +25,19 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.jsonl import FileError, file_digest
-from common.progress import Journal, JournalError, RunError, open_journal, run_all
-from common.settings import ROOT, Settings, SettingsError, load_settings
+from common.command import run_command
+from common.jsonl import file_digest
+from common.progress import Journal, open_journal, run_all
+from common.settings import ROOT, Settings, load_settings
 from common.startup import collect_rarely
 from episodes import registry
-from episodes.agent import Agent, AgentError, Environment, ServiceError
+from episodes.agent import Agent, AgentError, Environment
 from episodes.play import Scored, play
-from evaluation.players import Player, PlayerError, find_player, open_endpoint
-from evaluation.results import EPISODES, SCORES, TABLE, ResultsError, finished, read_scores, write_results
+from evaluation.players import Player, find_player, open_endpoint
+from evaluation.results import EPISODES, SCORES, TABLE, finished, read_scores, write_results
 from evaluation.samples import Sample, Unscored, record_of, sample_rows, samples_of
 from evaluation.tables import show
-from training.plan import ConfigError
-from training.serve import ServeError, servable
+from training.serve import servable
 from training.services import serving
 
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
@@ -258,20 +258,13 @@ def report(agent: Agent, scores: dict[str, Any], folder: Path) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
     collect_rarely()
-    wrong_usage = (AgentError, PlayerError, ResultsError, SettingsError, ConfigError, FileError, JournalError)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+
+    def body() -> int:
         settings = load_settings()
         return evaluate(*parse_arguments(argv, settings), settings)
-    except wrong_usage as error:
-        print(f"evaluate: {error}", file=sys.stderr)
-        return 2
-    except (ServiceError, ServeError, RunError) as error:
-        print(f"evaluate: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("evaluate: interrupted; the same command goes on from here", file=sys.stderr)
-        return 130
+
+    return run_command("evaluate", body, afterwards="the same command goes on from here")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from common.command import UsageError
 from common.settings import Settings
 from training.serve import serve
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training changes all of them
 
 
-class PlayerError(ValueError):
+class PlayerError(UsageError):
     """A model that is none of what can be evaluated; the message says what can."""
 
 

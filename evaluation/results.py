@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from common.command import UsageError
 from common.jsonl import FileError, read_jsonl, write_jsonl, write_text
 from episodes.agent import Agent, Record
 from evaluation.metrics import summarise
@@ -19,7 +20,7 @@ from evaluation.tables import markdown
 SCORES, TABLE, EPISODES = "scores.json", "table.md", "episodes.jsonl"
 
 
-class ResultsError(ValueError):
+class ResultsError(UsageError):
     """A folder that is not an evaluation's, or another one's; one line that says what to do."""
 
 

@@ -202,6 +202,9 @@ def _apply(config: DictConfig, override: Override) -> None:
         if not override.added:
             raise ConfigError(f"unknown key {override.key!r}{_suggestion(config, override.key)}")
         _require_addable(config, override)
+    usual = OmegaConf.select(config, override.key) if known else None
+    if isinstance(usual, int | float) and isinstance(override.value, str) and "${" not in override.value:
+        raise ConfigError(f"{override}: expected a value like {usual!r}, not the text {override.value!r}")
     OmegaConf.update(config, override.key, override.value, force_add=not known)
 
 

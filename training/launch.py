@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from common.command import run_command
 
 if TYPE_CHECKING:
     from common.settings import Settings
@@ -184,34 +185,15 @@ def loggers(settings: Settings) -> list[str]:
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:
-    """Run the command line of an agent; every user's mistake ends in one message and code 2."""
-    try:
-        from common.settings import SettingsError
+    """Run the command line of an agent; returns the exit code."""
+
+    def body() -> int:
         from common.startup import collect_rarely
-        from episodes.agent import AgentError, ServiceError
         from episodes.registry import get
         from training.arguments import parse
-        from training.plan import ConfigError
-        from training.serve import ServeError
 
         collect_rarely()
         agent = get(name)
-        options = parse(agent, arguments)
-        return train(agent, options)
-    except ImportError as error:
-        print(
-            f"error: package {error.name} is missing or broken ({error}); install the lock: ./install.sh",
-            file=sys.stderr,
-        )
-        return 2
-    except (AgentError, ConfigError, ServiceError, SettingsError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except ServeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"error: {error.strerror or error}: {error.filename or 'while writing the run folder'}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+        return train(agent, parse(agent, arguments))
+
+    return run_command("error", body)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.command import UsageError
 from training.watch import MAX_UNSCORED_SHARE
 
 
-class ConfigError(ValueError):
+class ConfigError(UsageError):
     """A setting cannot work; the message names what was seen, what was expected and what to do."""
 
 

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.command import Failure, run_command
 from training.checkpoints import PREFIX, latest_checkpoint
 from training.device import choose_device, environment
 from training.models import check_model
@@ -43,7 +44,7 @@ DEVICE_FLAGS = {
 }
 
 
-class ServeError(RuntimeError):
+class ServeError(Failure):
     """The server did not start or died; the message has its last words."""
 
 
@@ -193,20 +194,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--log", type=Path, default=Path("runs/serve.log"), help="the server's output")
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
+
+    def body() -> None:
         print(f"starting vLLM, log in {arguments.log}", flush=True)
         with serve(**vars(arguments)) as server:
             print(f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it", flush=True)
             server.process.wait()
             raise ServeError(_epitaph(server.process, arguments.log))
-    except ConfigError as error:
-        print(f"serve: {error}", file=sys.stderr)
-        return 2
-    except ServeError as error:
-        print(f"serve: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+
+    return run_command("serve", body)
 
 
 if __name__ == "__main__":
