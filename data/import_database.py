@@ -21,6 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from rich.console import Console
+from rich.progress import track
+
 from data.database.schema import SOURCE_LENGTH, TABLES
 from data.intake.columns import Planned, plan_parts, read_mapping
 from data.intake.sources import SourceError, open_parts
@@ -94,10 +97,7 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
 
 
 def _stage(item: Planned, staging: Staging, strip_html: bool, note: Note) -> int:
-    """Read a part, print and note what was left out; returns the number of rejected rows."""
-    from rich.console import Console
-    from rich.progress import track
-
+    """Read a part, print what was read and left out, and note the latter; returns the number of rejected rows."""
     name, console = item.part.name, Console(stderr=True)
     rows: Counter[str] = Counter()
     shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], REJECTED: []}
@@ -110,16 +110,22 @@ def _stage(item: Planned, staging: Staging, strip_html: bool, note: Note) -> int
             if len(shown[kind]) < SHOWN:
                 place = f"row {record.number}" + (f", column {column}" if column else "")
                 shown[kind].append(f"  {place}: {kind}" + (f": {reason}" if reason else ""))
-    print(f"{name} -> {item.table}: {rows['ready']} rows ready, " + ", ".join(f"{rows[kind]} {kind}" for kind in shown))
+    _print(item, rows, shown)
+    return rows[REJECTED]
+
+
+def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> None:
+    left_out = ", ".join(f"{rows[kind]} {kind}" for kind in shown)
+    print(f"{item.part.name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
     print("  columns: " + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items()))
     ignored = [column for column in item.part.columns if column not in item.mapping]
     if ignored:
         print("  not used: " + ", ".join(ignored))
     for kind, lines in shown.items():
-        print(*lines, sep="\n", end="\n" if lines else "")
+        for line in lines:
+            print(line)
         if rows[kind] > len(lines):
             print(f"  ... {rows[kind]} rows {kind} in all; --report FILE writes every one")
-    return rows[REJECTED]
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import yaml
+
 from data.database.schema import NAME_COLUMN, TABLES
 from data.intake.sources import Part, SourceError
 
@@ -119,8 +121,6 @@ def read_mapping(path: Path) -> dict[str, str | None]:
     Raises:
         SourceError: no such file, neither JSON nor YAML, or not such a mapping.
     """
-    import yaml
-
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)

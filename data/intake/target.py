@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, MetaData, Table, create_engine, func, inspect, make_url, select
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from data.database.schema import TABLES, metadata
 from data.intake.sources import first_line
 from data.intake.staging import Row
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
 
 BATCH = 1_000
 ENGINES = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://", "mysql": "mysql+pymysql://"}
@@ -38,9 +37,6 @@ class Target:
     """
 
     def __init__(self, url: str, mode: str | None = None) -> None:
-        from sqlalchemy import create_engine, make_url
-        from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-
         try:
             self.engine, self.mode = create_engine(make_url(url)), mode
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
@@ -93,8 +89,6 @@ class Target:
             raise
 
     def _exists(self, connection: Connection, name: str) -> bool:
-        from sqlalchemy import inspect
-
         inspector = inspect(connection)
         if not inspector.has_table(name):
             return False
@@ -110,8 +104,6 @@ class Target:
 
     def _prepare(self, connection: Connection, table: Table) -> Table:
         """The table to fill: the one there is, or a new one."""
-        from sqlalchemy import MetaData
-
         if self._exists(connection, table.name):
             return table
         if self.backend == "mysql":
@@ -121,8 +113,6 @@ class Target:
         return table
 
     def _fill(self, connection: Connection, table: Table, rows: Iterable[Row], label: str) -> int:
-        from sqlalchemy import func, select
-
         if self.mode == REPLACE:
             connection.execute(table.delete())
         last = connection.scalar(select(func.max(table.c.id))) or 0
@@ -139,8 +129,6 @@ class Target:
 
     def _clean_up(self, tables: Iterable[str]) -> None:
         """Remove what no rollback removes: the empty file of a new SQLite database, new tables of MySQL."""
-        from sqlalchemy.exc import SQLAlchemyError
-
         self.engine.dispose()
         if self.file and self.file.stat().st_size == 0:
             self.file.unlink()
@@ -152,8 +140,6 @@ class Target:
 
     @contextmanager
     def _refusing(self, what: str = "") -> Iterator[None]:
-        from sqlalchemy.exc import SQLAlchemyError
-
         try:
             yield
         except SQLAlchemyError as error:
