@@ -1,8 +1,8 @@
 """Bring your own drugs and diseases: load a file or another database into the medical database's two tables.
 
 Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name or synonym, in Chinese or English.
-Nothing reaches the target before every row was read, and then all rows in one transaction. An interrupted import goes
-on where it was when the same command is given again. docs/data.md has the details.
+Nothing reaches the target before every row was read, and then all rows in one transaction. docs/data.md has the
+details.
 
     python -m data.import_database drugs.csv --to sqlite:///my.db --dry-run
     python -m data.import_database hospital.xlsx --to postgresql+psycopg://user:word@host/medical --replace
@@ -12,24 +12,27 @@ on where it was when the same command is given again. docs/data.md has the detai
 from __future__ import annotations
 
 import argparse
-import hashlib
+import csv
 import os
+import sqlite3
 import sys
-import tempfile
-from collections.abc import Iterable
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from rich.console import Console
+from rich.progress import track
+
 from data.database.schema import SOURCE_LENGTH, TABLES
-from data.intake.columns import MappingError, read_mapping
-from data.intake.importing import Planned, fingerprint, plan_parts, stage_part
-from data.intake.source_types import SourceError
-from data.intake.sources import open_parts
-from data.intake.staging import DUPLICATE, EMPTY, REJECTED, StagedRow, Staging, StagingError
+from data.intake.columns import Planned, plan_parts, read_mapping
+from data.intake.sources import SourceError, open_parts
+from data.intake.staging import DUPLICATE, EMPTY, REJECTED, Staging
 from data.intake.target import APPEND, REPLACE, Target, TargetError
 
 SHOWN = 20
 INTERRUPTED = 130
+Note = Callable[[Sequence[object]], object]
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -38,10 +41,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add = parser.add_argument
     add("source", help="a file (.csv .tsv .xlsx .json .jsonl .parquet) or a database URL")
     add("--to", required=True, metavar="URL", help="target, e.g. sqlite:///my.db; postgresql+psycopg, mysql+pymysql")
-    add("--table", choices=sorted(TABLES), help="the table the rows are for (default: told from the columns)")
+    add("--table", choices=sorted(TABLES), help="the table the rows are for (default: by the columns)")
     add("--part", metavar="NAME", help="only this sheet or table of the source")
     add("--mapping", type=Path, metavar="FILE", help="JSON or YAML: source column: our column (null: leave out)")
-    add("--encoding", help="of a text file (default: UTF-8 or GB18030, found out)")
+    add("--encoding", help="of a text file (default: UTF-8 or GB18030, whichever decodes it)")
     add("--strip-html", action="store_true", help="remove tags, entities and control characters")
     add("--label", default="imported", help="the column `source` of these rows (default: imported)")
     existing = parser.add_mutually_exclusive_group()
@@ -50,7 +53,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--skip-rejected", action="store_true", help="import the other rows when some are rejected")
     add("--dry-run", action="store_true", help="read and report, write nothing")
     add("--report", type=Path, metavar="FILE", help="write every finding to a TSV file")
-    add("--work", type=Path, metavar="FOLDER", help="where rows wait (default: beside an SQLite target, else here)")
     options = parser.parse_args(arguments)
     if not 0 < len(options.label) <= SOURCE_LENGTH:
         parser.error(f"--label: expected 1 to {SOURCE_LENGTH} characters")
@@ -60,138 +62,87 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code: 0 done, 1 failed or rows rejected, 2 wrong usage, 130 interrupted."""
     options = parse(arguments)
+    failed = 2
     try:
         target = Target(options.to, options.mode)
-        given = read_mapping(options.mapping) if options.mapping else None
-        parts = open_parts(options.source, options.encoding, options.part)
-        planned, skipped = plan_parts(parts, options.table, given)
-    except (TargetError, MappingError, SourceError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    for name in skipped:
-        print(f"left out: {name}, its columns are those of neither table, or of another than asked for")
-    try:
-        if target.file is not None and _file_of(options.source) == target.file:
-            raise TargetError("source and target are the same file")
+        given = read_mapping(options.mapping) if options.mapping else {}
+        planned, skipped = plan_parts(open_parts(options.source, options.encoding, options.part), options.table, given)
+        failed = 1
+        for name in skipped:
+            print(f"left out: {name}, its columns are those of neither table, or of another than asked for")
         target.check({item.table for item in planned})
-        if not options.dry_run:
-            return _import(options, planned, target, options.work or _default_folder(target))
-        with tempfile.TemporaryDirectory() as folder:
-            return _import(options, planned, target, Path(folder))
-    except (TargetError, SourceError, StagingError, OSError) as error:
+        return _import(options, planned, target)
+    except (TargetError, SourceError, OSError) as error:
         print(error, file=sys.stderr)
-        return 1
+    except sqlite3.Error as error:
+        print(f"rows cannot be kept in a temporary file: {error}; TMPDIR chooses its folder", file=sys.stderr)
     except KeyboardInterrupt:
-        print("interrupted; the target is unchanged. Give the same command again to go on from here", file=sys.stderr)
+        print("interrupted; the target is unchanged", file=sys.stderr)
         return INTERRUPTED
+    return failed
 
 
-def _import(options: argparse.Namespace, planned: list[Planned], target: Target, folder: Path) -> int:
-    place = hashlib.sha256(f"{options.source}\n{target.name}\n{options.table}\n{options.part}".encode()).hexdigest()
-    content = fingerprint(options.source, planned, options.encoding, options.strip_html)
-    staging = Staging(folder / f".import-{place[:16]}.sqlite", content)
-    finished = False
-    try:
-        if staging.resumed:
-            read = sum(staging.position(item.part.name)[0] for item in planned)
-            print(f"going on with an earlier import of the same source: {read} of its rows are read already")
-        _stage(options.source, planned, staging, options.strip_html)
-        rejected = _report(planned, staging, options.report)
-        if rejected and not options.skip_rejected:
-            print(
-                "nothing imported: mend the source, or give --skip-rejected to import the other rows", file=sys.stderr
-            )
-            return 1
-        if not options.dry_run:
-            _write(planned, staging, target, options.label)
-        finished = True
-        return 0
-    finally:
-        staging.close(remove=finished or options.dry_run)
+def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:
+    staging = Staging()
+    with _report(options.report) as note:
+        rejected = sum(_stage(item, staging, options.strip_html, note) for item in planned)
+    if rejected and not options.skip_rejected:
+        print("nothing imported: mend the source, or give --skip-rejected to import the other rows", file=sys.stderr)
+        return 1
+    if not options.dry_run:
+        rows = {item.table: staging.rows(item.table) for item in planned}
+        for table, written in target.write(rows, options.label).items():
+            print(f"{target.name}: {written} rows written to {table}")
+    return 0
 
 
-def _stage(source: str, planned: list[Planned], staging: Staging, strip_html: bool) -> None:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[rows]} rows"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        for item in planned:
-            task = progress.add_task(item.part.name, total=None, rows=0)
-
-            def watch(rows: int, item: Planned = item, task: TaskID = task) -> None:
-                done, total = item.part.progress()
-                progress.update(task, completed=done, total=total, rows=rows)
-
-            stage_part(item, staging, strip_html, watch)
+def _stage(item: Planned, staging: Staging, strip_html: bool, note: Note) -> int:
+    """Read a part, print what was read and left out, and note the latter; returns the number of rejected rows."""
+    name, console = item.part.name, Console(stderr=True)
+    rows: Counter[str] = Counter()
+    shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], REJECTED: []}
+    records = item.part.records()
+    for record in track(records, name, console=console, transient=True) if console.is_terminal else records:
+        findings = staging.add(item, record, strip_html)
+        rows[findings[0].kind if findings else "ready"] += 1
+        for kind, column, reason in findings:
+            note((name, record.number, column, kind, reason))
+            if len(shown[kind]) < SHOWN:
+                place = f"row {record.number}" + (f", column {column}" if column else "")
+                shown[kind].append(f"  {place}: {kind}" + (f": {reason}" if reason else ""))
+    _print(item, rows, shown)
+    return rows[REJECTED]
 
 
-def _report(planned: list[Planned], staging: Staging, file: Path | None) -> int:
-    """Print what was read and what was left out, by part; returns the number of rejected rows."""
-    rejected = 0
-    for item in planned:
-        part = item.part.name
-        counts = {kind: staging.count(part, kind) for kind in (DUPLICATE, EMPTY, REJECTED)}
-        rejected += counts[REJECTED]
-        print(
-            f"{part} -> {item.table}: {staging.staged(part)} rows ready, {counts[DUPLICATE]} duplicate, "
-            f"{counts[EMPTY]} empty, {counts[REJECTED]} rejected"
-        )
-        print("  columns: " + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items()))
-        if item.ignored:
-            print("  not used: " + ", ".join(item.ignored))
-        for kind, count in counts.items():
-            found = list(staging.findings(part, kind, SHOWN))
-            for each in found:
-                column = f", column {each.place}" if each.place else ""
-                print(f"  row {each.number}{column}: {kind}" + (f": {each.reason}" if each.reason else ""))
-            if count > len(found):
-                print(f"  ... {count} rows {kind} in all; --report FILE writes every one")
-    if file is not None:
-        _write_report(planned, staging, file)
-    return rejected
+def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> None:
+    left_out = ", ".join(f"{rows[kind]} {kind}" for kind in shown)
+    print(f"{item.part.name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
+    print("  columns: " + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items()))
+    ignored = [column for column in item.part.columns if column not in item.mapping]
+    if ignored:
+        print("  not used: " + ", ".join(ignored))
+    for kind, lines in shown.items():
+        for line in lines:
+            print(line)
+        if rows[kind] > len(lines):
+            print(f"  ... {rows[kind]} rows {kind} in all; --report FILE writes every one")
 
 
-def _write_report(planned: list[Planned], staging: Staging, file: Path) -> None:
-    import csv
-
+@contextmanager
+def _report(file: Path | None) -> Iterator[Note]:
+    """What writes a line of the report; the file is there once all lines are."""
+    if file is None:
+        yield lambda line: None
+        return
     temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("w", encoding="utf-8", newline="") as out:
             writer = csv.writer(out, delimiter="\t", lineterminator="\n")
             writer.writerow(("part", "row", "column", "kind", "reason"))
-            for item in planned:
-                for kind in (REJECTED, DUPLICATE, EMPTY):
-                    for each in staging.findings(item.part.name, kind):
-                        writer.writerow((item.part.name, each.number, each.place, kind, each.reason))
+            yield writer.writerow
         os.replace(temporary, file)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _write(planned: list[Planned], staging: Staging, target: Target, label: str) -> None:
-    rows: dict[str, Iterable[StagedRow]] = {}
-    for item in planned:
-        rows[item.table] = chain(rows.get(item.table, ()), staging.rows(item.part.name))
-    for table, count in target.write(rows, label).items():
-        print(f"{target.name}: {count} rows written to {table}")
-
-
-def _file_of(source: str) -> Path | None:
-    """The file a source is kept in, as far as it is one."""
-    if source.startswith("sqlite:///"):
-        return Path(source.removeprefix("sqlite:///").partition("?")[0]).resolve()
-    return None if "://" in source else Path(source).resolve()
-
-
-def _default_folder(target: Target) -> Path:
-    return target.file.parent if target.file is not None else Path.cwd()
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.jsonl import FileError, refuse_existing, write_jsonl
-from data.intake.source_types import SourceError
+from data.intake.sources import SourceError
 from scoring.reference.text import words_only
 from utils.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
 from utils.curation.chat_questions import judge

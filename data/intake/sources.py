@@ -12,60 +12,93 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from io import TextIOWrapper
+from contextlib import closing, contextmanager
+from functools import partial
+from itertools import starmap
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from data.intake.source_tables import database_parts, excel_parts, parquet_parts
-from data.intake.source_types import Part, Record, SourceError
-from data.intake.source_types import header_row as header_row
+from data.intake.cells import CellError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine, Table
 
 MAX_CELL = 16 * 1024 * 1024
 PIECE = 1024 * 1024
+BATCH = 1_000
 DELIMITERS = ",\t;|"
-FORMATS = ".csv, .tsv, .txt, .xlsx, .xlsm, .json, .jsonl, .ndjson, .parquet, or a database URL"
+MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 
 
-def open_parts(source: str, encoding: str | None = None, part: str | None = None) -> list[Part]:
+class SourceError(ValueError):
+    """A source that can not be read; the message names the file or URL and what was expected."""
+
+
+class Record(NamedTuple):
+    """One row: its number, its values by column, or the problem that kept it from being read as a row."""
+
+    number: int
+    values: dict[str, Any]
+    problem: str | None = None
+
+
+class Part(NamedTuple):
+    """One table of a source; `records()` starts from the first row each time."""
+
+    name: str
+    columns: list[str]
+    records: Callable[[], Iterator[Record]]
+
+
+def open_parts(source: str, encoding: str | None = None, name: str | None = None) -> list[Part]:
     """The tables of a source: one of a text or Parquet file, each sheet of a workbook, each table of a database.
 
-    `encoding` overrides the detection (text files only); `part` keeps only the sheet or table of that name.
+    `encoding` overrides the detection (text files only); `name` keeps only the sheet or table of that name.
 
     Raises:
-        SourceError: no such file, an unknown kind, unreadable content, or no part of that name.
+        SourceError: no such file, an unknown kind, unreadable content, or no part of that name; reading rows may too.
     """
+    read: Callable[[str, str | None], list[Part]]
+    path, expected = Path(source), f"expected a file ({', '.join(FILES)}) or a database URL"
     if "://" in source:
-        parts = database_parts(source)
+        kind, read = "a database", _database_parts
+    elif not path.is_file():
+        raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; {expected}")
+    elif path.suffix.lower() in FILES:
+        kind, read = FILES[path.suffix.lower()]
     else:
-        path = Path(source)
-        if not path.is_file():
-            raise SourceError(
-                f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a file: {FORMATS}"
-            )
-        parts = _file_parts(path, encoding)
-    if part is None:
-        return parts
-    chosen = [candidate for candidate in parts if candidate.name == part]
+        raise SourceError(f"{path} is of an unknown kind; {expected}")
+    what = f"{re.sub(r'//.*@', '//***@', source)} cannot be read as {kind}"
+    with _refusing(what):
+        parts = read(source, encoding)
+    chosen = [part for part in parts if name in (None, part.name)]
     if not chosen:
-        raise SourceError(f"no part {part!r} in the source; it has: {', '.join(each.name for each in parts)}")
-    return chosen
+        raise SourceError(f"no part {name!r} in the source; it has: {', '.join(part.name for part in parts)}")
+    return [part._replace(records=partial(_guarded, part.records, what)) for part in chosen]
 
 
-def _file_parts(path: Path, encoding: str | None) -> list[Part]:
-    suffix = path.suffix.lower()
-    if suffix in (".xlsx", ".xlsm"):
-        return excel_parts(path)
-    if suffix == ".parquet":
-        return parquet_parts(path)
-    readers: dict[str, Callable[[Path, str], Part]] = {
-        ".csv": _csv_part, ".tsv": _csv_part, ".txt": _csv_part,
-        ".json": _json_part, ".jsonl": _jsonl_part, ".ndjson": _jsonl_part,
-    }  # fmt: skip
-    if suffix not in readers:
-        raise SourceError(f"{path}: unknown kind {suffix or '(no ending)'!r}; expected {FORMATS}")
-    return [readers[suffix](path, encoding or detect_encoding(path))]
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Make one line of whatever a reader raises: the libraries raise nearly anything when a file is damaged."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except Exception as error:
+        raise SourceError(f"{what}: {first_line(error)}") from None
+
+
+def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Record]:
+    with _refusing(what):
+        yield from records()
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says in its first line; if a database raised it, what the driver said."""
+    return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]
 
 
 def detect_encoding(path: Path) -> str:
@@ -76,14 +109,8 @@ def detect_encoding(path: Path) -> str:
     """
     with path.open("rb") as file:
         start = file.read(4)
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        candidates = ["utf-16"]
-    elif start.startswith(b"\xef\xbb\xbf"):
-        candidates = ["utf-8-sig"]
-    else:
-        candidates = ["utf-8", "gb18030"]
     problems = []
-    for encoding in candidates:
+    for encoding in [name for mark, name in MARKS.items() if start.startswith(mark)] or ["utf-8", "gb18030"]:
         try:
             with path.open(encoding=encoding, newline="") as text:
                 while text.read(PIECE):
@@ -94,116 +121,153 @@ def detect_encoding(path: Path) -> str:
     raise SourceError(f"{path} is text in none of the encodings tried ({'; '.join(problems)}); give --encoding")
 
 
-@dataclass
-class _OpenText:
-    """A text file that knows how many of its bytes were read."""
-
-    path: Path
-    encoding: str
-
-    def __post_init__(self) -> None:
-        self.size = self.path.stat().st_size
-        self.read = 0
-
-    def lines(self) -> Iterator[str]:
-        try:
-            with self.path.open("rb") as raw, TextIOWrapper(raw, self.encoding, newline="") as file:
-                for number, line in enumerate(file):
-                    if number % 1000 == 0:
-                        self.read = raw.tell()
-                    yield line
-        except (UnicodeError, LookupError, OSError) as error:
-            raise SourceError(f"{self.path} cannot be read as {self.encoding}: {error}") from None
-
-
-def _csv_part(path: Path, encoding: str) -> Part:
-    text = _OpenText(path, encoding)
+def _csv_parts(source: str, encoding: str | None) -> list[Part]:
+    path = Path(source)
+    encoding = encoding or detect_encoding(path)
     csv.field_size_limit(MAX_CELL)
-    first = next(text.lines(), "")
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(DELIMITERS, key=first.count)
+    with path.open(encoding=encoding, newline="") as file:
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(DELIMITERS, key=file.readline().count)
 
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        reader = csv.reader(text.lines(), delimiter=delimiter, strict=True)
-        try:
-            yield from enumerate(reader, start=1)
-        except csv.Error as error:
-            raise SourceError(f"{path}, near line {reader.line_num}: {error}; is a quotation mark left open?") from None
-
-    header = next((cells for _, cells in rows()), [])
-    columns = header_row(header, str(path))
-
-    def records() -> Iterator[Record]:
-        for number, cells in rows():
-            if number > 1:
-                yield _record(number, columns, cells)
-
-    return Part(path.stem, columns, records, lambda: (text.read, text.size))
-
-
-def _record(number: int, columns: list[str], cells: list[str]) -> Record:
-    if not any(cell.strip() for cell in cells):
-        return Record(number, {})
-    if len(cells) != len(columns):
-        return Record(number, {}, f"{len(cells)} cells, the header has {len(columns)}")
-    return Record(number, dict(zip(columns, cells, strict=True)))
-
-
-def _jsonl_part(path: Path, encoding: str) -> Part:
-    text = _OpenText(path, encoding)
-
-    def records() -> Iterator[Record]:
-        for number, line in enumerate(text.lines(), start=1):
-            if not line.strip():
-                yield Record(number, {})
-                continue
+    def rows() -> Iterator[list[Any]]:
+        with path.open(encoding=encoding, newline="") as file:
+            reader = csv.reader(file, delimiter=delimiter, strict=True)
             try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                yield Record(number, {}, f"not JSON ({error})")
-                continue
-            yield _object(number, value)
+                yield from reader
+            except csv.Error as error:
+                raise ValueError(f"near line {reader.line_num}: {error}; is a quotation mark left open?") from None
 
-    return Part(path.stem, _keys(records(), path), records, lambda: (text.read, text.size))
+    return _below_headers({path.stem: rows})
 
 
-def _json_part(path: Path, encoding: str) -> Part:
-    size, read = path.stat().st_size, [0]
+def _excel_parts(source: str, _: str | None) -> list[Part]:
+    from openpyxl import load_workbook
+
+    def rows(sheet: str) -> Iterator[list[Any]]:
+        width = 0
+        with closing(load_workbook(source, read_only=True, data_only=True)) as book:
+            for row in book[sheet].iter_rows():
+                width = width or len(row)
+                yield [*map(_excel_value, row), *[None] * (width - len(row))]
+
+    with closing(load_workbook(source, read_only=True)) as book:
+        return _below_headers({sheet.title: partial(rows, sheet.title) for sheet in book.worksheets})
+
+
+def _excel_value(cell: Any) -> Any:
+    """What a cell holds; of a formula, the value stored with it."""
+    return CellError(f"the formula failed with {cell.value}") if cell.data_type == "e" else cell.value
+
+
+def _below_headers(tables: dict[str, Callable[[], Iterator[list[Any]]]]) -> list[Part]:
+    """The tables whose first row has column names; the others are left out."""
+    headers = {name: next(rows(), []) for name, rows in tables.items()}
+    columns = {name: _columns(header) for name, header in headers.items() if not _is_blank(header)}
+    if not columns:
+        raise ValueError("it has no header row; expected column names in row 1")
+    return [Part(name, found, partial(_row_records, tables[name], found)) for name, found in columns.items()]
+
+
+def _columns(header: list[Any]) -> list[str]:
+    """The column names in a header; a blank one is named by its place."""
+    names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
+    twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
+    if twice:
+        raise ValueError(f"it has two columns named {twice[0]!r}; rename one")
+    return [name or f"column {place}" for place, name in enumerate(names, start=1)]
+
+
+def _row_records(rows: Callable[[], Iterator[list[Any]]], columns: list[str]) -> Iterator[Record]:
+    for number, cells in enumerate(rows(), start=1):
+        if number == 1:
+            continue
+        if _is_blank(cells):
+            yield Record(number, {})
+        elif len(cells) < len(columns) or not _is_blank(cells[len(columns) :]):
+            yield Record(number, {}, f"{len(cells)} cells, the header has {len(columns)}")
+        else:
+            yield Record(number, dict(zip(columns, cells, strict=False)))
+
+
+def _is_blank(cells: list[Any]) -> bool:
+    return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)
+
+
+def _json_parts(read: Callable[[IO[str]], Iterator[Record]], source: str, encoding: str | None) -> list[Part]:
+    path = Path(source)
+    encoding = encoding or detect_encoding(path)
 
     def records() -> Iterator[Record]:
-        import ijson
+        with path.open(encoding=encoding, newline="") as file:
+            yield from read(file)
 
+    columns = dict.fromkeys(key for record in records() for key in record.values)  # objects may differ
+    if not columns:
+        raise ValueError("no JSON objects with keys; expected a list of objects (.jsonl: one a line)")
+    return [Part(path.stem, list(columns), records)]
+
+
+def _list_records(file: IO[str]) -> Iterator[Record]:
+    import ijson
+
+    pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
+    return starmap(_object, enumerate(ijson.items(pieces, "item", use_float=True), start=1))
+
+
+def _line_records(file: IO[str]) -> Iterator[Record]:
+    for number, line in enumerate(file, start=1):
         try:
-            with path.open("rb") as raw, TextIOWrapper(raw, encoding, newline="") as file:
-                for number, value in enumerate(ijson.items(_Utf8(file), "item", use_float=True), start=1):
-                    read[0] = raw.tell()
-                    yield _object(number, value)
-        except (ijson.JSONError, ValueError, RecursionError, OSError) as error:
-            raise SourceError(f"{path} is not a list of JSON objects: {str(error).splitlines()[0]}") from None
-
-    return Part(path.stem, _keys(records(), path), records, lambda: (read[0], size))
-
-
-@dataclass
-class _Utf8:
-    """A text file read as UTF-8 bytes, which is what the JSON parser takes."""
-
-    file: IO[str]
-
-    def read(self, size: int = -1) -> bytes:
-        return self.file.read(size).encode("utf-8")
+            record = _object(number, json.loads(line)) if line.strip() else Record(number, {})
+        except (ValueError, RecursionError) as error:
+            record = Record(number, {}, f"not JSON ({error})")
+        yield record
 
 
 def _object(number: int, value: Any) -> Record:
-    if not isinstance(value, dict):
-        return Record(number, {}, f"{type(value).__name__}, expected an object")
-    return Record(number, value)
+    if isinstance(value, dict):
+        return Record(number, value)
+    return Record(number, {}, f"{type(value).__name__}, expected an object")
 
 
-def _keys(records: Iterator[Record], path: Path) -> list[str]:
-    """Every key of any object, in order of appearance: one extra pass, as objects may differ."""
-    keys: dict[str, None] = {}
-    for record in records:
-        keys.update(dict.fromkeys(record.values))
-    if not keys:
-        raise SourceError(f"{path} has no JSON objects with keys; expected a list of objects (.jsonl: one a line)")
-    return list(keys)
+def _parquet_parts(source: str, _: str | None) -> list[Part]:
+    from pyarrow.parquet import ParquetFile
+
+    def records() -> Iterator[Record]:
+        with ParquetFile(source) as file:
+            rows = (row for batch in file.iter_batches(BATCH) for row in batch.to_pylist())
+            yield from starmap(_object, enumerate(rows, start=1))
+
+    with ParquetFile(source) as file:
+        return [Part(Path(source).stem, _columns(file.schema_arrow.names), records)]
+
+
+def _database_parts(source: str, _: str | None) -> list[Part]:
+    from sqlalchemy import MetaData, create_engine, make_url
+
+    url = make_url(source)
+    if url.get_backend_name() == "sqlite":
+        url = make_url(f"sqlite:///file:{Path(str(url.database)).resolve()}?mode=ro&uri=true")
+    engine, found = create_engine(url), MetaData()
+    found.reflect(engine)
+    if not found.tables:
+        raise ValueError("it has no tables")
+    tables = found.sorted_tables
+    return [Part(table.name, table.columns.keys(), partial(_table_records, engine, table)) for table in tables]
+
+
+def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
+    """A table's rows in the order of its key."""
+    from sqlalchemy import select
+
+    order = list(table.primary_key.columns) or list(table.columns)
+    with engine.connect() as connection:
+        rows = connection.execution_options(yield_per=BATCH).execute(select(table).order_by(*order))
+        yield from starmap(_object, enumerate(map(dict, rows.mappings()), start=1))
+
+
+FILES: dict[str, tuple[str, Callable[[str, str | None], list[Part]]]] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), ("a table in text", _csv_parts)),
+    **dict.fromkeys((".xlsx", ".xlsm"), ("an Excel workbook (.xlsx)", _excel_parts)),
+    ".json": ("a list of JSON objects", partial(_json_parts, _list_records)),
+    **dict.fromkeys((".jsonl", ".ndjson"), ("lines of JSON", partial(_json_parts, _line_records))),
+    ".parquet": ("Parquet", _parquet_parts),
+}

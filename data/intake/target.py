@@ -1,4 +1,4 @@
-"""Write staged rows into the medical database, SQLite, PostgreSQL or MySQL/MariaDB: all of them or none.
+"""Write rows into the medical database, SQLite, PostgreSQL or MySQL/MariaDB: all of them or none.
 
 from data.intake.target import Target, TargetError
 """
@@ -6,19 +6,21 @@ from data.intake.target import Target, TargetError
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, MetaData, Table, create_engine, func, inspect, make_url, select
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from data.database.schema import TABLES, metadata
-from data.intake.staging import StagedRow
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine, Table
+from data.intake.sources import first_line
+from data.intake.staging import Row
 
 BATCH = 1_000
 ENGINES = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://", "mysql": "mysql+pymysql://"}
 REPLACE, APPEND = "replace", "append"
+SCRATCH = "_importing"
 
 
 class TargetError(RuntimeError):
@@ -35,26 +37,16 @@ class Target:
     """
 
     def __init__(self, url: str, mode: str | None = None) -> None:
-        from sqlalchemy import create_engine, make_url
-        from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-
         try:
-            self.url = make_url(url)
-            backend = self.url.get_backend_name().replace("mariadb", "mysql")
-            if backend not in ENGINES or (backend == "sqlite" and _is_no_file(self.url.database)):
-                raise TargetError(f"--to {self.name}: expected one of {', '.join(ENGINES.values())}")
-            self.engine: Engine = create_engine(self.url)
+            self.engine, self.mode = create_engine(make_url(url)), mode
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
             raise TargetError(f"--to is not a database URL that can be used here: {error}") from None
-        self.mode = mode
-        self.file = Path(str(self.url.database)).resolve() if backend == "sqlite" else None
-        if self.file is not None:
-            _let_sqlalchemy_begin(self.engine)
-
-    @property
-    def name(self) -> str:
-        """The URL without its password."""
-        return self.url.render_as_string(hide_password=True)
+        self.name = self.engine.url.render_as_string()  # without its password
+        self.backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
+        path = self.engine.url.database or ":memory:"
+        if self.backend not in ENGINES or (self.backend == "sqlite" and path.startswith((":memory:", "file:"))):
+            raise TargetError(f"--to {self.name}: expected one of {', '.join(ENGINES.values())}")
+        self.file = Path(path).resolve() if self.backend == "sqlite" else None
 
     def check(self, tables: Iterable[str]) -> None:
         """Look before anything is read: reachable, columns present, and empty unless replacing or appending.
@@ -62,53 +54,44 @@ class Target:
         Raises:
             TargetError: one of these does not hold.
         """
-        from sqlalchemy.exc import SQLAlchemyError
-
-        if self.file is not None and not self.file.exists():
-            if not self.file.parent.is_dir():
-                raise TargetError(f"{self.name}: the folder {self.file.parent} does not exist")
+        if self.file and not self.file.parent.is_dir():
+            raise TargetError(f"{self.name}: the folder {self.file.parent} does not exist")
+        if self.file and not self.file.exists():
             return
-        try:
-            with self.engine.connect() as connection:
-                for table in tables:
-                    self._check_table(connection, table)
-        except SQLAlchemyError as error:
-            raise TargetError(f"{self.name}: {_first_line(error)}") from None
+        with self._refusing(), self.engine.connect() as connection:
+            for table in tables:
+                self._exists(connection, table)
 
-    def write(self, rows: Mapping[str, Iterable[StagedRow]], label: str) -> dict[str, int]:
+    def write(self, rows: Mapping[str, Iterable[Row]], label: str) -> dict[str, int]:
         """Put all rows into their tables in one transaction; returns the number written by table.
 
-        `label` fills the column `source` of rows that bring none.
+        MySQL commits whenever it makes a table, so a new one is filled under another name and then renamed. `label`
+        fills the column `source` of rows that bring none.
 
         Raises:
-            TargetError: anything went wrong; nothing was written. (MySQL keeps empty tables it had to create.)
+            TargetError: anything went wrong; nothing was written.
         """
-        from sqlalchemy.exc import SQLAlchemyError
-
-        schema = metadata()
-        new_file = self.file is not None and not self.file.exists()
+        schema, begun = metadata(), False
         try:
-            with self.engine.begin() as connection:
-                schema.create_all(connection, tables=[schema.tables[name] for name in rows])
-                counts = {}
-                for name, part in rows.items():
-                    self._check_table(connection, name)
-                    counts[name] = self._fill(connection, schema.tables[name], part, label)
-            return counts
-        except BaseException as error:
-            self.engine.dispose()
-            if new_file and self.file is not None:
-                self.file.unlink(missing_ok=True)
-            if isinstance(error, SQLAlchemyError):
-                raise TargetError(f"{self.name}: nothing written: {_first_line(error)}") from None
+            with self._refusing("nothing written: "), self.engine.begin() as connection:
+                if self.file:
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")  # the driver begins none for CREATE TABLE
+                begun = True
+                tables = {name: self._prepare(connection, schema.tables[name]) for name in rows}
+                written = {name: self._fill(connection, tables[name], part, label) for name, part in rows.items()}
+                renamed = [f"{table.name} TO {name}" for name, table in tables.items() if table.name != name]
+                if renamed:
+                    connection.exec_driver_sql(f"RENAME TABLE {', '.join(renamed)}")
+            return written
+        except BaseException:
+            if begun:
+                self._clean_up(rows)
             raise
 
-    def _check_table(self, connection: Connection, name: str) -> None:
-        from sqlalchemy import inspect
-
+    def _exists(self, connection: Connection, name: str) -> bool:
         inspector = inspect(connection)
         if not inspector.has_table(name):
-            return
+            return False
         missing = TABLES[name].keys() - {column["name"] for column in inspector.get_columns(name)}
         if missing:
             raise TargetError(
@@ -117,51 +100,47 @@ class Target:
             )
         if self.mode is None and connection.exec_driver_sql(f"SELECT 1 FROM {name} LIMIT 1").first():
             raise TargetError(f"{self.name}: the table {name} has rows; give --replace or --append")
+        return True
 
-    def _fill(self, connection: Connection, table: Table, rows: Iterable[StagedRow], label: str) -> int:
-        from sqlalchemy import func, select
+    def _prepare(self, connection: Connection, table: Table) -> Table:
+        """The table to fill: the one there is, or a new one."""
+        if self._exists(connection, table.name):
+            return table
+        if self.backend == "mysql":
+            table = table.to_metadata(MetaData(), name=table.name + SCRATCH)
+            table.drop(connection, checkfirst=True)  # of an import that was killed
+        table.create(connection)
+        return table
 
+    def _fill(self, connection: Connection, table: Table, rows: Iterable[Row], label: str) -> int:
         if self.mode == REPLACE:
             connection.execute(table.delete())
         last = connection.scalar(select(func.max(table.c.id))) or 0
+        empty = dict.fromkeys(table.c.keys()) | {"source": label}
+        numbered = (
+            empty | row.cells | {"id": number if row.key is None or self.mode == APPEND else row.key}
+            for number, row in enumerate(rows, start=last + 1)
+        )
         written = 0
-        complete = _with_keys(rows, last, keep=self.mode != APPEND)
-        while batch := list(islice(complete, BATCH)):
-            empty: dict[str, Any] = dict.fromkeys(TABLES[table.name])
-            connection.execute(
-                table.insert(), [empty | {"source": label} | row.cells | {"id": key} for key, row in batch]
-            )
+        while batch := list(islice(numbered, BATCH)):
+            connection.execute(table.insert(), batch)
             written += len(batch)
         return written
 
+    def _clean_up(self, tables: Iterable[str]) -> None:
+        """Remove what no rollback removes: the empty file of a new SQLite database, new tables of MySQL."""
+        self.engine.dispose()
+        if self.file and self.file.stat().st_size == 0:
+            self.file.unlink()
+        if self.backend == "mysql":
+            # A server that is gone is what the first error says already; the next import drops the tables.
+            with suppress(SQLAlchemyError), self.engine.begin() as connection:
+                for name in tables:
+                    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}{SCRATCH}")
 
-def _is_no_file(database: str | None) -> bool:
-    return not database or database.startswith((":memory:", "file:"))
-
-
-def _with_keys(rows: Iterable[StagedRow], last: int, keep: bool) -> Iterator[tuple[int, StagedRow]]:
-    """Each row with its own key where keys are kept and the source has them, else the next number after `last`."""
-    source = iter(rows)
-    first = next(source, None)
-    if first is None:
-        return
-    own = keep and first.key is not None
-    for number, row in enumerate(chain([first], source), start=last + 1):
-        yield (row.key if own and row.key is not None else number), row
-
-
-def _let_sqlalchemy_begin(engine: Engine) -> None:
-    """Make CREATE TABLE part of the transaction: the sqlite3 module would not begin one for it."""
-    from sqlalchemy import event
-
-    @event.listens_for(engine, "connect")
-    def leave_it_to_us(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]
+    @contextmanager
+    def _refusing(self, what: str = "") -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise TargetError(f"{self.name}: {what}{first_line(error)}") from None

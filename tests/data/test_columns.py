@@ -7,16 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.database.schema import TABLES
-from data.intake.columns import KNOWN, SYNONYMS, MappingError, guess_table, map_columns, normalise, read_mapping
+from data.intake.columns import KNOWN, SYNONYMS, guess_table, map_columns, normalise, read_mapping
+from data.intake.sources import SourceError
 
 
 def test_a_synonym_belongs_to_one_column():
-    for table, columns in SYNONYMS.items():
-        assert columns.keys() <= TABLES[table].keys()
-        words = [normalise(word) for column, more in columns.items() for word in {*more}]
-        own = [normalise(word) for pair in TABLES[table].items() for word in pair]
-        assert len(set(words + own)) == len(words + own), table
+    for table, columns in TABLES.items():
+        words = [
+            *columns,
+            *columns.values(),
+            *(word for column in columns for word in SYNONYMS.get((table, column), ())),
+        ]
+        known = [normalise(word) for word in words]
+        assert len(set(known)) == len(known), table
         assert KNOWN[table]["id"] == "id"
+    assert SYNONYMS.keys() <= {(table, column) for table in TABLES for column in (*TABLES[table], "(table)")}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,7 @@ def test_the_table_is_told_from_the_columns_or_the_name(columns, name, table):
 
 def test_names_are_found_in_any_writing():
     columns = ["【药品名称】", "SIDE EFFECTS", "禁忌症：", "Cate-Name", "杂项"]
-    assert map_columns(columns, "drugs_info") == {
+    assert map_columns(columns, "drugs_info", {}) == {
         "【药品名称】": "med_name",
         "SIDE EFFECTS": "adverse_reactions",
         "禁忌症：": "contraindications",
@@ -54,14 +59,14 @@ def test_a_mapping_decides_and_can_leave_out():
 @pytest.mark.parametrize(
     ("columns", "given", "message"),
     [
-        (["药品名称", "通用名"], None, "'药品名称' and '通用名' both fill med_name"),
-        (["适应症"], None, "no column for med_name"),
+        (["药品名称", "通用名"], {}, "'药品名称' and '通用名' both fill med_name"),
+        (["适应症"], {}, "no column for med_name"),
         (["药品名称"], {"药名": "med_name"}, "names the column '药名'; the source has: 药品名称"),
         (["药品名称"], {"药品名称": "name"}, "names 'name'; drugs_info has: id, med_name"),
     ],
 )
 def test_what_is_unclear_is_asked(columns, given, message):
-    with pytest.raises(MappingError, match=message):
+    with pytest.raises(SourceError, match=message):
         map_columns(columns, "drugs_info", given)
 
 
@@ -77,18 +82,18 @@ def test_mapping_files(tmp_path, name, text):
 @pytest.mark.parametrize(("name", "text"), [("a.json", "{"), ("a.yaml", "a: [b"), ("a.yaml", "- a"), ("a.yml", "a: 1")])
 def test_damaged_mapping_files_are_one_line(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(MappingError, match=name) as caught:
+    with pytest.raises(SourceError, match=name) as caught:
         read_mapping(tmp_path / name)
     assert "\n" not in str(caught.value)
-    with pytest.raises(MappingError, match="cannot read"):
+    with pytest.raises(SourceError, match="cannot read"):
         read_mapping(tmp_path / "none.json")
 
 
 @given(columns=st.lists(st.text(max_size=8) | st.sampled_from(sorted(KNOWN["disease"])), unique=True, max_size=8))
 def test_any_column_names_are_mapped_or_refused(columns):
     try:
-        chosen = map_columns(columns, "disease")
-    except MappingError:
+        chosen = map_columns(columns, "disease", {})
+    except SourceError:
         return
     assert chosen.keys() <= set(columns)
     assert len(set(chosen.values())) == len(chosen)

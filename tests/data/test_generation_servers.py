@@ -13,12 +13,11 @@ from tests.tools.sql.servers import mariadb_server, postgres_server
 
 
 @pytest.fixture(scope="module", params=["postgresql", "mariadb"])
-def url(request, tmp_path_factory):
+def url(request):
     start = postgres_server if request.param == "postgresql" else mariadb_server
     with start() as (address, _):
         target = address.replace("postgresql://", "postgresql+psycopg://")
-        work = str(tmp_path_factory.mktemp("work"))
-        assert import_database([f"sqlite:///{DEFAULT_PATH}", "--to", target, "--work", work]) == 0
+        assert import_database([f"sqlite:///{DEFAULT_PATH}", "--to", target]) == 0
         yield address
 
 

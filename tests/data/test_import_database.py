@@ -1,9 +1,16 @@
-"""The import command: what it writes, what it refuses, and that it writes all or nothing, even when interrupted."""
+"""The import command: what it writes, what it refuses, and that it writes all or nothing, even when killed."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,9 +19,7 @@ from hypothesis import strategies as st
 from data.build_database import DEFAULT_PATH
 from data.database.schema import TABLES
 from data.import_database import main
-from data.intake.importing import CHUNK, Planned, stage_part
-from data.intake.source_types import Part, Record
-from data.intake.staging import StagedRow, Staging, StagingError
+from data.intake.staging import Row, Staging
 from data.intake.target import REPLACE, Target, TargetError
 
 COLUMNS = ["药品名称", "适应症", "副作用"]
@@ -75,12 +80,12 @@ def test_every_rejected_value_is_named_and_nothing_is_written(tmp_path, target, 
     assert main([source, "--to", url(target), "--report", str(report)]) == 1
     output = capsys.readouterr()
     assert "1 rows ready, 1 duplicate, 1 empty, 4 rejected" in output.out
-    assert "row 2, column 副作用 (adverse_reactions): rejected: control character U+0000" in output.out
+    assert "row 2, column 副作用 (adverse_reactions): rejected: U+0000" in output.out
     assert "row 3, column 药品名称 (med_name): rejected: empty" in output.out
     assert "row 4: rejected: 2 cells, the header has 3" in output.out
     assert "row 5: empty" in output.out
     assert "row 6, column 药品名称 (med_name): rejected: 256 characters" in output.out
-    assert "row 8: duplicate: same as row 7" in output.out
+    assert "row 8: duplicate: same as row 7 of a" in output.out
     assert "--skip-rejected" in output.err
     assert not target.exists()
     assert len(report.read_text(encoding="utf-8").splitlines()) == 7
@@ -136,89 +141,96 @@ def test_another_database_fills_both_tables(tmp_path, target, capsys):
         assert read(target, table, ", ".join(columns)) == read(DEFAULT_PATH, table, ", ".join(columns))
     assert main([url(DEFAULT_PATH), "--to", url(target), "--table", "disease", "--replace"]) == 0
     assert "left out: drugs_info" in capsys.readouterr().out
-    assert main([url(target), "--to", url(target), "--replace"]) == 1
-    assert "the same file" in capsys.readouterr().err
+    assert main([url(target), "--to", url(target), "--replace"]) == 0
+    assert read(target, "disease", "disease_name") == read(DEFAULT_PATH, "disease", "disease_name")
 
 
-def plan(records):
-    part = Part("a", ["药"], lambda: iter(records), lambda: (0, None))
-    return Planned(part, "drugs_info", {"药": "med_name"})
-
-
-def interrupted(records, after):
-    yield from records[:after]
+def failing_rows():
+    yield Row(None, {"med_name": "新药"})
     raise KeyboardInterrupt
-
-
-def test_an_interrupted_import_goes_on_after_its_last_chunk(tmp_path):
-    records = [Record(number, {"药": f"药{number}"}) for number in range(1, 3 * CHUNK + 11)]
-    file = tmp_path / "staging"
-    staging = Staging(file, "f")
-    assert not staging.resumed
-    with pytest.raises(KeyboardInterrupt):
-        stage_part(plan(interrupted(records, 2 * CHUNK + 5)), staging)
-    staging.close()
-    staging = Staging(file, "f")
-    assert staging.resumed
-    assert staging.position("a") == (2 * CHUNK, False)
-    heard = []
-    stage_part(plan(records), staging, watch=heard.append)
-    assert heard == [3 * CHUNK, 3 * CHUNK + 10]
-    assert [row.number for row in staging.rows("a")] == list(range(1, 3 * CHUNK + 11))
-    assert staging.position("a") == (3 * CHUNK + 10, True)
-    stage_part(plan(records), staging, watch=heard.append)
-    assert len(heard) == 2
-    staging.close()
-    staging = Staging(file, "other")
-    assert not staging.resumed
-    assert staging.staged("a") == 0
-    staging.close(remove=True)
-    assert not file.exists()
-
-
-def test_a_changed_source_is_read_anew(tmp_path, target, capsys):
-    source = tmp_path / "a.csv"
-    write_csv(source, [["", "x", ""], ["甲片", "", ""]])
-    assert main([str(source), "--to", url(target)]) == 1
-    write_csv(source, [["乙片", "xyz", ""]])
-    assert main([str(source), "--to", url(target)]) == 0
-    assert "going on" not in capsys.readouterr().out
-    assert [row[1] for row in read(target)] == ["乙片"]
-
-
-def test_staging_files_in_use_or_of_others_are_left_alone(tmp_path):
-    staging = Staging(tmp_path / "a", "f")
-    with pytest.raises(StagingError, match="another import"):
-        Staging(tmp_path / "a", "f")
-    staging.close()
-    with sqlite3.connect(tmp_path / "b") as connection:
-        connection.execute("CREATE TABLE mine (x)")
-    with pytest.raises(StagingError, match="something else"):
-        Staging(tmp_path / "b", "f")
-    (tmp_path / "c").write_bytes(b"text" * 1000)
-    with pytest.raises(StagingError, match="not a database"):
-        Staging(tmp_path / "c", "f")
 
 
 def test_a_failed_write_leaves_the_target_as_it_was(source, target):
     assert main([source, "--to", url(target)]) == 0
     before = target.read_bytes()
-
-    def failing():
-        yield from staged
-        raise TargetError("stop")
-
-    staging = Staging(target.parent / "s", "f")
-    stage_part(plan([Record(1, {"药": "新药"})]), staging)
-    staged = list(staging.rows("a"))
-    with pytest.raises(TargetError, match="stop"):
-        Target(url(target), REPLACE).write({"drugs_info": failing()}, "x")
+    with pytest.raises(KeyboardInterrupt):
+        Target(url(target), REPLACE).write({"drugs_info": failing_rows()}, "x")
     assert target.read_bytes() == before
     new = target.with_name("new.db")
     with pytest.raises(TargetError, match="nothing written"):
-        Target(url(new)).write({"drugs_info": [StagedRow(1, 1, {"med_name": "a"})] * 2}, "x")
-    assert not new.exists()
-    staging.close()
+        Target(url(new)).write({"drugs_info": [Row(1, {"med_name": "a"})] * 2}, "x")
+    assert [path.name for path in target.parent.iterdir()] == ["my.db"]
+
+
+def test_ctrl_c_is_said_in_one_line(source, target, capsys, monkeypatch):
+    monkeypatch.setattr(Staging, "rows", lambda self, table: failing_rows())
+    assert main([source, "--to", url(target)]) == 130
+    assert capsys.readouterr().err == "interrupted; the target is unchanged\n"
+    assert list(target.parent.iterdir()) == []
+
+
+def test_a_target_another_program_writes_to_is_left_alone(source, target, capsys):
+    assert main([source, "--to", url(target)]) == 0
+    other = sqlite3.connect(target, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert main([source, "--to", url(target), "--append"]) == 1
+    assert "nothing written: database is locked" in capsys.readouterr().err
+    other.close()
+    assert len(read(target)) == 2
+
+
+def killed_import(arguments, moment, environment=None):
+    """Run the command as a process and kill it, with no warning, once `moment(process)` holds."""
+    command = [sys.executable, "-u", "-m", "data.import_database", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    end = time.monotonic() + 120
+    while process.poll() is None and not moment(process) and time.monotonic() < end:
+        time.sleep(0.002)
+    process.kill()
+    output, _ = process.communicate()
+    assert process.returncode == -signal.SIGKILL, "the import ended before it was killed"
+    return output
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    rows = [[f"药{number}片", "发热" * 100, "恶心"] for number in range(12_000)]
+    return write_csv(tmp_path_factory.mktemp("many") / "a.csv", rows)
+
+
+def test_killed_while_reading_nothing_is_left(many, target, tmp_path):
+    waiting = tmp_path / "waiting"
+    waiting.mkdir()
+
+    def has_read_some(process):
+        for link in Path(f"/proc/{process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if str(waiting) in os.readlink(link) and link.stat().st_size > 1_000_000:
+                    return True
+        return False
+
+    killed_import([many, "--to", url(target)], has_read_some, os.environ | {"SQLITE_TMPDIR": str(waiting)})
+    assert list(waiting.iterdir()) == []
+    assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [None, "--append", "--replace"])
+def test_killed_while_writing_the_target_is_as_before(many, source, target, mode):
+    if mode:
+        assert main([source, "--to", url(target)]) == 0
+    arguments = [many, "--to", url(target), *([mode] if mode else [])]
+    output = killed_import(arguments, lambda _: target.exists() and target.stat().st_size > 1_000_000)
+    assert "12000 rows ready" in output
+    assert "rows written" not in output
+    with sqlite3.connect(target) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    assert tables == ([("drugs_info",)] if mode else [])
+    if mode:
+        assert [row[1] for row in read(target)] == ["甲片", "乙片"]
+    assert main(arguments) == 0
+    assert len(read(target)) == 12_000 + 2 * (mode == "--append")
+    assert [path.name for path in target.parent.iterdir()] == ["my.db"]
 
 
 def test_tables_of_another_shape_and_files_of_another_kind(source, target, capsys):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
 from data.build_database import DEFAULT_PATH
 from data.database.schema import TABLES
 from data.import_database import main
-from data.intake.staging import StagedRow
+from data.intake.staging import Row
 from data.intake.target import REPLACE, Target, TargetError
 from tests.tools.sql.servers import mariadb_server, postgres_server
 
@@ -28,9 +34,9 @@ def rows(address, table):
     return [tuple(row) for row in found]
 
 
-def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, tmp_path, capsys):
+def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     source = f"sqlite:///{DEFAULT_PATH}"
-    arguments = [source, "--to", url, "--work", str(tmp_path)]
+    arguments = [source, "--to", url]
     assert main(arguments) == 0
     for table in TABLES:
         assert rows(url, table) == rows(source, table)
@@ -42,18 +48,74 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, tmp_path
     engine.dispose()
     assert main(arguments) == 1
     assert "--replace or --append" in capsys.readouterr().err
-    twice = [StagedRow(number, 5, {"med_name": "甲片"}) for number in (1, 2)]
+    twice = [Row(5, {"med_name": "甲片"})] * 2
     with pytest.raises(TargetError, match="nothing written"):
         Target(url, REPLACE).write({"drugs_info": twice}, "x")
     assert rows(url, "drugs_info") == rows(source, "drugs_info")
     assert main([*arguments, "--replace"]) == 0
     assert rows(url, "disease") == rows(source, "disease")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_server_as_the_source(url, tmp_path):
-    assert main([f"sqlite:///{DEFAULT_PATH}", "--to", url, "--work", str(tmp_path), "--replace"]) == 0
+    assert main([f"sqlite:///{DEFAULT_PATH}", "--to", url, "--replace"]) == 0
     back = f"sqlite:///{tmp_path / 'back.db'}"
     assert main([url, "--to", back]) == 0
     for table in TABLES:
         assert rows(back, table) == rows(url, table)
+
+
+def tables(address):
+    engine = create_engine(address)
+    found = inspect(engine).get_table_names()
+    engine.dispose()
+    return found
+
+
+def test_a_failed_import_leaves_no_tables(url):
+    drop_all(url)
+    with pytest.raises(TargetError, match="nothing written"):
+        Target(url).write({"disease": [Row(1, {"disease_name": "甲病"})], "drugs_info": [Row(5, {})]}, "x")
+    assert tables(url) == []
+
+
+def drop_all(address):
+    engine = create_engine(address)
+    with engine.begin() as connection:
+        for name in inspect(connection).get_table_names():
+            connection.execute(text(f"DROP TABLE {name}"))
+    engine.dispose()
+
+
+def kill_behind_a_lock(url, source, mode, lock):
+    """Kill an import that has written one table and waits for a lock that this test holds on the next."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        connection.execute(text(lock))
+        command = [sys.executable, "-u", "-m", "data.import_database", source, "--to", url, mode]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        while "drugs_info -> drugs_info" not in process.stdout.readline():
+            assert process.poll() is None
+        time.sleep(2)
+        process.kill()
+        output, _ = process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert "written" not in output
+    engine.dispose()
+
+
+def test_a_killed_import_leaves_the_rows_as_they_were(url, tmp_path):
+    default = f"sqlite:///{DEFAULT_PATH}"
+    assert main([default, "--to", url, "--replace"]) == 0
+    before = {table: rows(url, table) for table in TABLES}
+    other = tmp_path / "other.db"
+    assert main([default, "--to", f"sqlite:///{other}"]) == 0
+    connection = sqlite3.connect(other)
+    with connection:
+        connection.execute("UPDATE drugs_info SET med_name = '新' || med_name")
+        connection.execute("UPDATE disease SET disease_name = '新' || disease_name")
+    connection.close()
+    kill_behind_a_lock(url, f"sqlite:///{other}", "--replace", "SELECT * FROM drugs_info FOR UPDATE")
+    assert {table: rows(url, table) for table in TABLES} == before
+    assert main([f"sqlite:///{other}", "--to", url, "--replace"]) == 0
+    for table in TABLES:
+        assert rows(url, table) == rows(f"sqlite:///{other}", table) != before[table]

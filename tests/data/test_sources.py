@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data.intake.source_types import SourceError
-from data.intake.sources import detect_encoding, open_parts
+from data.intake.cells import CellError
+from data.intake.sources import SourceError, detect_encoding, open_parts
 
 COLUMNS = ["药品名称", "适应症"]
 ROWS = [["阿莫西林胶囊", "敏感菌感染，\n如肺炎"], ["布洛芬片", '发热"痛"']]
@@ -68,9 +68,6 @@ def test_every_kind_gives_the_same_rows_as_often_as_asked(tmp_path, kind):
     expected = sorted(ROWS) if kind == "db" else ROWS
     assert values(part) == expected
     assert values(part) == expected
-    done, total = part.progress()
-    assert done >= 0
-    assert total is None or total > 0
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "gbk", "utf-16"])
@@ -92,7 +89,7 @@ def test_text_in_no_known_encoding_and_a_wrong_one_given(tmp_path):
     with pytest.raises(SourceError, match="give --encoding"):
         open_parts(str(tmp_path / "a.csv"))
     for encoding in ("ascii", "no-such"):
-        with pytest.raises(SourceError, match=f"cannot be read as {encoding}"):
+        with pytest.raises(SourceError, match=encoding):
             open_parts(str(tmp_path / "a.csv"), encoding)
 
 
@@ -127,9 +124,10 @@ def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):
     assert first.values["条形码"] == 6901234567890
     assert str(first.values["创建时间"]) == "2025-01-02 00:00:00"
     assert second.values["药品名称"] == "乙"
-    assert repr(third.values["药品名称"]) == "#N/A"
+    assert isinstance(third.values["药品名称"], CellError)
+    assert "#N/A" in str(third.values["药品名称"])
     with pytest.raises(SourceError, match="no part 'x' in the source; it has: 药品"):
-        open_parts(str(path), part="x")
+        open_parts(str(path), name="x")
 
 
 def test_cells_beyond_the_header_are_not_lost_silently(tmp_path):
@@ -139,7 +137,7 @@ def test_cells_beyond_the_header_are_not_lost_silently(tmp_path):
     sheet.append(["甲", "旁"])
     book.save(tmp_path / "a.xlsx")
     (part,) = open_parts(str(tmp_path / "a.xlsx"))
-    assert [record.problem for record in part.records()] == ["'旁' stands to the right of the last named column"]
+    assert [record.problem for record in part.records()] == ["2 cells, the header has 1"]
 
 
 @pytest.mark.parametrize(
@@ -150,12 +148,12 @@ def test_cells_beyond_the_header_are_not_lost_silently(tmp_path):
         ("a.csv", b'a,b\n"1,2\n3,4\n', "quotation mark left open"),
         ("a.xlsx", b"PK\x03\x04 no", "cannot be read as an Excel workbook"),
         ("a.parquet", b"PAR1", "cannot be read as Parquet"),
-        ("a.json", b'[{"a": 1}, {', "is not a list of JSON objects"),
+        ("a.json", b'[{"a": 1}, {', "cannot be read as a list of JSON objects"),
         ("a.json", b'{"a": 1}', "no JSON objects"),
-        ("a.json", b"", "is not a list of JSON objects"),
+        ("a.json", b"", "cannot be read as a list of JSON objects"),
         ("a.jsonl", b"\n", "no JSON objects"),
-        ("a.xls", b"x", "unknown kind '.xls'"),
-        ("a", b"x", "unknown kind '\\(no ending\\)'"),
+        ("a.xls", b"x", "a.xls is of an unknown kind"),
+        ("a", b"x", "a is of an unknown kind"),
     ],
 )
 def test_damaged_files_are_one_line(tmp_path, name, content, message):
@@ -168,9 +166,12 @@ def test_damaged_files_are_one_line(tmp_path, name, content, message):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("sqlite:///no-such-file.db", "no database file"),
-        ("nothing://x", "not a database URL"),
-        ("postgresql+psycopg://nobody:canary@127.0.0.1:9/none", "cannot read postgresql"),
+        ("sqlite:///no-such-file.db", "unable to open database file"),
+        ("nothing://x", "cannot be read as a database: Can't load plugin"),
+        (
+            "postgresql+psycopg://nobody:canary@127.0.0.1:9/none",
+            "//\\*\\*\\*@127.0.0.1:9/none cannot be read as a database",
+        ),
         ("no-such-file.csv", "does not exist"),
         (".", "is a folder"),
     ],

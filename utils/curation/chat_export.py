@@ -18,8 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO, Literal
 
-from data.intake.source_types import SourceError
-from data.intake.sources import detect_encoding, open_parts
+from data.intake.sources import SourceError, detect_encoding, open_parts
 
 
 def _words(text: str) -> tuple[str, ...]:
