@@ -13,17 +13,18 @@ PROMPT_VERSION = "1"
 
 TOOL_NAME = "query_database_by_sql"
 
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "drugs_info": tuple(
+_COLUMNS = {
+    "drugs_info": (
         "id med_name med_name_initial med_barcode med_approval component form dosage indication "
         "adverse_reactions contraindications precautions company_name description mechanism_action cate_name "
-        "drug_interactions storage pack period approve_code status created_at".split()
+        "drug_interactions storage pack period approve_code status created_at"
     ),
-    "disease": tuple(
+    "disease": (
         "id disease_name overview clinical_manif complication epidemiology examination treatment cause "
-        "diagnosis differ_diag prevention prognosis create_at update_at".split()
+        "diagnosis differ_diag prevention prognosis create_at update_at"
     ),
 }
+COLUMNS: dict[str, tuple[str, ...]] = {table: tuple(names.split()) for table, names in _COLUMNS.items()}
 """The tables the tool may read, with all their columns in the database's order; a test compares them with it."""
 
 NAME_COLUMNS = {"drugs_info": "med_name", "disease": "disease_name"}

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sql_agent.config import TINY_MODEL
 
 from common.settings import ROOT
-from sql_agent.config import TINY_MODEL
 from tests.engine.conftest import free_port
 from training.chat_template import TEMPLATE
 from training.device import environment

@@ -17,8 +17,8 @@ from typing import Any
 
 import agentlightning as agl
 import httpx
-
 from sql_agent.config import choose
+
 from sql_agent.prompts import TOOL, first_messages
 
 TURNS = 4
