@@ -212,8 +212,11 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     rows = sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     samples = samples_of(agent, rows, arguments.k, settings)
     logs = Path(arguments.out or DEFAULT_FOLDER)
-    with serving(agent, settings, registry.own_options(agent, arguments), logs, arguments.device) as options:
-        environment = agent.open(settings, options, evaluating=True)
+    own = registry.own_options(agent, arguments)
+    with (
+        serving(agent, settings, own, logs, arguments.device) as options,
+        contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
+    ):
         config = configuration(agent, arguments, player, environment, len(rows))
         folder: Path = arguments.out or default_folder(config)
         if not arguments.force and finished(folder, config):
@@ -231,7 +234,6 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
             scores = write_results(agent, folder, config, records)
             if not unscored:
                 journal.remove()
-        environment.close()
     return report(agent, scores, folder)
 
 
