@@ -51,7 +51,9 @@ def expressions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield name, node.args[0]
         elif name == "Reward" and len(node.args) > 2:
             yield name, node.args[2]
-        yield from ((word.arg, word.value) for word in node.keywords if word.arg in ("stop_reason", "cause", "unscored"))
+        yield from (
+            (word.arg, word.value) for word in node.keywords if word.arg in ("stop_reason", "cause", "unscored")
+        )
     elif isinstance(node, ast.FunctionDef) and node.name == "_cause":
         yield from (("cause", part.value) for part in ast.walk(node) if isinstance(part, ast.Return) and part.value)
 
@@ -73,7 +75,6 @@ def test_the_page_shows_both_lists() -> None:
     page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
     section = page.split("## How episodes end")[1].split("\n## ")[0]
     tables = [
-        dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", part, flags=re.MULTILINE))
-        for part in section.split("| cause |")
+        dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", part, flags=re.MULTILINE)) for part in section.split("| cause |")
     ]
     assert tables == [STOP_REASONS, UNSCORED]
