@@ -6,7 +6,7 @@ A row is {"id", "word", "turns"}; the facts are how many replies it took and the
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any

@@ -64,5 +64,5 @@ def test_an_episode_without_a_policy_keeps_its_own_counts_and_an_unknown_end_is_
         return await play(environment, task, episode(), None, 60)
 
     assert asyncio.run(made("answered")).episode.turns == 5
-    with pytest.raises(ValueError, match="'finished'; episodes/outcomes.py lists"):
+    with pytest.raises(ValueError, match="an episode ended with 'finished'"):
         asyncio.run(made("finished"))
