@@ -11,8 +11,8 @@ help:           ## This list
 train: install  ## Install what is missing, train for one step on the bundled model, validate, save a checkpoint
 	$(PYTHON_BIN) train_sql_agent.py $(or $(ARGS),--ci-fast)
 
-demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (SEED=2)
-	$(PYTHON_BIN) -m evaluation.demo $(if $(SEED),--seed $(SEED)) $(ARGS)
+demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (AGENT=sql SEED=2)
+	$(PYTHON_BIN) -m evaluation.demo $(or $(AGENT),sql) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 test: install   ## Install what is missing, then lint, types, import contract and all tests
 	./check.sh

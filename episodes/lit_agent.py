@@ -97,8 +97,9 @@ def endpoint_of(llm: Any, rollout: Any) -> Endpoint:
 
 
 def note_of(scored: Scored, facts: dict[str, float | None], canaries: dict[str, int]) -> dict[str, Any]:
-    """Return the episode annotation; facts that apply are measures like those the reward brings."""
+    """Return the episode annotation; facts of a scored episode are measures like those the reward brings."""
     episode, reward = scored.episode, scored.reward
+    known = {name: value for name, value in facts.items() if value is not None and reward.total is not None}
     return {
         "terms": reward.terms,
         "total": reward.total,
@@ -106,6 +107,6 @@ def note_of(scored: Scored, facts: dict[str, float | None], canaries: dict[str, 
         "stop_reason": episode.stop_reason,
         "calls": episode.turns,
         "counters": {"turns": episode.turns, "answered": int(bool(episode.answer)), **reward.counters},
-        "measures": {**{name: value for name, value in facts.items() if value is not None}, **reward.measures},
+        "measures": {**known, **reward.measures},
         "canaries": canaries,
     }

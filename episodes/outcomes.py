@@ -28,6 +28,7 @@ UNSCORED = {
     "judge_malformed": "the judge's reply was no verdict",
     "judge_unavailable": "the judge failed too often and is given a rest",
     "reward_missing": "the runner left no note of the episode",
+    "no_calls": "the episode ended without a call of the policy",
     "spans_missing": "calls of the episode left no trace",
     "too_long": "a sequence exceeds the token budget",
     "alone_in_group": "no other scored episode of its group to compare with",

@@ -73,7 +73,7 @@ async def play_with_tools(policy: Policy, instructions: str, question: str, tool
         episode.stop_reason = "answered" if episode.answer else "no_answer"
     except MaxTurnsExceeded:
         episode.stop_reason = "max_turns"
-    except ModelBehaviorError:
+    except (ModelBehaviorError, RecursionError):  # the latter: arguments nested too deep to be read
         episode.stop_reason = "bad_tool_call"
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
@@ -81,7 +81,7 @@ async def play_with_tools(policy: Policy, instructions: str, question: str, tool
         if isinstance(error.__cause__, EpisodeError):
             raise error.__cause__ from error
         raise
-    if policy.finish_reason == "length" and episode.stop_reason != "max_turns":
+    if policy.finish_reason == "length" and episode.stop_reason in ("answered", "no_answer", "bad_tool_call"):
         episode.stop_reason = "length"
     return episode
 

@@ -164,7 +164,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     """
     try:
         found = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-        return {"by_failure": found["by_failure"], "curve": found["curve"], **found}
+        return {name: found[name] for name in ("headline", "by_failure", "curve")} | found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ResultsError(f"{folder} holds no finished demo: {type(error).__name__}: {error}") from None
 

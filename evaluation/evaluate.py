@@ -46,16 +46,14 @@ Play = Callable[[Sample], Awaitable[Scored]]
 
 def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags; an agent's own flags are known once it is."""
-    first = argparse.ArgumentParser(add_help=False)
-    first.add_argument("agent", nargs="?")
-    named = first.parse_known_args(argv)[0].agent
-    agent = registry.get(named) if named in registry.names() else None
+    words = sys.argv[1:] if argv is None else argv
+    agent = next((registry.get(word) for word in words if word in registry.names()), None)
     parser = argparse.ArgumentParser(prog="python -m evaluation.evaluate", description=__doc__.splitlines()[0])
     parser.add_argument("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     _add_flags(parser, agent, settings)
     arguments = parser.parse_args(argv)
     _check_flags(parser, arguments)
-    assert agent is not None
+    agent = registry.get(arguments.agent)
     arguments.data = arguments.data or agent.splits["test"]
     return agent, arguments
 
@@ -217,8 +215,11 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     rows = sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     samples = samples_of(agent, rows, arguments.k, settings)
     logs = Path(arguments.out or DEFAULT_FOLDER)
-    with serving(agent, settings, registry.own_options(agent, arguments), logs, arguments.device) as options:
-        environment = agent.open(settings, options, evaluating=True)
+    own = registry.own_options(agent, arguments)
+    with (
+        serving(agent, settings, own, logs, arguments.device) as options,
+        contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
+    ):
         config = configuration(agent, arguments, player, environment, len(rows))
         folder: Path = arguments.out or default_folder(config)
         if not arguments.force and finished(folder, config):
@@ -236,7 +237,6 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
             scores = write_results(agent, folder, config, records)
             if not unscored:
                 journal.remove()
-        environment.close()
     return report(agent, scores, folder)
 
 

@@ -2,7 +2,7 @@
 
     scores = summarise(records, seed=0)       # {"overall": {...}, "by_task_type": {...}, "by_difficulty": {...}}
 
-A record is a line of `episodes.jsonl` (`sql_agent/records.py`). Several samples of a question are one cluster: every
+A record is a line of `episodes.jsonl` (`evaluation/samples.py`). Several samples of a question are one cluster: every
 number is a mean over questions of the mean over a question's episodes, and intervals come from resampling questions.
 Unscored episodes are counted and otherwise left out. A number nothing was there to measure for is None, not 0.
 """
@@ -55,7 +55,7 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
         "terms": _named(scored, "terms"),
         "checks": _named(scored, "checks"),
         "judge_parts": _named(scored, "measures"),
-        **_facts(agent, scored, seed),
+        **_facts(agent, records, seed),
         **agent.summarise(scored),
         **_passes(score),
         "turns": mean(clusters(scored, itemgetter("turns"))),
@@ -66,9 +66,10 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
     }
 
 
-def _facts(agent: Agent, scored: Sequence[Record], seed: int) -> dict[str, Any]:
+def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """The mean of every fact, and intervals where the agent's table has one or a demo reports it."""
-    means: dict[str, Any] = dict.fromkeys(name for record in scored for name in record["facts"])
+    means: dict[str, Any] = dict.fromkeys(name for record in records for name in record["facts"])
+    scored = [record for record in records if record["score"] is not None]
     shown = {column.metric for column in agent.columns if column.interval} | {agent.headline}
     for name in list(means):
         values = clusters(scored, lambda record, name=name: record["facts"].get(name))  # type: ignore[misc]

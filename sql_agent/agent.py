@@ -24,6 +24,7 @@ from episodes.agent import (
     Options,
     Record,
     Row,
+    ServiceError,
     Sizes,
 )
 from sql_agent.prompts import PROMPT_VERSION, TOOL
@@ -73,8 +74,12 @@ class SqlAgent(Agent):
 
     def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
         from sql_agent.row_checks import notes_on, require_references
+        from tools.sql.database import DatabaseError
 
-        notes = [note for name, part in rows.items() for note in notes_on(name, part, settings)]
+        try:
+            notes = [note for name, part in rows.items() for note in notes_on(name, part, settings)]
+        except DatabaseError as error:
+            raise ServiceError(str(error)) from None
         require_references(rows["train"], settings)
         return notes
 

@@ -68,12 +68,12 @@ class SqlEnvironment(Environment):
         return await score_episode(_own(task), episode, self.judge, self.rubric)
 
     async def gold(self, task: Task) -> Episode | None:
-        return await asyncio.to_thread(gold_episode, _own(task), self.tool) if task.reference else None
+        return await _in_thread(gold_episode, _own(task), self.tool) if task.reference else None
 
     async def baseline(self, name: str, task: Task) -> Episode:
         if self._template is None:
-            self._template = await asyncio.to_thread(TemplateAgent, self.tool)
-        return await asyncio.to_thread(self._template.episode, task.question)
+            self._template = await _in_thread(TemplateAgent, self.tool)
+        return await _in_thread(self._template.episode, task.question)
 
     def bad(self, task: Task, random: Random) -> Episode | None:
         if "judge" not in self.rubric.weights:

@@ -12,7 +12,6 @@ from episodes.agent import Episode, Record
 from sql_agent.reward import abstained, is_unanswerable, term_values
 from sql_agent.task import SqlTask
 
-FAILURES = ("right", "no_query", "wrong_query", "failed_query", "wrong_answer", "no_answer", "unfinished")
 RIGHT_FROM = 0.9  # of the score
 
 
@@ -51,7 +50,7 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
 
 
 def failure(record: Record) -> str:
-    """The kind of a scored episode: the first of the reasons that holds, from an episode's end to its start.
+    """The kind of a scored episode, one of `SqlAgent.failures`: the first that holds, from its end to its start.
 
     How it ended comes first, because an episode without an answer scores 0 whatever it had read.
     """

@@ -48,7 +48,8 @@ class Query:
     def of_gold(cls, gold: dict[str, Any] | None) -> list[Query]:
         """The gold rows as a query would have returned them; none without structured gold."""
         table = (gold or {}).get("structured_gt")
-        return [cls("", QueryResult(table["columns"], table["rows"], len(table["rows"])))] if table else []
+        rows = (table or {}).get("rows") or []
+        return [cls("", QueryResult(table.get("columns") or [], rows, len(rows)))] if table else []
 
 
 def rule(task: SqlTask, episode: Episode) -> float:

@@ -110,7 +110,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.base_url, arguments.model, key, arguments.temperature, max_tokens=arguments.max_tokens
     )
     settings = settings.model_copy(update={"max_turns": arguments.max_turns})
-    scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
+    try:
+        scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
+    except SettingsError as error:  # of the judge or of the reward's terms
+        print(f"sqlagent_test: {error}", file=sys.stderr)
+        return 2
     if scored.detail:
         serving = f"is {arguments.base_url} running and serving {arguments.model!r}?"
         print(f"sqlagent_test: {scored.detail} ({scored.reward.unscored}); {serving}", file=sys.stderr)

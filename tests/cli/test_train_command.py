@@ -3,7 +3,6 @@
 import socket
 import subprocess
 import sys
-import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-import train_sql_agent
-from common.settings import load_settings
-
-ROOT = Path(__file__).parents[2]
+from common.settings import ROOT, load_settings
+from episodes import registry
+from sql_agent.agent import AGENT
+from tests.episodes.guessing_agent import GuessingAgent
+from training.arguments import parse
+from training.launch import main
 
 
 @pytest.fixture(autouse=True)
@@ -26,10 +27,10 @@ def fresh_settings(monkeypatch: pytest.MonkeyPatch):
     load_settings.cache_clear()
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str, agent: str = "sql") -> str:
     """Run the command line; it must end with code 2 and one line of error, which is returned."""
     try:
-        code = train_sql_agent.main(list(arguments))
+        code = main(agent, list(arguments))
     except SystemExit as stop:
         code = stop.code
     error = capsys.readouterr().err
@@ -44,55 +45,29 @@ def write(path: Path, **columns: list) -> str:
     return str(path)
 
 
-def test_help_is_quick() -> None:
-    began = time.perf_counter()
-    done = subprocess.run([sys.executable, "train_sql_agent.py", "--help"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0
-    assert "--external-store-address" in done.stdout
-    assert time.perf_counter() - began < 0.5
-
-
-@pytest.mark.parametrize(
-    "flag",
-    [
-        "--train-file",
-        "--val-file",
-        "--model",
-        "--ci-fast",
-        "--ci",
-        "--llm-proxy",
-        "--no-llm-proxy",
-        "--trajectory-level",
-        "--max-turns",
-        "--external-store-address",
-        "--mongo-uri",
-        "--n-runners",
-        "--concurrency",
-        "--keep-spans",
-        "--n-gpus",
-        "--resume",
-        "--resume_checkpoint",
-        "--device",
-        "--run-dir",
-        "--debug",
-        "--no-trajectory-level",
-        "--lora",
-        "--lora-rank",
-        "--lora-adapter-path",
-        "--deterministic",
-    ],
-)
-def test_the_flags_people_know(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        train_sql_agent.parse(["--help"])
-    assert flag in capsys.readouterr().out
+def test_help_loads_nothing_heavy_and_names_the_flags_people_know() -> None:
+    code = (
+        "import runpy, sys; sys.argv = ['train_sql_agent.py', '--help']\n"
+        "try: runpy.run_path('train_sql_agent.py', run_name='__main__')\n"
+        "finally: print('HEAVY', sorted({'torch', 'verl', 'ray', 'agentlightning', 'litellm', 'pandas', 'pyarrow'} "
+        "& set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+    flags = (
+        "--train-file --val-file --model --ci-fast --ci --llm-proxy --no-llm-proxy --proxy --trajectory-level "
+        "--no-trajectory-level --max-turns --external-store-address --mongo-uri --n-runners --concurrency --keep-spans "
+        "--async --lora --lora-rank --lora-adapter-path --deterministic --n-gpus --resume --resume_checkpoint --device "
+        "--run-dir --debug"
+    )
+    assert set(flags.split()) <= set(done.stdout.replace(",", " ").replace("[", " ").split())
 
 
 def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
-    assert train_sql_agent.parse(["--resume"]).resume == "latest"
-    options = train_sql_agent.parse(["--resume", "data.seed=3"])
+    assert parse(AGENT, ["--resume"]).resume == "latest"
+    options = parse(AGENT, ["--resume", "data.seed=3"])
     assert (options.resume, options.overrides) == ("latest", ["data.seed=3"])
-    assert train_sql_agent.parse(["data.seed=3", "--resume", "some/path", "+a.b=1"]).overrides == [
+    assert parse(AGENT, ["data.seed=3", "--resume", "some/path", "+a.b=1"]).overrides == [
         "data.seed=3",
         "+a.b=1",
     ]
@@ -135,18 +110,13 @@ def test_files_that_cannot_be_trained_on(tmp_path: Path, capsys: pytest.CaptureF
     assert "gives 1 rows" in refused(capsys, "--ci-fast", "--train-file", few)
 
 
-def test_rows_without_an_answer_are_counted_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_without_an_answer_are_counted_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TEACHER_MODEL", "openai/judging")  # the offline judge would refuse them
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"], answer=["a", None])
-    train_sql_agent.main(
-        [
-            "--train-file",
-            rows,
-            "--model",
-            "./nowhere",
-            "data.train_batch_size=2",
-            "actor_rollout_ref.actor.ppo_mini_batch_size=2",
-        ]
-    )
+    sizes = ["data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2"]
+    main("sql", ["--train-file", rows, "--model", "./nowhere", *sizes])
     assert "2 questions, 1 without an answer (judged without a reference)" in capsys.readouterr().out
 
 
@@ -162,7 +132,7 @@ def test_missing_answers_are_drafted_and_a_sample_is_checked(
         sql=["SELECT storage FROM drugs_info WHERE id = 1", "SELECT nope FROM disease", ""],
         structured_gt=[gold, gold, None],
     )
-    train_sql_agent.main(["--train-file", rows, "--model", "./nowhere", "--run-dir", str(tmp_path / "run")])
+    main("sql", ["--train-file", rows, "--model", "./nowhere", "--run-dir", str(tmp_path / "run")])
     said = capsys.readouterr().out
     assert "train: 3 questions, 2 answers drafted from gold SQL or evidence\n" in said
     assert "train: 2 of 3 checked questions have a problem, such as 1: structured_gt: gold SQL returns" in said
@@ -257,10 +227,48 @@ def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         assert "set AGL_SERVER_PORT to a free port" in refused(capsys, "--ci-fast")
 
 
+def test_a_database_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/gone.db")
+    assert "gone.db; run python -m data.build_database, or set DATABASE_URL" in refused(capsys, "--ci-fast")
+
+
+def test_an_agent_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "there is no agent 'sqll'" in refused(capsys, agent="sqll")
+
+
+def test_a_task_with_a_larger_budget_than_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """verl is told the run's budget; an agent's own flags stand among those of the command."""
+    words = tmp_path / "words"
+    words.write_text("salt")
+    agent = GuessingAgent()
+    monkeypatch.setattr(agent, "splits", {"train": words, "val": words}, raising=False)
+    monkeypatch.setattr(agent, "rows", lambda path: [{"id": "a", "word": "salt", "turns": 5}])
+    monkeypatch.setattr(registry, "_registered", {"guessing": agent})
+    run_dir = ("--run-dir", str(tmp_path / "run"))
+    message = refused(capsys, "--ci-fast", "--hint", "x", "--device", "cpu", *run_dir, agent="guessing")
+    assert "task a has a budget of 5 turns, the run one of 3; raise --max-turns" in message
+    assert "no model folder at ./nowhere" in refused(
+        capsys,
+        "--ci-fast",
+        "--max-turns",
+        "5",
+        "--model",
+        "./nowhere",
+        *run_dir,
+        "data.train_batch_size=1",
+        "actor_rollout_ref.actor.ppo_mini_batch_size=1",
+        agent="guessing",
+    )
+
+
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     """A Python without any of our packages."""
-    bare = [sys.executable, "-I", "-S", str(ROOT / "train_sql_agent.py"), "--ci-fast"]
+    bare = [sys.executable, "-E", "-s", "-S", str(ROOT / "train_sql_agent.py"), "--ci-fast"]
     done = subprocess.run(bare, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
-    assert "is missing; install the lock: ./install.sh" in done.stderr
+    assert "install the lock: ./install.sh" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,3 +1,18 @@
-"""The scripted endpoint and the small database of the SQL agent's tests."""
+"""The scripted endpoint of the tests, and the SQL agent's small database."""
 
-from tests.sql_agent.conftest import database_url, llm  # noqa: F401
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.episodes.scripted import ScriptedLLM
+from tests.sql_agent.small_database import database_url  # noqa: F401
+
+
+@pytest.fixture
+def llm() -> Iterator[ScriptedLLM]:
+    scripted = ScriptedLLM()
+    yield scripted
+    scripted.server.shutdown()
+    scripted.server.server_close()

@@ -1,4 +1,4 @@
-"""The LitAgent in agent-lightning's own runner, with its store and tracer, against a scripted server."""
+"""Any agent in agent-lightning's own runner, with its store and tracer, against a scripted server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 import agentlightning as agl
 
 from common.settings import load_settings
-from episodes.lit_agent import SqlAgent, endpoint_of
+from episodes import registry
+from episodes.agent import Agent
+from episodes.lit_agent import EpisodeAgent, endpoint_of
+from tests.episodes.guessing_agent import GuessingAgent
+from tests.episodes.scripted import asks, says
 
 ROW = {
     "id": "r1",
@@ -26,16 +30,8 @@ ROW = {
     "task_type": "drug_field",
     "structured_gt": json.dumps({"columns": ["storage"], "rows": [["密封，20℃以下干燥处保存"]]}),
 }
-SQL = json.dumps({"sql": "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"}, ensure_ascii=False)
-CALL = {
-    "message": {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "", "type": "function", "function": {"name": "query_database_by_sql", "arguments": SQL}}],
-    },
-    "finish_reason": "tool_calls",
-}
-ANSWER = {"message": {"role": "assistant", "content": ROW["answer"]}, "finish_reason": "stop"}
+CALL = asks("SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'")
+ANSWER = says(ROW["answer"])
 
 
 @pytest.fixture(autouse=True)
@@ -50,15 +46,24 @@ def environment(monkeypatch: pytest.MonkeyPatch, database_url: str) -> Iterator[
     load_settings.cache_clear()
 
 
-def roll(base_url: str, row: dict[str, Any] | None = None) -> tuple[float | None, dict[str, Any]]:
+def setting(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    load_settings.cache_clear()
+
+
+def roll(
+    base_url: str, row: dict[str, Any] = ROW, agent: Agent | None = None, **options: Any
+) -> tuple[float | None, dict[str, Any]]:
     """Run one rollout in a real runner; return its final reward and its episode annotation."""
 
     async def run() -> list[Any]:
         store = agl.InMemoryLightningStore()
         runner = agl.LitAgentRunner[Any](agl.OtelTracer())
         llm = agl.LLM(endpoint=base_url, model="tiny", sampling_parameters={"temperature": 1.0, "top_k": -1})
-        with runner.run_context(agent=SqlAgent(max_turns=3), store=store):
-            rollout = await runner.step(row or ROW, resources={"main_llm": llm}, mode="train")
+        playing = EpisodeAgent(agent or registry.get("sql"), options, max_turns=3)
+        with runner.run_context(agent=playing, store=store):
+            rollout = await runner.step(row, resources={"main_llm": llm}, mode="train")
         return list(await store.query_spans(rollout.rollout_id))
 
     spans = asyncio.run(run())
@@ -68,17 +73,21 @@ def roll(base_url: str, row: dict[str, Any] | None = None) -> tuple[float | None
 
 def test_a_good_episode_earns_everything(llm: Any) -> None:
     llm.script(CALL, ANSWER)
-    reward, record = roll(llm.base_url)
+    reward, note = roll(llm.base_url)
     assert reward == pytest.approx(1.1)
-    assert record["counters"].pop("judge_seconds") > 0
-    assert record.pop("measures")
-    assert record.pop("canaries") == {"judged": 0, "accepted": 0}
-    assert record == {
+    assert (llm.requests[0]["temperature"], llm.requests[0]["top_k"]) == (1.0, -1)
+    assert note["counters"].pop("judge_seconds") > 0
+    measures = note.pop("measures")
+    assert measures["execution_accuracy"] == measures["queried"] == 1
+    assert measures.keys() > {"execution_accuracy", "queried"}, "the judge's parts"
+    assert "evidence_recall" not in measures, "the row has no evidence"
+    assert note == {
         "terms": {"rule": pytest.approx(0.1), "judge": pytest.approx(1.0)},
         "total": pytest.approx(1.1),
         "unscored": None,
         "stop_reason": "answered",
         "calls": 2,
+        "canaries": {"judged": 0, "accepted": 0},
         "counters": {
             "turns": 2,
             "sql_calls": 1,
@@ -93,74 +102,84 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
     }
 
 
-def test_a_canary_is_judged_beside_the_episode(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CANARY_SHARE", "1")
-    load_settings.cache_clear()
+def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting(monkeypatch, CANARY_SHARE="1")
     llm.script(CALL, ANSWER)
-    reward, record = roll(llm.base_url)
-    assert reward == pytest.approx(1.1)
-    assert record["canaries"] == {"judged": 1, "accepted": 0}
-
-
-def test_a_broken_episode_still_reports_its_canary(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CANARY_SHARE", "1")
-    load_settings.cache_clear()
+    reward, note = roll(llm.base_url)
+    assert (reward, note["canaries"]) == (pytest.approx(1.1), {"judged": 1, "accepted": 0})
     llm.status = 500
     assert roll(llm.base_url)[1]["canaries"] == {"judged": 1, "accepted": 0}
 
 
-def test_the_terms_are_a_setting(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REWARD_TERMS", "execution=0.5, turns=0.25")
-    load_settings.cache_clear()
+def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting(monkeypatch, CANARY_SHARE="1")
+    llm.script(says("salt"))
+    agent = GuessingAgent()
+    assert roll(llm.base_url, {"id": "g", "word": "salt"}, agent)[1]["canaries"] == {"judged": 1, "accepted": 0}
+    llm.script(says("wrong"))
+    assert roll(llm.base_url, {"id": "g", "word": "wrong"}, agent)[1]["canaries"] == {"judged": 1, "accepted": 1}
+
+
+def test_the_terms_are_a_setting_and_without_the_judge_there_is_no_canary(
+    llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting(monkeypatch, REWARD_TERMS="execution=0.5, turns=0.25", CANARY_SHARE="1")
     llm.script(CALL, ANSWER)
-    reward, record = roll(llm.base_url)
+    reward, note = roll(llm.base_url)
     assert reward == pytest.approx(0.75)
-    assert record["terms"] == {"execution": 0.5, "turns": 0.25}
-    assert "judge_seconds" not in record["counters"]
+    assert note["terms"] == {"execution": 0.5, "turns": 0.25}
+    assert "judge_seconds" not in note["counters"]
+    assert note["canaries"] == {"judged": 0, "accepted": 0}
 
 
-def test_sampling_parameters_come_from_the_resource(llm: Any) -> None:
-    llm.script(ANSWER)
-    roll(llm.base_url)
-    assert (llm.requests[0]["temperature"], llm.requests[0]["top_k"]) == (1.0, -1)
-
-
-def test_a_failing_endpoint_leaves_the_episode_unscored(llm: Any) -> None:
+def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm: Any) -> None:
     llm.status = 500
-    reward, record = roll(llm.base_url)
+    reward, note = roll(llm.base_url)
     assert reward is None
-    assert (record["total"], record["unscored"], record["stop_reason"]) == (None, "endpoint_error", "failed")
+    assert (note["total"], note["unscored"], note["stop_reason"]) == (None, "endpoint_error", "failed")
+    assert (note["calls"], note["measures"]) == (0, {})
 
 
 def test_a_database_that_is_gone_leaves_the_episode_unscored(
     llm: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/gone.db")
-    load_settings.cache_clear()
+    setting(monkeypatch, DATABASE_URL=f"sqlite:///{tmp_path}/gone.db")
     llm.script(CALL, ANSWER)
-    assert roll(llm.base_url)[1]["unscored"] == "database_error"
+    _, note = roll(llm.base_url)
+    assert (note["unscored"], note["calls"]) == ("database_error", 1)
 
 
 def test_an_endless_episode_ends_as_a_timeout(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EPISODE_TIMEOUT", "0.3")
-    load_settings.cache_clear()
+    setting(monkeypatch, EPISODE_TIMEOUT="0.3")
     llm.script(ANSWER)
     llm.delay = 2.0
-    reward, record = roll(llm.base_url)
-    assert (reward, record["unscored"]) == (None, "timeout")
+    reward, note = roll(llm.base_url)
+    assert (reward, note["unscored"]) == (None, "timeout")
 
 
 def test_a_row_without_reference_is_unscored(llm: Any) -> None:
     llm.script(CALL, ANSWER)
-    reward, record = roll(llm.base_url, {"id": "r2", "question": "朵莎洛片怎么保存？", "answer": ""})
-    assert (reward, record["unscored"]) == (None, "no_reference")
-    assert record["terms"] == {"rule": pytest.approx(0.1)}
+    reward, note = roll(llm.base_url, {"id": "r2", "question": "朵莎洛片怎么保存？", "answer": ""})
+    assert (reward, note["unscored"]) == (None, "no_reference")
+    assert note["terms"] == {"rule": pytest.approx(0.1)}
 
 
-def test_the_agent_survives_pickling(llm: Any) -> None:
-    agent = SqlAgent(max_turns=2)
-    assert agent.tool is agent.tool
-    assert pickle.loads(pickle.dumps(agent)).max_turns == 2
+@pytest.mark.parametrize(("row", "turns"), [({}, 3), ({"turns": 2}, 2)])
+def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environment(
+    llm: Any, row: dict[str, int], turns: int
+) -> None:
+    llm.script(says("sugar"))
+    reward, note = roll(llm.base_url, {"id": "g", "word": "salt", **row}, GuessingAgent(), hint="colder")
+    assert (reward, note["stop_reason"], note["calls"]) == (0.0, "max_turns", turns)
+    assert note["measures"] == {"guesses": turns, "silent": 0}
+    assert llm.requests[1]["messages"][-1]["content"] == "no; colder"
+
+
+def test_the_agent_survives_pickling() -> None:
+    playing = EpisodeAgent(registry.get("sql"), {"a": "b"}, max_turns=2)
+    found = pickle.loads(pickle.dumps(playing))
+    assert (found.max_turns, found.settings.max_turns, found.options) == (2, 2, {"a": "b"})
+    assert found.environment is found.environment
 
 
 def test_the_proxys_address_names_the_rollout() -> None:

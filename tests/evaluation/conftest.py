@@ -1,3 +1,3 @@
-"""The scripted endpoint and the small database of the SQL agent's tests."""
+"""The scripted endpoint and the small database."""
 
-from tests.sql_agent.conftest import database_url, llm  # noqa: F401
+from tests.episodes.conftest import database_url, llm  # noqa: F401

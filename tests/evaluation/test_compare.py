@@ -9,22 +9,10 @@ from typing import Any
 
 import pytest
 
+from episodes import registry
 from evaluation import compare
-from evaluation.results import write_results
-from tests.evaluation.evaluations import config
-from tests.evaluation.evaluations import record as episode_record
-
-CONFIG = config()
-
-
-def record(name: str, score: float | None, **changes: Any) -> dict[str, Any]:
-    return episode_record(name, score, **{"answer": f"answer | {score}"} | changes)
-
-
-def folder(path: Path, records: list[dict[str, Any]], **config: Any) -> Path:
-    path.mkdir()
-    write_results(path, CONFIG | config, records)
-    return path
+from tests.episodes.guessing_agent import GuessingAgent
+from tests.evaluation.evaluations import evaluation, record
 
 
 def compared(a: Path, b: Path, capsys: Any) -> dict[str, Any]:
@@ -36,8 +24,8 @@ def test_the_difference_is_paired(tmp_path: Path, capsys: Any) -> None:
     """Every question gains 0.1: whatever their own spread, the difference has none."""
     chance = random.Random(0)
     scores = {str(number): chance.uniform(0, 0.9) for number in range(40)}
-    a = folder(tmp_path / "a", [record(name, score) for name, score in scores.items()])
-    b = folder(tmp_path / "b", [record(name, score + 0.1) for name, score in scores.items()])
+    a = evaluation(tmp_path / "a", [record(name, score) for name, score in scores.items()])
+    b = evaluation(tmp_path / "b", [record(name, score + 0.1) for name, score in scores.items()])
     overall = compared(a, b, capsys)["overall"]
     assert overall["difference"] == pytest.approx(0.1)
     assert overall["ci95"] == pytest.approx([0.1, 0.1])
@@ -45,8 +33,8 @@ def test_the_difference_is_paired(tmp_path: Path, capsys: Any) -> None:
 
 
 def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, capsys: Any) -> None:
-    a = folder(tmp_path / "a", [record("x", 0.0), record("x", 1.0), record("y", 1.0), record("z", 0.5)])
-    b = folder(tmp_path / "b", [record("x", 1.0), record("x", 1.0), record("y", 0.2), record("z", 1.0)])
+    a = evaluation(tmp_path / "a", [record("x", 0.0), record("x", 1.0), record("y", 1.0), record("z", 0.5)])
+    b = evaluation(tmp_path / "b", [record("x", 1.0), record("x", 1.0), record("y", 0.2), record("z", 1.0)])
     result = compared(a, b, capsys)
     assert result["overall"]["difference"] == pytest.approx((0.5 - 0.8 + 0.5) / 3)
     assert [change["id"] for change in result["better"]] == ["z", "x"]
@@ -55,8 +43,8 @@ def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, c
 
 
 def test_markdown_names_what_differs_and_escapes_texts(tmp_path: Path, capsys: Any) -> None:
-    a = folder(tmp_path / "a", [record("x", 0.0), record("y", 0.0)])
-    b = folder(tmp_path / "b", [record("x", 1.0), record("y", 0.0)], judge="llm", max_turns=5)
+    a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0)])
+    b = evaluation(tmp_path / "b", [record("x", 1.0), record("y", 0.0)], judge="llm", max_turns=5)
     assert compare.main([str(a), str(b)]) == 0
     text = capsys.readouterr().out
     assert "CONDITIONS DIFFER: judge was reference in A and llm in B" in text
@@ -67,10 +55,10 @@ def test_markdown_names_what_differs_and_escapes_texts(tmp_path: Path, capsys: A
 
 
 def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: Any) -> None:
-    a = folder(tmp_path / "a", [record("x", 0.0), record("y", 0.0), record("w", None)])
+    a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0), record("w", None)])
     other = {"file": "e.parquet", "sha256": "1" * 64, "questions": 2}
     changed = record("y", 1.0, question="another question")
-    b = folder(tmp_path / "b", [record("x", 1.0), changed], data=other)
+    b = evaluation(tmp_path / "b", [record("x", 1.0), changed], data=other)
     result = compared(a, b, capsys)
     assert (result["overall"]["n"], result["left_out"], result["same_data"]) == (1, 1, False)
     assert compare.main([str(a), str(b)]) == 0
@@ -78,9 +66,31 @@ def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: 
 
 
 def test_what_cannot_be_compared_is_told_in_one_line(tmp_path: Path, capsys: Any) -> None:
-    a = folder(tmp_path / "a", [record("x", 0.0)])
-    b = folder(tmp_path / "b", [record("y", 0.0)])
-    for other, expected in ((b, "no question in common"), (tmp_path, "not the result of an evaluation")):
+    a = evaluation(tmp_path / "a", [record("x", 0.0)])
+    b = evaluation(tmp_path / "b", [record("y", 0.0)])
+    c = evaluation(tmp_path / "c", [record("x", 0.0)])
+    change(c, agent="gone")
+    cases = ((b, "no question in common"), (tmp_path, "not the result of an evaluation"), (c, "no agent 'gone'"))
+    for other, expected in cases:
         assert compare.main([str(a), str(other)]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert expected in line
+
+
+def test_two_agents_are_not_compared_and_the_headline_is_the_agents(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_registered", {"guessing": GuessingAgent()})
+    a = evaluation(tmp_path / "a", [record("x", 0.0, facts={"silent": 0.75}), record("y", 1.0, facts={"silent": None})])
+    b = evaluation(tmp_path / "b", [record("x", 0.0, facts={"silent": 0.5}), record("y", 1.0, facts={"silent": 0.5})])
+    change(b, agent="guessing")
+    assert compare.main([str(a), str(b)]) == 2
+    assert "is of the sql agent" in capsys.readouterr().err
+    change(a, agent="guessing")
+    overall = compared(a, b, capsys)["overall"]
+    assert (overall["n"], overall["difference"]) == (1, -0.25)
+
+
+def change(folder: Path, **values: Any) -> None:
+    path = folder / "scores.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")

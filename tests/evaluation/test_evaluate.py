@@ -21,13 +21,15 @@ import pyarrow.parquet as parquet
 import pytest
 
 from common.settings import ROOT, Settings, load_settings
-from episodes.openai_agents import Episode
+from episodes import registry
 from evaluation import evaluate
-from evaluation.jobs import queries_of, sample_rows
-from evaluation.policies import PolicyError, find_policy
-from tools.sql.query import QueryTool
+from evaluation.players import Player, PlayerError, find_player
+from evaluation.samples import sample_rows
+from sql_agent.agent import AGENT
+from tests.episodes.guessing_agent import GuessingAgent
+from tests.episodes.scripted import ScriptedLLM, asks, calls, says
+from tests.sql_agent.small_database import CAUSE, STORAGE
 
-STORAGE, CAUSE = "密封，20℃以下干燥处保存", "受凉"
 WRONG = "每日三次，每次两片"
 ANSWERS = {"q0": f"朵莎洛片的贮藏方法：{STORAGE}", "q1": f"图帕氏病的病因：{CAUSE}"}
 
@@ -80,7 +82,7 @@ def data(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> 
     """A question file for the small database, and settings that know no other place."""
     path = tmp_path / "questions.parquet"
     parquet.write_table(pa.Table.from_pylist(ROWS), path)
-    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "OPENAI_BASE_URL"):
+    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "OPENAI_BASE_URL"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("DATABASE_URL", database_url)
     load_settings.cache_clear()
@@ -88,22 +90,12 @@ def data(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> 
     load_settings.cache_clear()
 
 
-def run(data: Path, *flags: str) -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
+def run(data: Path, *flags: str, agent: str = "sql") -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
     """Run the program; return its exit code, scores and episodes."""
     out = data.parent / "out"
-    code = evaluate.main(["--data", str(data), "--out", str(out), *flags])
+    code = evaluate.main([agent, "--data", str(data), "--out", str(out), *flags])
     lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
     return code, json.loads((out / "scores.json").read_text(encoding="utf-8")), [json.loads(line) for line in lines]
-
-
-def says(text: str) -> dict[str, Any]:
-    return {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-
-
-def calls(sql: str) -> dict[str, Any]:
-    function = {"name": "query_database_by_sql", "arguments": json.dumps({"sql": sql})}
-    call = {"id": "x", "type": "function", "function": function}
-    return {"message": {"role": "assistant", "content": None, "tool_calls": [call]}, "finish_reason": "tool_calls"}
 
 
 def test_gold_is_right_in_everything(data: Path) -> None:
@@ -144,7 +136,7 @@ def test_the_template_finds_names_and_columns(data: Path) -> None:
 
 def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
-    llm.script(calls("SELECT nothing FROM drugs_info"), calls(ROWS[0]["sql"]), says(ANSWERS["q0"]))
+    llm.script(asks("SELECT nothing FROM drugs_info"), asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
     flags = ("--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--n", "1", "--temperature", "0.5")
     code, scores, (episode,) = run(data, *flags, "--max-tokens", "77")
     assert code == 0
@@ -161,7 +153,7 @@ def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.Mo
 def test_litellm_carries_the_same_agent(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     monkeypatch.setenv("OPENAI_API_BASE", llm.base_url)
-    llm.script(calls(ROWS[0]["sql"]), says(ANSWERS["q0"]))
+    llm.script(asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
     code, scores, (episode,) = run(data, "--model", "openai/m", "--n", "1", "--concurrency", "1")
     assert (code, scores["kind"], episode["stop_reason"]) == (0, "litellm", "answered")
     assert episode["sql"] == ROWS[0]["sql"]
@@ -201,7 +193,7 @@ def test_a_judge_that_is_not_there_stops_before_anything_is_played(
     monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
     monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
     out = str(data.parent / "out")
-    assert evaluate.main(["--data", str(data), "--out", out, "--model", "m", "--base-url", llm.base_url]) == 1
+    assert evaluate.main(["sql", "--data", str(data), "--out", out, "--model", "m", "--base-url", llm.base_url]) == 1
     assert "judge gave no score" in capsys.readouterr().err
     assert llm.requests == []
 
@@ -225,7 +217,7 @@ def test_another_evaluation_is_not_overwritten(data: Path, llm: Any, capsys: Any
     llm.script(says(WRONG))
     model = ("--model", "m", "--base-url", llm.base_url)
     run(data, *model)
-    assert evaluate.main(["--data", str(data), "--out", str(data.parent / "out"), *model, *flags]) == 2
+    assert evaluate.main(["sql", "--data", str(data), "--out", str(data.parent / "out"), *model, *flags]) == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("evaluate:")]
     assert "was" in line
     assert "--force" in line
@@ -235,7 +227,16 @@ def test_another_evaluation_is_not_overwritten(data: Path, llm: Any, capsys: Any
 def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
     llm.script(says(WRONG))
     llm.delay = 0.5
-    command = [sys.executable, "-m", "evaluation.evaluate", "--data", str(data), "--out", str(data.parent / "out")]
+    command = [
+        sys.executable,
+        "-m",
+        "evaluation.evaluate",
+        "sql",
+        "--data",
+        str(data),
+        "--out",
+        str(data.parent / "out"),
+    ]
     command += ["--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--k", "4"]
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stderr=subprocess.PIPE, text=True)
     journal = data.parent / "out" / "episodes.jsonl.journal"
@@ -250,7 +251,7 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
     assert "the same command goes on from here" in errors
     assert "Traceback" not in errors
     llm.delay, before = 0.0, len(llm.requests)
-    code, scores, _ = run(data, *command[7:])
+    code, scores, _ = run(data, *command[8:])
     assert (code, scores["overall"]["episodes"]) == (0, 12)
     assert len(llm.requests) - before <= 12 - 2
     assert not journal.exists()
@@ -261,6 +262,8 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
     [
         (["--model", "m", "--gold"], "not allowed with"),
         ([], "one of the arguments"),
+        (["--gold", "--baseline", "rule"], "not allowed with"),
+        (["--baseline", "other"], "invalid choice: 'other'"),
         (["--model", "m", "--k", "0"], "--k is 0"),
         (["--gold", "--k", "2"], "would be the same"),
         (["--model", "m", "--k", "2", "--temperature", "0"], "would be the same"),
@@ -270,7 +273,7 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
 )
 def test_wrong_flags_are_told_in_one_line(data: Path, capsys: Any, flags: list[str], expected: str) -> None:
     with pytest.raises(SystemExit) as stop:
-        evaluate.main(flags)
+        evaluate.main(["sql", *flags])
     assert stop.value.code == 2
     assert expected in capsys.readouterr().err.splitlines()[-1]
 
@@ -284,30 +287,64 @@ def test_wrong_flags_are_told_in_one_line(data: Path, capsys: Any, flags: list[s
     ],
 )
 def test_what_is_not_there_is_told_in_one_line(data: Path, capsys: Any, flags: list[str], expected: str) -> None:
-    assert evaluate.main(["--data", str(data), *flags]) == 2
+    assert evaluate.main(["sql", "--data", str(data), *flags]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("evaluate: ")
     assert expected in line
 
 
+@pytest.mark.parametrize("words", [[], ["--gold"], ["sqll", "--gold"]])
+def test_an_agent_must_be_named(capsys: Any, words: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        evaluate.main(words)
+    assert stop.value.code == 2
+    assert "AGENT" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_agent_may_come_after_the_flags(data: Path) -> None:
+    assert evaluate.main(["--gold", "--data", str(data), "--out", str(data.parent / "out"), "sql"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "tokens"),
+    [
+        ({"max_position_embeddings": 1024}, 96),
+        ({"max_position_embeddings": 40_960}, 768),
+        ({"text_config": {"max_position_embeddings": 1024}}, 96),
+        ({"text_config": {"max_position_embeddings": 40_960}, "max_position_embeddings": 1024}, 768),
+        ({"text_config": {}}, 768),
+        ({}, 768),
+    ],
+)
+def test_replies_are_as_long_as_in_training(tmp_path: Path, config: dict[str, Any], tokens: int) -> None:
+    """Only a model that has no room for more is cut like the bundled one; one that does not say is not tiny."""
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path))) == tokens
+
+
+def test_the_bundled_model_has_short_replies_and_one_that_is_no_folder_long_ones() -> None:
+    assert evaluate.reply_tokens(AGENT, Player("served", AGENT.model)) == 96
+    assert evaluate.reply_tokens(AGENT, Player("endpoint", "m")) == 768
+
+
 def test_what_model_means(tmp_path: Path) -> None:
     settings = Settings(_env_file=None)
-    assert find_policy(str(tmp_path), None, settings).kind == "served"
-    assert find_policy("Qwen/Qwen3-0.6B", None, settings).kind == "served"
-    assert find_policy("anthropic/some-model", None, settings).kind == "litellm"
-    assert find_policy("anthropic/some-model", "http://h/v1/", settings).base_url == "http://h/v1"
-    with pytest.raises(PolicyError, match="--base-url"):
-        find_policy("some-model", None, settings)
+    assert find_player(str(tmp_path), None, settings).kind == "served"
+    assert find_player("Qwen/Qwen3-0.6B", None, settings).kind == "served"
+    assert find_player("anthropic/some-model", None, settings).kind == "litellm"
+    assert find_player("anthropic/some-model", "http://h/v1/", settings).base_url == "http://h/v1"
+    with pytest.raises(PlayerError, match="--base-url"):
+        find_player("some-model", None, settings)
     settings = Settings(_env_file=None, openai_base_url="http://h/v1")
-    assert find_policy("some-model", None, settings).kind == "endpoint"
-    assert "secret" not in str(find_policy("m", "http://user:secret@h/v1", settings).fingerprint())
+    assert find_player("some-model", None, settings).kind == "endpoint"
+    assert "secret" not in str(find_player("m", "http://user:secret@h/v1", settings).fingerprint())
 
 
 def test_a_folder_with_other_weights_is_another_model(tmp_path: Path) -> None:
     settings = Settings(_env_file=None)
-    before = find_policy(str(tmp_path), None, settings).fingerprint()
+    before = find_player(str(tmp_path), None, settings).fingerprint()
     (tmp_path / "model.safetensors").write_bytes(b"1")
-    assert find_policy(str(tmp_path), None, settings).fingerprint() != before
+    assert find_player(str(tmp_path), None, settings).fingerprint() != before
 
 
 def test_a_sample_has_every_task_types_share_and_its_seed() -> None:
@@ -320,13 +357,69 @@ def test_a_sample_has_every_task_types_share_and_its_seed() -> None:
     assert sample_rows(rows, 100, seed=0) == sample_rows(rows, None, seed=0) == rows
 
 
-def test_an_id_used_again_in_the_next_turn_still_names_its_own_query(database_url: str) -> None:
-    tool, episode = QueryTool(database_url), Episode()
-    for sql in ("SELECT 1", "SELECT med_name FROM drugs_info"):
-        function = {"name": "query_database_by_sql", "arguments": json.dumps({"sql": sql})}
-        episode.messages += [
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "call_0", "function": function}]},
-            {"role": "tool", "tool_call_id": "call_0", "content": ""},
-        ]
-        episode.tool_results.append(tool.run(sql))
-    assert [query["sql"] for query in queries_of(episode)] == ["SELECT 1", "SELECT med_name FROM drugs_info"]
+def test_the_tools_that_describe_the_database_are_offered_when_asked_for(
+    data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_TOOLS", "schema")
+    load_settings.cache_clear()
+    llm.script(calls("list_tables"), says(WRONG))
+    code, scores, (episode,) = run(data, "--model", "m", "--base-url", llm.base_url, "--n", "1")
+    assert (code, scores["tools"], episode["queries"]) == (0, "schema", [])
+    assert len(llm.requests[0]["tools"]) == 3
+    assert '"tables"' in episode["transcript"][3]["content"]
+
+
+def test_a_judge_that_is_a_model_is_asked_before_and_beside_the_episodes(
+    data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    teacher = ScriptedLLM()
+    parts = dict.fromkeys(("accuracy", "completeness", "clarity", "professionalism"), 0.5)
+    teacher.script(says(json.dumps(parts)))
+    for name, value in {"MODEL": "openai/judging", "BASE_URL": teacher.base_url, "API_KEY": "k"}.items():
+        monkeypatch.setenv(f"TEACHER_{name}", value)
+    load_settings.cache_clear()
+    llm.script(asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
+    code, scores, _ = run(data, "--model", "m", "--base-url", llm.base_url)
+    teacher.server.shutdown()
+    teacher.server.server_close()
+    assert (code, scores["judge"], scores["overall"]["unscored"]) == (0, "openai/judging", {})
+    assert 0 < scores["overall"]["score"] <= 0.5
+    assert len(teacher.requests) >= 3
+
+
+@pytest.fixture
+def guessing(monkeypatch: pytest.MonkeyPatch) -> GuessingAgent:
+    agent = GuessingAgent()
+    monkeypatch.setattr(registry, "_registered", {"guessing": agent})
+    return agent
+
+
+def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(
+    tmp_path: Path, llm: Any, guessing: GuessingAgent
+) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("salt sugar gone")
+    llm.script(says("salt"))
+    flags = ("--model", "m", "--base-url", llm.base_url, "--hint", "colder", "--max-turns", "2")
+    code, scores, episodes = run(words, *flags, agent="guessing")
+    assert (code, scores["agent"], scores["hint"], scores["prompt_version"]) == (1, "guessing", "colder", "7")
+    assert [episode["score"] for episode in episodes] == [1.0, 0.0, None]
+    assert [episode["stop_reason"] for episode in episodes] == ["answered", "max_turns", "failed"]
+    assert [episode["guesses"] for episode in episodes] == [["salt"], ["salt"] * 2, []]
+    assert scores["overall"]["unscored"] == {"endpoint_unreachable": 1}
+    assert (scores["overall"]["silent"], scores["overall"]["guesses"]) == (0, 1.5)
+    assert "| silent [95 %] |" in (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
+    assert {request.get("max_tokens") for request in llm.requests} == {200}
+    assert [environment.closed for environment in guessing.opened] == [True]
+
+
+def test_gold_that_an_agent_does_not_have_is_told_in_one_line(
+    tmp_path: Path, guessing: GuessingAgent, capsys: Any
+) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("salt")
+    assert evaluate.main(["guessing", "--gold", "--data", str(words), "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "evaluate: task salt has no gold episode; --gold needs one of every task"
+    )
+    assert guessing.opened[0].closed

@@ -10,33 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.metrics import SUCCESS, interval, pass_all, pass_at, scores_of, summarise
+from evaluation import metrics
+from evaluation.metrics import SUCCESS, interval, pass_all, pass_at
+from sql_agent.agent import AGENT
+from tests.episodes.guessing_agent import GuessingAgent
+from tests.evaluation.evaluations import record
 
 
-def record(name: str = "q1", score: float | None = 1.0, **changes: Any) -> dict[str, Any]:
-    """A record as `evaluation.jobs.record_of` makes it."""
-    plain = {
-        "id": name,
-        "sample": 0,
-        "task_type": "drug_field",
-        "difficulty": "easy",
-        "stop_reason": "answered",
-        "score": score,
-        "unscored": None if score is not None else "judge_failed",
-        "terms": {"rule": 0.1},
-        "measures": {},
-        "checks": {},
-        "execution_match": True,
-        "evidence_recall": 1.0,
-        "unanswerable": False,
-        "abstained": False,
-        "queries": [{"sql": "SELECT 1", "ok": True, "rows": 1, "error": None}],
-        "turns": 2,
-        "prompt_tokens": 100,
-        "completion_tokens": 10,
-        "seconds": 1.0,
-    }
-    return plain | changes
+def scores_of(records: list[dict[str, Any]], seed: int = 0) -> dict[str, Any]:
+    return metrics.scores_of(AGENT, records, seed)
+
+
+def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks_for() -> None:
+    facts = [{"silent": 0.0, "guesses": 1.0}, {"silent": 1.0, "guesses": 4.0}, {"silent": None, "guesses": 4.0}]
+    records = [record(str(number), 1.0, facts=known) for number, known in enumerate(facts)]
+    scores = metrics.scores_of(GuessingAgent(), records, seed=0)
+    assert (scores["silent"], scores["silent_ci95"], scores["guesses"]) == (0.5, [0.0, 1.0], 3.0)
+    assert "guesses_ci95" not in scores
+    assert [metrics.headline_of(GuessingAgent(), found) for found in records] == [0.0, 1.0, None]
+    assert metrics.headline_of(AGENT, records[0]) == 1.0
+    assert metrics.headline_of(GuessingAgent(), record(score=None)) is None
 
 
 def test_samples_of_a_question_are_one_cluster() -> None:
@@ -53,38 +46,22 @@ def test_an_unscored_episode_is_counted_and_is_not_0() -> None:
 
 
 def test_what_nothing_was_there_to_measure_for_is_none() -> None:
-    scores = scores_of([record(execution_match=None, evidence_recall=None, queries=[])], seed=0)
-    for name in ("execution_accuracy", "execution_accuracy_ci95", "evidence_recall", "sql_ok"):
-        assert scores[name] is None
-    assert scores["abstention"] == {"precision": None, "recall": None, "abstained": 0, "unanswerable": 0}
-    assert scores["recovery"] == {"share": None, "episodes": 0}
-    empty = scores_of([record(score=None)], seed=0)
-    assert (empty["n"], empty["score"], empty["ci95"], empty["latency"], empty["pass@k"]) == (0, None, None, None, {})
-
-
-def test_abstention_precision_and_recall() -> None:
-    records = [
-        record("a", unanswerable=True, abstained=True),
-        record("b", unanswerable=True, abstained=False),
-        record("c", unanswerable=True, abstained=False),
-        record("d", unanswerable=False, abstained=True),
-    ]
-    found = scores_of(records, seed=0)["abstention"]
-    assert found == {"precision": 1 / 2, "recall": 1 / 3, "abstained": 2, "unanswerable": 3}
-
-
-def test_recovery_needs_a_query_that_ran_after_the_failed_one() -> None:
-    def asked(*flags: bool) -> dict[str, Any]:
-        return record(queries=[{"sql": "", "ok": flag, "rows": 0, "error": None} for flag in flags])
-
-    found = scores_of([asked(True), asked(False, True), asked(True, False), asked(False, False)], seed=0)
-    assert found["recovery"] == {"share": 1 / 3, "episodes": 3}
-    assert found["sql_ok"] == 3 / 7
+    for records in ([record()], [record(score=None)]):
+        scores = scores_of(records)
+        for name in ("execution_accuracy", "execution_accuracy_ci95", "evidence_recall", "sql_ok"):
+            assert scores[name] is None
+    assert (scores["n"], scores["score"], scores["ci95"], scores["latency"], scores["pass@k"]) == (
+        0,
+        None,
+        None,
+        None,
+        {},
+    )
 
 
 def test_groups_and_other_numbers() -> None:
     records = [record("a", 0.2, task_type="t", difficulty="hard", seconds=3.0), record("b", 0.8, stop_reason="length")]
-    scores = summarise(records, seed=0)
+    scores = metrics.summarise(AGENT, records, seed=0)
     assert scores["by_task_type"].keys() == {"drug_field", "t"}
     assert scores["by_task_type"]["t"]["score"] == scores["by_difficulty"]["hard"]["score"] == 0.2
     overall = scores["overall"]
@@ -130,7 +107,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
 def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
     """Ten copies of every episode say no more about questions than one."""
     once = [record(str(number), float(number % 2)) for number in range(20)]
-    assert scores_of(once, seed=0)["ci95"] == scores_of(once * 10, seed=0)["ci95"]
+    assert scores_of(once)["ci95"] == scores_of(once * 10)["ci95"]
 
 
 def test_one_question_says_nothing_about_the_spread() -> None:

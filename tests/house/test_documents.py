@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from common.settings import ROOT
+from episodes import registry
 
+ROOMS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and any(path.glob("*.py")))
 READMES = ("README.md", "README.zh-CN.md")
 PAGES = [*READMES, "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
 
@@ -57,8 +59,12 @@ def test_programs_named_exist(page: str) -> None:
             assert os.access(ROOT / word, os.X_OK), f"{page}: {word} is not an executable file"
         for script in re.findall(r"python (\S+\.py)", command):
             assert (ROOT / script).is_file(), f"{page}: {script}"
-        for module in re.findall(r"python -m ((?:utils|data|training|bench|sql_agent)\.[a-z_.]+)", command):
+        for module in re.findall(rf"python -m ((?:{'|'.join(ROOMS)})\.[a-z_.]+)", command):
             assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), f"{page}: {module}"
+        for agent in re.findall(
+            r"python -m (?:evaluation\.evaluate|evaluation\.demo|training\.cold_start) (\S+)", command
+        ):
+            assert agent in [*registry.names(), "--collect"], f"{page}: {command} names no agent"
 
 
 @pytest.mark.parametrize("page", PAGES)

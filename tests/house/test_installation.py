@@ -12,7 +12,8 @@ import pytest
 
 from common.settings import ROOT
 from requirements.vllm_metadata import write_metadata
-from sql_agent.config import choose
+from sql_agent.agent import AGENT
+from training.presets import choose
 from utils.check_install import read_lock
 
 SCRIPTS = ["install.sh", "check.sh", "restart_ray.sh", "sql_agent/train.sh", ".ci/run", "training/external.sh"]
@@ -112,7 +113,7 @@ def test_an_unreachable_torch_index_is_not_waited_for_and_nothing_is_stamped(tmp
 def test_the_long_run_has_the_values_of_the_gpu_preset() -> None:
     script = (ROOT / "sql_agent" / "train.sh").read_text(encoding="utf-8")
     defaults = dict(re.findall(r"^([A-Z_]+)=\"\$\{[A-Z_]+:-([^}$]+)\}\"", script, flags=re.MULTILINE))
-    preset = choose("full", "cuda", 1).overrides
+    preset = choose(AGENT, "full", "cuda", 1).overrides
     keys = dict(re.findall(r"\"([a-z_.]+)=\$([A-Z_]+)\"", script))
     assert len(keys) >= 8
     for key, variable in keys.items():

@@ -9,14 +9,23 @@ from dataclasses import replace
 import pytest
 
 from common.settings import ROOT, Settings, SettingsError
-from episodes.openai_agents import Episode
+from episodes.agent import Episode
 from scoring.judge import Case, ReferenceJudge, Usage, Verdict
 from scoring.rubric import Rubric
-from sql_agent.reward import DEFAULT_RUBRIC, TERMS, execution, is_unanswerable, rubric_from, score_episode, term_values
-from sql_agent.task import Task
+from sql_agent.reward import (
+    DEFAULT_RUBRIC,
+    TERMS,
+    Query,
+    execution,
+    is_unanswerable,
+    rubric_from,
+    score_episode,
+    term_values,
+)
+from sql_agent.task import SqlTask
 from tools.sql.query import QueryResult, QueryTool
 
-TASK = Task("t", "朵莎洛片怎么保存？", "密封", "drug_field", None)
+TASK = SqlTask(id="t", question="朵莎洛片怎么保存？", reference="密封")
 
 
 class FixedJudge:
@@ -36,6 +45,10 @@ def result(ok: bool = True, tables: frozenset[str] = frozenset({"drugs_info"})) 
     return QueryResult(["a"], [["b"]], 1, error=None if ok else "x", tables_read=tables)
 
 
+def played(answer: str, *results: QueryResult, turns: int = 2, stop_reason: str = "answered") -> Episode:
+    return Episode(answer=answer, stop_reason=stop_reason, events=[Query("", found) for found in results], turns=turns)
+
+
 @pytest.mark.parametrize(
     ("results", "rule"),
     [
@@ -51,8 +64,7 @@ def result(ok: bool = True, tables: frozenset[str] = frozenset({"drugs_info"})) 
 )
 @pytest.mark.parametrize("score", [0.0, 0.4, 1.0])
 def test_the_total_is_rule_plus_judge(results: list[QueryResult], rule: float, score: float) -> None:
-    episode = Episode(answer="密封", tool_results=results)
-    reward = asyncio.run(score_episode(TASK, episode, FixedJudge(Verdict(score))))
+    reward = asyncio.run(score_episode(TASK, played("密封", *results), FixedJudge(Verdict(score))))
     assert reward.terms == {"rule": pytest.approx(rule), "judge": pytest.approx(score)}
     assert reward.total == pytest.approx(rule + score)
     assert reward.unscored is None
@@ -60,20 +72,20 @@ def test_the_total_is_rule_plus_judge(results: list[QueryResult], rule: float, s
 
 def test_a_judge_without_a_score_leaves_no_total() -> None:
     judge = FixedJudge(Verdict(None, cause="judge_failed"))
-    reward = asyncio.run(score_episode(TASK, Episode(answer="密封", tool_results=[result()]), judge))
+    reward = asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert (reward.total, reward.unscored) == (None, "judge_failed")
     assert reward.terms == {"rule": pytest.approx(0.1)}
 
 
 def test_the_judge_sees_question_answer_reference_and_what_was_read() -> None:
     judge = FixedJudge(Verdict(1.0))
-    asyncio.run(score_episode(TASK, Episode(answer="密封", tool_results=[result()]), judge))
+    asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert judge.case == Case(TASK.question, "密封", "密封", [result().to_json()], None)
 
 
 def test_select_one_earns_no_rule_term(database_url: str) -> None:
     answered = QueryTool(database_url).run("SELECT 1")
-    reward = asyncio.run(score_episode(TASK, Episode(answer="密封", tool_results=[answered]), FixedJudge(Verdict(1.0))))
+    reward = asyncio.run(score_episode(TASK, played("密封", answered), FixedJudge(Verdict(1.0))))
     assert reward.terms["rule"] == 0
 
 
@@ -86,17 +98,13 @@ def test_no_answer_is_worth_nothing_to_the_offline_judge() -> None:
 STORAGE = "密封，20℃以下干燥处保存"
 EVIDENCE = [{"table": "drugs_info", "row_id": 1, "field": "storage", "quote": STORAGE}]
 GOLD = {"structured_gt": {"columns": ["storage"], "rows": [[STORAGE]]}, "evidence": EVIDENCE}
-GOLDEN = Task("g", "朵莎洛片怎么保存？", f"朵莎洛片的贮藏方法：{STORAGE}", "drug_field", GOLD)
+GOLDEN = SqlTask(id="g", question="朵莎洛片怎么保存？", reference=f"朵莎洛片的贮藏方法：{STORAGE}", gold=GOLD)
 EMPTY = {"structured_gt": {"columns": ["storage"], "rows": []}}
-MISSING = Task("m", "无名片怎么保存？", "数据库中没有找到无名片。", "unanswerable", EMPTY)
+MISSING = SqlTask(id="m", question="无名片怎么保存？", reference="数据库中没有找到无名片。", gold=EMPTY)
 FOUND = QueryResult(["storage"], [[STORAGE]], 1, tables_read=frozenset({"drugs_info"}))
 NOTHING = QueryResult(["storage"], [], 0, tables_read=frozenset({"drugs_info"}))
 WRONG = replace(FOUND, rows=[["避光保存，避免受潮"]])
 WIDE = QueryResult(["form", "storage"], [["片剂，白色", STORAGE]], 1, tables_read=frozenset({"drugs_info"}))
-
-
-def played(answer: str, *results: QueryResult, turns: int = 2, stop_reason: str = "answered") -> Episode:
-    return Episode(answer=answer, stop_reason=stop_reason, tool_results=list(results), turns=turns)
 
 
 PAIRS = {
@@ -106,7 +114,7 @@ PAIRS = {
     "evidence_recall": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WRONG)),
     "evidence_precision": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WIDE)),
     "numbers": (GOLDEN, played(STORAGE, FOUND), played("密封，30℃以下干燥处保存", FOUND)),
-    "abstention": (MISSING, played(MISSING.answer, NOTHING), played("一般避光保存即可", NOTHING)),
+    "abstention": (MISSING, played(MISSING.reference, NOTHING), played("一般避光保存即可", NOTHING)),
     "citations": (GOLDEN, played(f"原文“{STORAGE}”", FOUND), played("原文“冷冻保存，不得超过三年”", FOUND)),
     "format": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, stop_reason="length")),
     "length": (GOLDEN, played(STORAGE, FOUND), played(STORAGE + "请遵医嘱，注意休息" * 20, FOUND)),
@@ -114,7 +122,7 @@ PAIRS = {
 }
 
 
-def total(task: Task, episode: Episode, rubric: Rubric) -> float:
+def total(task: SqlTask, episode: Episode, rubric: Rubric) -> float:
     found = asyncio.run(score_episode(task, episode, ReferenceJudge(), rubric)).total
     assert found is not None
     return found
@@ -143,15 +151,15 @@ def test_by_default_the_total_reaches_its_highest() -> None:
 
 def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rule() -> None:
     assert is_unanswerable(MISSING)
-    assert total(MISSING, played(MISSING.answer, NOTHING), DEFAULT_RUBRIC) == pytest.approx(1.1)
-    unseen = asyncio.run(score_episode(MISSING, played(MISSING.answer), ReferenceJudge()))
+    assert total(MISSING, played(MISSING.reference, NOTHING), DEFAULT_RUBRIC) == pytest.approx(1.1)
+    unseen = asyncio.run(score_episode(MISSING, played(MISSING.reference), ReferenceJudge()))
     assert unseen.terms["rule"] == 0
-    assert term_values(MISSING, played(MISSING.answer))["abstention"] == 0
+    assert term_values(MISSING, played(MISSING.reference))["abstention"] == 0
 
 
 def test_an_abstention_in_the_words_of_the_gold_answer_is_whole() -> None:
     answer = "数据库中没有找到无名片的贮藏方法，这一栏为空，贮藏方法不详。"
-    known = replace(MISSING, answer="数据库中没有找到无名片的贮藏方法。")
+    known = replace(MISSING, reference="数据库中没有找到无名片的贮藏方法。")
     assert term_values(known, played(answer, NOTHING))["abstention"] == 1
     assert term_values(MISSING, played(answer, NOTHING))["abstention"] < 1
 
@@ -183,7 +191,15 @@ def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
     assert reward.score == 0.5
     assert reward.measures == {"judge_accuracy": 0.25, "second_judge_difference": 0.125}
     assert reward.counters.pop("judge_seconds") >= 0
-    expected = {"judge_calls": 2, "judge_cached": 0, "judge_cost_usd": 0.01, "degenerate": 0, "second_judged": 1}
+    expected = {
+        "sql_calls": 1,
+        "sql_ok": 1,
+        "judge_calls": 2,
+        "judge_cached": 0,
+        "judge_cost_usd": 0.01,
+        "degenerate": 0,
+        "second_judged": 1,
+    }
     assert reward.counters == expected
     unpriced = FixedJudge(Verdict(0.5, usage=Usage(1, 0, None)))
     assert "judge_cost_usd" not in asyncio.run(score_episode(TASK, played("密封", FOUND), unpriced)).counters
@@ -224,3 +240,10 @@ def test_a_value_outside_its_range_or_without_a_weight_is_refused() -> None:
     for values in ({"rule": 1.5}, {"rule": -0.1}, {"rule": float("nan")}, {"turns": 1.0}):
         with pytest.raises(ValueError, match=r"values of terms|do not fit"):
             DEFAULT_RUBRIC.weigh(values)
+
+
+def test_gold_rows_are_what_a_query_would_have_returned() -> None:
+    (query,) = Query.of_gold(GOLD)
+    assert (query.result.rows, query.result.count, query.result.ok) == ([[STORAGE]], 1, True)
+    assert Query.of_gold({"structured_gt": {"rows": []}})[0].result.columns == []
+    assert Query.of_gold(None) == Query.of_gold({"evidence": []}) == []

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from common.settings import ROOT
-from data.load import load_rows
+import pytest
+
+from common.settings import ROOT, load_settings
+from sql_agent import sqlagent_test
+from sql_agent.agent import AGENT
+from tests.episodes.scripted import asks, calls, says
 
 SCRIPT = ROOT / "sql_agent" / "sqlagent_test.py"
 QUESTION = "朵莎洛片怎么保存？"
@@ -30,25 +33,10 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
     )
 
 
-def answer(text: str) -> dict[str, Any]:
-    return {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-
-
-def query(sql: str) -> dict[str, Any]:
-    function = {"name": "query_database_by_sql", "arguments": json.dumps({"sql": sql}, ensure_ascii=False)}
-    message = {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "", "type": "function", "function": function}],
-    }
-    return {"message": message, "finish_reason": "tool_calls"}
-
-
 def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) -> None:
-
-    row = load_rows(ROOT / "data" / "val.parquet")[0]
+    row = AGENT.rows(AGENT.splits["val"])[0]
     (sql,) = row["sql"]
-    llm.script(query(sql), answer(row["answer"]))
+    llm.script(asks(sql), says(row["answer"]))
     done = run(tmp_path, "--base-url", llm.base_url, "--model", "tiny", OPENAI_API_KEY="secret-key")
     assert done.returncode == 0, done.stderr
     for shown in (row["question"], sql, '"status":"success"', row["answer"], "rule", "judge", "1.100"):
@@ -57,10 +45,39 @@ def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) 
 
 
 def test_a_typed_question_has_no_reference(llm: Any, tmp_path: Path, database_url: str) -> None:
-    llm.script(answer("密封"))
+    llm.script(says("密封"))
     done = run(tmp_path, "--base-url", llm.base_url, "--model", "m", "--question", QUESTION, DATABASE_URL=database_url)
     assert done.returncode == 0, done.stderr
     assert "unscored: no_reference" in done.stdout
+
+
+def test_the_settings_of_training_apply(llm: Any, tmp_path: Path, database_url: str) -> None:
+    """The tools that describe the database are offered, the terms are those set, the closing call is the last."""
+    llm.script(calls("list_tables"), says("密封"))
+    settings = {"DATABASE_URL": database_url, "DATABASE_TOOLS": "schema", "REWARD_TERMS": "turns=1"}
+    flags = ("--base-url", llm.base_url, "--model", "m", "--question", QUESTION, "--max-turns", "2")
+    done = run(tmp_path, *flags, **settings)
+    assert done.returncode == 0, done.stderr
+    offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
+    assert offered == ["query_database_by_sql", "list_tables", "describe_table"]
+    assert [request.get("tool_choice") for request in llm.requests] == [None, "none"]
+    assert '"tables":["disease","drugs_info"]' in done.stdout.replace(" ", "")
+    assert "judge" not in done.stdout.split("total")[0].split("term")[-1]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"REWARD_TERMS": "acuracy=1"}, {"REWARD_MODEL_URL": "http://x", "REWARD_SCALE": "/nowhere.json"}]
+)
+def test_settings_that_cannot_be_used_are_one_message(
+    wrong: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for name, value in {"TEACHER_MODEL": "", **wrong}.items():
+        monkeypatch.setenv(name, value)
+    load_settings.cache_clear()
+    assert sqlagent_test.main(["--base-url", "http://127.0.0.1:9/v1", "--model", "m"]) == 2
+    load_settings.cache_clear()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sqlagent_test: REWARD_")
 
 
 def test_without_an_endpoint_it_says_what_to_give(tmp_path: Path) -> None:

@@ -10,25 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.settings import ROOT
-from data.load import load_rows
-from sql_agent.task import Task, TaskError
+from episodes.agent import AgentError
+from sql_agent.agent import AGENT
+from sql_agent.task import SqlTask, task_of
 
 
 def test_every_row_of_the_dataset_is_a_task() -> None:
-    for row in load_rows(ROOT / "data" / "val.parquet"):
-        task = Task.from_row(row)
+    for row in AGENT.rows(AGENT.splits["val"]):
+        task = task_of(row)
         assert task.gold
+        assert task.sql
+        assert task.difficulty in ("easy", "mid", "hard")
         assert task.gold["structured_gt"]["rows"] or task.task_type == "unanswerable"
 
 
 def test_a_minimal_row_is_a_task_without_reference() -> None:
-    assert Task.from_row({"id": "a", "question": "b"}) == Task("a", "b", "", "unknown", None)
+    assert task_of({"id": "a", "question": "b"}) == SqlTask(id="a", question="b", task_type="unknown")
 
 
 def test_a_task_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Task.from_row({"id": "a", "question": "b"}).answer = "x"  # type: ignore[misc]
+        task_of({"id": "a", "question": "b"}).reference = "x"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -44,8 +46,8 @@ def test_a_task_is_frozen() -> None:
     ],
 )
 def test_a_bad_row_is_named(row: dict[str, Any], named: str) -> None:
-    with pytest.raises(TaskError, match=named):
-        Task.from_row(row)
+    with pytest.raises(AgentError, match=named):
+        task_of(row)
 
 
 VALUES = st.none() | st.integers() | st.text() | st.lists(st.text())
@@ -53,11 +55,11 @@ COLUMNS = st.sampled_from(["id", "question", "answer", "task_type", "structured_
 
 
 @given(st.dictionaries(COLUMNS, VALUES))
-def test_any_row_is_a_task_or_a_task_error(row: dict[str, Any]) -> None:
+def test_any_row_is_a_task_or_one_clear_error(row: dict[str, Any]) -> None:
     usable = all(isinstance(row.get(name), str) and row[name].strip() for name in ("id", "question"))
     try:
-        task = Task.from_row(row)
-    except TaskError:
+        task = task_of(row)
+    except AgentError:
         return
     assert usable
     assert task.question == row["question"]

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sql_agent.config import choose
+from sql_agent.agent import AGENT
 from training.agreement import check_rows
 from training.config import build_config, parse_overrides
 from training.plan import ConfigError, Plan
+from training.presets import choose
 
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
@@ -31,7 +32,7 @@ def plan(tmp_path: Path, **changes: object) -> Plan:
 
 
 def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1, **changes: object):
-    preset = choose("full", device, n_gpus)
+    preset = choose(AGENT, "full", device, n_gpus)
     changes.setdefault("max_tokens", preset.max_tokens)
     return build_config(
         plan(tmp_path, device=device, **changes), FILES, preset.overrides, parse_overrides(list(overrides))
@@ -41,7 +42,7 @@ def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1,
 @pytest.mark.parametrize("purpose", ["smoke", "ci", "full"])
 @pytest.mark.parametrize(("device", "n_gpus"), [("cpu", 1), ("cuda", 1), ("cuda", 8)])
 def test_every_preset_passes_the_checks(tmp_path: Path, purpose: str, device: str, n_gpus: int) -> None:
-    preset = choose(purpose, device, n_gpus)
+    preset = choose(AGENT, purpose, device, n_gpus)
     config = build_config(plan(tmp_path, device=device, max_tokens=preset.max_tokens), FILES, preset.overrides, [])
     assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 3
     assert config.algorithm.adv_estimator == "grpo"
@@ -133,8 +134,8 @@ def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
 def test_a_disagreement_stops_before_heavy_imports() -> None:
     """The whole command line, in a process that reports whether torch, verl or ray were imported."""
     code = (
-        "import sys, train_sql_agent\n"
-        f"code = train_sql_agent.main(['--ci-fast', '{TURNS}=7'])\n"
+        "import sys; from training.launch import main\n"
+        f"code = main('sql', ['--ci-fast', '{TURNS}=7'])\n"
         "print(code, [name for name in ('torch', 'verl', 'ray', 'agentlightning') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sql_agent.config import TINY_MODEL
+from sql_agent.agent import AGENT
 from training.models import check_disk, check_model
 from training.plan import ConfigError
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(TINY_MODEL, tmp_path / "model"))
+    return Path(shutil.copytree(AGENT.model, tmp_path / "model"))
 
 
 def test_the_bundled_model_passes(folder: Path) -> None:

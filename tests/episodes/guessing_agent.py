@@ -1,0 +1,90 @@
+"""A small agent without tools, to test what holds for any agent: its policy guesses a word in so many replies.
+
+A row is {"id", "word", "turns"}; the facts are how many replies it took and the share of them that were no word at all.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from common.settings import Settings
+from episodes.agent import Agent, AgentError, Column, Environment, Episode, Options, Policy, Record, Row, Sizes, Task
+from episodes.outcomes import EpisodeError
+from episodes.text_loop import play_with_words
+from scoring.rubric import Reward
+
+
+class GuessingEnvironment(Environment):
+    """The partner says no until the word is guessed; it is gone where the word is "gone"."""
+
+    def __init__(self, hint: str) -> None:
+        self.hint, self.closed = hint, False
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        async def respond(reply: str, episode: Episode) -> str | None:
+            episode.events.append(reply)
+            if task.reference == "gone":
+                raise EpisodeError("endpoint_unreachable", "the partner is gone")
+            if reply != task.reference:
+                return f"no; {self.hint}"
+            episode.stop_reason, episode.answer = "answered", reply
+            return None
+
+        return await play_with_words(policy, [{"role": "user", "content": task.question}], respond)
+
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        if task.reference == "unjudged":
+            raise EpisodeError("judge_failed", "no judge")
+        found = float(episode.answer == task.reference)
+        return Reward(found, {"found": found}, score=found)
+
+    def bad(self, task: Task, random: Random) -> Episode | None:
+        return Episode(answer="wrong", stop_reason="answered")
+
+    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+        silent = [not event for event in episode.events]
+        return {"guesses": float(len(silent)), "silent": sum(silent) / len(silent) if silent else None}
+
+    def record(self, task: Task, episode: Episode) -> Record:
+        return {"guesses": list(episode.events)}
+
+    def description(self) -> dict[str, Any]:
+        return {"hint": self.hint}
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class GuessingAgent(Agent):
+    """`opened`: the environments made, to see that they are given back."""
+
+    name = "guessing"
+    prompt_version = "7"
+    splits: Mapping[str, Path] = {}
+    headline = "silent"
+    columns = (Column("silent", "silent", interval=True),)
+
+    def __init__(self) -> None:
+        self.opened: list[GuessingEnvironment] = []
+
+    def sizes(self, device: str) -> Sizes:
+        return Sizes(100, 50, 10) if device == "cpu" else Sizes(1000, 500, 200)
+
+    def rows(self, path: Path | str) -> list[Row]:
+        return [{"id": word, "word": word} for word in Path(path).read_text(encoding="utf-8").split()]
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        if "word" not in row:
+            raise AgentError(f"row {row.get('id')!r} has no word")
+        return Task(id=row["id"], question="Which word?", reference=row["word"], max_turns=row.get("turns"))
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--hint", default="guess again")
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> GuessingEnvironment:
+        self.opened.append(GuessingEnvironment(options.get("hint", "none")))
+        return self.opened[-1]

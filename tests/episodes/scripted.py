@@ -1,0 +1,135 @@
+"""Policies that say what a test wrote down: a chat-completions server, and one in this process without a server.
+
+llm.script(calls("look", word="x"), says("found"))      # `llm` is a fixture: ScriptedLLM
+policy = ScriptedPolicy(calls("look", word="x"), says("found"), max_turns=3)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import threading
+import time
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from episodes.agent import Message, ToolSpec
+from episodes.outcomes import PolicyStop
+
+Choice = dict[str, Any]
+
+
+def says(content: str | None, finish_reason: str = "stop") -> Choice:
+    """A reply in words, as a choice of a completion."""
+    return {"message": {"role": "assistant", "content": content}, "finish_reason": finish_reason}
+
+
+def calls_text(name: str, arguments: str, finish_reason: str = "tool_calls") -> Choice:
+    """A call of a tool with these very arguments."""
+    function = {"name": name, "arguments": arguments}
+    call = {"id": "set when sent", "type": "function", "function": function}
+    return {
+        "message": {"role": "assistant", "content": None, "tool_calls": [call]},
+        "finish_reason": finish_reason,
+    }
+
+
+def calls(name: str, **arguments: Any) -> Choice:
+    """A call of a tool."""
+    return calls_text(name, json.dumps(arguments, ensure_ascii=False))
+
+
+def asks(sql: str) -> Choice:
+    """A query of the SQL agent."""
+    return calls("query_database_by_sql", sql=sql)
+
+
+class ScriptedPolicy:
+    """`episodes.agent.Policy` without a server: one reply after the other, the last one again and again.
+
+    An exception among the replies is raised. asked: what it was sent, one list of messages a reply.
+    """
+
+    def __init__(self, *replies: Choice | Exception, max_turns: int = 3) -> None:
+        self.replies, self.max_turns = replies, max_turns
+        self.turns = self.prompt_tokens = self.completion_tokens = 0
+        self.finish_reason: str | None = None
+        self.asked: list[list[Message]] = []
+        self.tools: list[Sequence[ToolSpec]] = []
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        if self.turns >= self.max_turns:
+            raise PolicyStop("max_turns")
+        found = self.replies[min(self.turns, len(self.replies) - 1)]
+        self.asked.append(list(messages))
+        self.tools.append(tools)
+        if isinstance(found, Exception):
+            raise found
+        self.turns += 1
+        self.finish_reason = found["finish_reason"]
+        return _numbered(found["message"], self.turns)
+
+
+def _numbered(message: Message, number: int) -> Message:
+    message = copy.deepcopy(message)
+    for place, call in enumerate(message.get("tool_calls", [])):
+        call["id"] = f"call-{number}-{place}"
+    return message
+
+
+class ScriptedLLM:
+    """A server that gives one scripted reply after the other (the last one again and again) and keeps the requests."""
+
+    def __init__(self) -> None:
+        self.replies: list[Choice] = []
+        self.requests: list[dict[str, Any]] = []
+        self.status = 200
+        self.error = "broken on purpose"
+        self.delay = 0.0
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
+
+    def script(self, *replies: Choice) -> None:
+        self.replies = list(replies)
+
+    def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        self.requests.append(body)
+        number = len(self.requests)
+        time.sleep(self.delay)
+        if self.status != 200:
+            return self.status, {"error": {"message": self.error, "type": "test", "code": self.status}}
+        reply = self.replies[min(number, len(self.replies)) - 1]
+        choices = [{"index": 0, **reply, "message": _numbered(reply["message"], number)}] if reply else []
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        head = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
+        return 200, {**head, "choices": choices, "usage": usage}
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        llm = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status, answer = llm.answer(body)
+                data = json.dumps(answer).encode()
+                with contextlib.suppress(BrokenPipeError):  # a client that gave up waiting
+                    self._send(status, data)
+
+            def _send(self, status: int, data: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *arguments: Any) -> None:
+                pass
+
+        return Handler

@@ -1,0 +1,68 @@
+"""The one way to play: an episode with its reward, or the cause why there is none, and always what was counted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from common.settings import Settings
+from episodes.agent import Episode
+from episodes.play import Scored, play
+from tests.episodes.guessing_agent import GuessingAgent
+from tests.episodes.scripted import ScriptedPolicy, says
+
+AGENT = GuessingAgent()
+
+
+def played(word: str, *replies: Any, timeout: float = 60.0) -> Scored:
+    settings = Settings(_env_file=None)
+    environment, policy = AGENT.open(settings, {}), ScriptedPolicy(*replies)
+    task = AGENT.task({"id": "t", "word": word}, settings)
+    return asyncio.run(play(environment, task, environment.play(task, policy), policy, timeout))
+
+
+def test_an_episode_comes_with_its_reward_and_the_policys_counts() -> None:
+    scored = played("salt", says("sugar"), says("salt"))
+    assert (scored.reward.total, scored.detail, scored.task.id) == (1.0, "", "t")
+    assert (scored.episode.stop_reason, scored.episode.turns) == ("answered", 2)
+    assert scored.seconds > 0
+
+
+def test_what_breaks_off_while_it_is_played_is_unscored_and_still_counted() -> None:
+    scored = played("gone", says("sugar"))
+    assert (scored.reward.total, scored.reward.unscored) == (None, "endpoint_unreachable")
+    assert (scored.episode.stop_reason, scored.episode.turns, scored.episode.messages) == ("failed", 1, [])
+    assert "the partner is gone" in scored.detail
+
+
+def test_what_cannot_be_scored_keeps_its_episode() -> None:
+    scored = played("unjudged", says("unjudged"))
+    assert (scored.reward.unscored, scored.episode.answer) == ("judge_failed", "unjudged")
+
+
+def test_an_endless_episode_ends_as_a_timeout() -> None:
+    async def never() -> Episode:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    environment = AGENT.open(Settings(_env_file=None), {})
+    task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
+    scored = asyncio.run(play(environment, task, never(), None, timeout=0.01))
+    assert (scored.reward.unscored, scored.detail) == ("timeout", "no end after 0.01 s")
+
+
+def test_an_episode_without_a_policy_keeps_its_own_counts_and_an_unknown_end_is_a_mistake() -> None:
+    async def made(stop_reason: str) -> Scored:
+        environment = AGENT.open(Settings(_env_file=None), {})
+        task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
+
+        async def episode() -> Episode:
+            return Episode(answer="salt", stop_reason=stop_reason, turns=5)
+
+        return await play(environment, task, episode(), None, 60)
+
+    assert asyncio.run(made("answered")).episode.turns == 5
+    with pytest.raises(ValueError, match="an episode ended with 'finished'"):
+        asyncio.run(made("finished"))

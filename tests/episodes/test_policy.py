@@ -1,0 +1,125 @@
+"""A model behind an endpoint as a policy, against a real HTTP server with scripted replies."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from episodes.agent import Message
+from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.policy import ChatPolicy, Endpoint
+from tests.episodes.scripted import calls, says
+
+TOOLS = [{"type": "function", "function": {"name": "look", "description": "d", "parameters": {"type": "object"}}}]
+QUESTION = [{"role": "user", "content": "怎么保存？"}]
+
+
+def policy(llm: Any, max_turns: int = 3, **endpoint: Any) -> ChatPolicy:
+    return ChatPolicy(Endpoint(llm.base_url, "tiny", **endpoint), max_turns)
+
+
+def replies(chat: ChatPolicy, count: int = 1, tools: Any = TOOLS) -> list[Message]:
+    """Ask so often, each time with the replies so far."""
+
+    async def run() -> list[Message]:
+        messages: list[Message] = []
+        for _ in range(count):
+            messages.append(await chat.reply([*QUESTION, *messages], tools))
+        return messages
+
+    return asyncio.run(run())
+
+
+def test_what_is_sent_is_the_messages_the_tools_and_the_sampling(llm: Any) -> None:
+    llm.script(says("好"))
+    chat = policy(llm, temperature=0.5, top_p=None, max_tokens=77, extra={"top_k": -1})
+    assert replies(chat) == [{"role": "assistant", "content": "好"}]
+    sampling = {"temperature": 0.5, "max_tokens": 77, "top_k": -1}
+    assert llm.requests == [{"model": "tiny", "messages": QUESTION, "tools": TOOLS, **sampling}]
+    assert (chat.turns, chat.prompt_tokens, chat.completion_tokens, chat.finish_reason) == (1, 1, 1, "stop")
+
+
+def test_traced_and_untraced_send_the_same(llm: Any) -> None:
+    """A tracer only sees openai's own way of sending; ours is quicker."""
+
+    def sent(traced: bool) -> list[Any]:
+        llm.requests = []
+        llm.script(calls("look", word="盐"), says("密封"))
+        said = replies(policy(llm, 2, traced=traced, max_tokens=77, extra={"top_k": -1}), 2)
+        assert said[0]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"word": "盐"}'}
+        return llm.requests
+
+    ours = sent(traced=False)
+    assert len(ours) == 2
+    assert ours == sent(traced=True)
+
+
+@pytest.mark.parametrize("max_turns", [1, 2, 5])
+def test_only_the_last_allowed_call_forbids_tools_and_none_follows(llm: Any, max_turns: int) -> None:
+    llm.script(says("好"))
+    chat = policy(llm, max_turns)
+    replies(chat, max_turns)
+    assert [request.get("tool_choice", "auto") for request in llm.requests] == ["auto"] * (max_turns - 1) + ["none"]
+    assert all(request["tools"] == TOOLS for request in llm.requests)
+    with pytest.raises(PolicyStop, match="max_turns"):
+        replies(chat)
+    assert len(llm.requests) == chat.turns == max_turns
+
+
+def test_without_tools_none_are_sent_or_forbidden(llm: Any) -> None:
+    llm.script(says("好"))
+    replies(policy(llm, 1), tools=())
+    assert llm.requests[0].keys() == {"model", "messages", "temperature", "top_p"}
+
+
+def test_max_turns_below_one_is_refused(llm: Any) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        policy(llm, 0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "This model's maximum context length is 1024 tokens. However, you requested 1200 tokens.",
+        "litellm.ContextWindowExceededError: too long",
+        "The decoder prompt (length 1200) is longer than the maximum model length of 1024.",
+    ],
+)
+def test_a_prompt_that_does_not_fit_is_the_policys_doing(llm: Any, error: str) -> None:
+    llm.status, llm.error = 400, error
+    with pytest.raises(PolicyStop, match="context_overflow"):
+        replies(policy(llm))
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(500, "x"), (503, "x"), (401, "x"), (404, "no such model"), (400, "bad field")]
+)
+def test_an_endpoint_that_fails_raises(llm: Any, status: int, error: str) -> None:
+    llm.status, llm.error = status, error
+    with pytest.raises(EpisodeError, match=str(status)) as caught:
+        replies(policy(llm))
+    assert caught.value.cause == "endpoint_error"
+
+
+def test_a_reply_without_choices_raises(llm: Any) -> None:
+    llm.script({})
+    with pytest.raises(EpisodeError, match="endpoint_error: the reply has no choices"):
+        replies(policy(llm))
+
+
+def test_an_endpoint_that_is_not_there_raises() -> None:
+    with pytest.raises(EpisodeError, match=r"127\.0\.0\.1:9/v1") as caught:
+        replies(ChatPolicy(Endpoint("http://127.0.0.1:9/v1", "tiny"), 3))
+    assert caught.value.cause == "endpoint_unreachable"
+
+
+def test_many_policies_share_one_event_loop(llm: Any) -> None:
+    llm.script(says("好"))
+    llm.delay = 0.05
+
+    async def run() -> list[Message]:
+        return await asyncio.gather(*(policy(llm).reply(QUESTION) for _ in range(20)))
+
+    assert asyncio.run(run()) == [{"role": "assistant", "content": "好"}] * 20

@@ -1,0 +1,75 @@
+"""The loop in words: a partner that answers replies, until the protocol or the budget ends the episode."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from episodes.agent import Episode
+from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.text_loop import play_with_words
+from tests.episodes.scripted import ScriptedPolicy, says
+
+FIRST = [{"role": "user", "content": "Guess my number."}]
+
+
+async def respond(reply: str, episode: Episode) -> str | None:
+    """Knows 7; other numbers are smaller or larger, other words end the episode."""
+    episode.events.append(reply)
+    if reply == "gone":
+        raise EpisodeError("endpoint_unreachable", "the partner is gone")
+    if not reply.isdigit():
+        episode.stop_reason = "bad_reply" if reply else "no_answer"
+        return "no words follow an end"
+    if reply == "7":
+        episode.stop_reason, episode.answer = "answered", reply
+        return None
+    return "larger" if int(reply) < 7 else "smaller"
+
+
+def play(*replies: Any, max_turns: int = 3) -> tuple[Episode, ScriptedPolicy]:
+    policy = ScriptedPolicy(*replies, max_turns=max_turns)
+    return asyncio.run(play_with_words(policy, FIRST, respond)), policy
+
+
+def test_the_two_take_turns_until_the_protocol_ends_the_episode() -> None:
+    episode, policy = play(says("3"), says("9"), says("7"))
+    assert (episode.stop_reason, episode.answer, policy.turns) == ("answered", "7", 3)
+    assert [(message["role"], message["content"]) for message in episode.messages[1:]] == [
+        ("assistant", "3"),
+        ("user", "larger"),
+        ("assistant", "9"),
+        ("user", "smaller"),
+        ("assistant", "7"),
+    ]
+    assert episode.events == ["3", "9", "7"]
+    assert policy.asked[2] == episode.messages[:5]
+    assert policy.tools == [()] * 3
+
+
+def test_a_budget_that_is_spent_ends_it() -> None:
+    episode, policy = play(says("3"), max_turns=2)
+    assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
+    assert episode.events == ["3", "3"]
+
+
+@pytest.mark.parametrize(
+    ("last", "stop_reason"),
+    [
+        (says("hm"), "bad_reply"),
+        (says(None), "no_answer"),
+        (says("7", "length"), "length"),
+        (PolicyStop("context_overflow"), "context_overflow"),
+    ],
+)
+def test_every_end_has_its_reason(last: Any, stop_reason: str) -> None:
+    episode, _ = play(says("3"), last)
+    assert episode.stop_reason == stop_reason
+    assert episode.messages[-1]["content"] != "no words follow an end"
+
+
+def test_a_partner_that_fails_raises() -> None:
+    with pytest.raises(EpisodeError, match="the partner is gone"):
+        play(says("gone"))

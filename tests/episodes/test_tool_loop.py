@@ -1,0 +1,155 @@
+"""The loop with tools: what a policy does wrong ends the episode, what the machine does wrong raises."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from agents import UserError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from episodes.agent import Episode
+from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.tool_loop import Tool, play_with_tools
+from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
+
+
+def spec(name: str, **kinds: str) -> dict[str, Any]:
+    properties = {argument: {"type": kind} for argument, kind in kinds.items()}
+    parameters = {"type": "object", "properties": properties, "required": list(kinds)}
+    return {"type": "function", "function": {"name": name, "description": f"the tool {name}", "parameters": parameters}}
+
+
+async def look(word: str) -> str:
+    return f"seen: {word}"
+
+
+async def add(first: int, second: float) -> str:
+    return str(first + second)
+
+
+async def index() -> str:
+    return "apple, salt"
+
+
+TOOLS = [
+    Tool(spec("look", word="string"), look),
+    Tool(spec("add", first="integer", second="number"), add),
+    Tool(spec("index"), index),
+]
+
+
+def play(policy: ScriptedPolicy, tools: list[Tool] = TOOLS) -> Episode:
+    return asyncio.run(play_with_tools(policy, "You look.", "Where is it?", tools))
+
+
+def test_a_question_is_answered_with_the_help_of_tools() -> None:
+    policy = ScriptedPolicy(calls("index"), calls("look", word="salt"), says(" in the sea \n"))
+    episode = play(policy)
+    assert (episode.stop_reason, episode.answer) == ("answered", "in the sea")
+    system, user, *rest = episode.messages
+    assert [system, user] == [
+        {"role": "system", "content": "You look."},
+        {"role": "user", "content": "Where is it?"},
+    ]
+    assert [message["role"] for message in rest] == ["assistant", "tool", "assistant", "tool", "assistant"]
+    assert [message["content"] for message in rest[1::2]] == ["apple, salt", "seen: salt"]
+    assert rest[1]["tool_call_id"] == rest[0]["tool_calls"][0]["id"]
+
+
+def test_each_request_extends_the_one_before_and_names_the_same_tools() -> None:
+    policy = ScriptedPolicy(calls("look", word="a"), calls("look", word="b"), says("c"))
+    episode = play(policy)
+    for number, asked in enumerate(policy.asked):
+        assert [message["role"] for message in asked] == [
+            message["role"] for message in episode.messages[: 2 + 2 * number]
+        ]
+        assert asked[: 2 * number] == policy.asked[number - 1][: 2 * number]
+    for sent in policy.tools:
+        for tool, described in zip(TOOLS, sent, strict=True):
+            function = described["function"]
+            assert {name: function[name] for name in tool.spec["function"]} == tool.spec["function"]
+
+
+def test_several_calls_of_one_reply_are_answered_in_their_order() -> None:
+    both = calls("add", first=1, second=0.5)
+    both["message"]["tool_calls"] += calls("look", word="b")["message"]["tool_calls"]
+    episode = play(ScriptedPolicy(both, says("c")))
+    assert [message["content"] for message in episode.messages if message["role"] == "tool"] == ["1.5", "seen: b"]
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "[]", "null", '{"word": 1}', '{"words": "x"}', '"x"', "[" * 9000])
+def test_arguments_the_tool_does_not_take_end_the_episode(arguments: str) -> None:
+    policy = ScriptedPolicy(calls_text("look", arguments))
+    episode = play(policy)
+    assert (episode.stop_reason, episode.answer, policy.turns) == ("bad_tool_call", None, 1)
+
+
+def test_further_arguments_are_ignored_and_none_are_needed_where_none_are_required() -> None:
+    policy = ScriptedPolicy(calls_text("index", "{"), calls("look", word="a", why="b"), says("c"))
+    episode = play(policy)
+    assert [message["content"] for message in episode.messages[3::2]] == ["apple, salt", "seen: a"]
+
+
+def test_an_unknown_tool_ends_the_episode() -> None:
+    assert play(ScriptedPolicy(calls("lok", word="a"))).stop_reason == "bad_tool_call"
+
+
+@pytest.mark.parametrize("content", ["", None, "  \n"])
+def test_an_empty_reply_is_no_answer(content: str | None) -> None:
+    episode = play(ScriptedPolicy(says(content)))
+    assert (episode.stop_reason, episode.answer) == ("no_answer", None)
+
+
+@pytest.mark.parametrize(
+    ("cut", "answer"),
+    [
+        (says("in the", "length"), "in the"),
+        (says("", "length"), None),
+        (calls_text("look", '{"wor', "length"), None),
+    ],
+)
+def test_a_reply_cut_by_its_limit_is_named(cut: dict[str, Any], answer: str | None) -> None:
+    episode = play(ScriptedPolicy(cut))
+    assert (episode.stop_reason, episode.answer) == ("length", answer)
+
+
+def test_what_stops_the_policy_is_the_reason() -> None:
+    whole_though_cut = calls("look", word="a") | {"finish_reason": "length"}
+    for first in (calls("look", word="a"), whole_though_cut):
+        assert play(ScriptedPolicy(first, PolicyStop("context_overflow"))).stop_reason == "context_overflow"
+        policy = ScriptedPolicy(first, max_turns=2)
+        episode = play(policy)
+        assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
+
+
+@pytest.mark.parametrize(
+    ("raised", "seen"), [(EpisodeError("database_error", "gone"), EpisodeError), (KeyError("a bug"), UserError)]
+)
+def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(raised: Exception, seen: type[Exception]) -> None:
+    async def broken(word: str) -> str:
+        raise raised
+
+    policy = ScriptedPolicy(calls("look", word="a"), says("c"))
+    with pytest.raises(seen):
+        play(policy, [Tool(spec("look", word="string"), broken)])
+    assert policy.turns == 1
+
+
+def test_an_endpoint_that_fails_raises() -> None:
+    with pytest.raises(EpisodeError, match="endpoint_error"):
+        play(ScriptedPolicy(EpisodeError("endpoint_error", "status 500")))
+
+
+nested: Callable[..., Any] = st.recursive
+JSON_VALUES = nested(st.none() | st.text() | st.integers(), lambda part: st.dictionaries(st.text(), part))
+
+
+@settings(max_examples=40, deadline=None)
+@given(arguments=st.text() | JSON_VALUES.map(json.dumps))
+def test_no_arguments_make_the_episode_raise(arguments: str) -> None:
+    assert play(ScriptedPolicy(calls_text("look", arguments), says("c"))).stop_reason in {"answered", "bad_tool_call"}

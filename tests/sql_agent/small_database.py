@@ -1,0 +1,25 @@
+"""A database with both tables of the SQL agent and one row in each."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from sql_agent.prompts import COLUMNS
+
+STORAGE, CAUSE = "密封，20℃以下干燥处保存", "受凉"
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    path = tmp_path / "small.db"
+    connection = sqlite3.connect(path)
+    for table, columns in COLUMNS.items():
+        connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+    connection.execute("INSERT INTO drugs_info (id, med_name, storage) VALUES (1, '朵莎洛片', ?)", [STORAGE])
+    connection.execute("INSERT INTO disease (id, disease_name, cause) VALUES (1, '图帕氏病', ?)", [CAUSE])
+    connection.commit()
+    connection.close()
+    return f"sqlite:///{path}"

@@ -1,0 +1,168 @@
+"""The SQL agent's episodes through the real loop, tool, database and offline judge; the model is a scripted server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from common.settings import Settings
+from episodes.agent import Episode, ServiceError
+from episodes.outcomes import EpisodeError
+from episodes.policy import ChatPolicy, Endpoint
+from sql_agent.agent import AGENT
+from sql_agent.canaries import PRAISE
+from sql_agent.environment import SqlEnvironment
+from sql_agent.prompts import SYSTEM_PROMPT, TOOL
+from sql_agent.task import task_of
+from tests.episodes.scripted import asks, calls, calls_text, says
+from tests.sql_agent.small_database import STORAGE
+
+SQL = "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
+ROW = {
+    "id": "q0",
+    "question": "朵莎洛片怎么保存？",
+    "answer": f"朵莎洛片的贮藏方法：{STORAGE}",
+    "sql": [SQL],
+    "structured_gt": json.dumps({"columns": ["storage"], "rows": [[STORAGE]]}),
+}
+TASK = task_of(ROW)
+
+
+def opened(url: str, evaluating: bool = False, **settings: Any) -> SqlEnvironment:
+    found = AGENT.open(Settings(_env_file=None, database_url=url, **settings), {}, evaluating)
+    assert isinstance(found, SqlEnvironment)
+    return found
+
+
+def play(llm: Any, url: str, max_turns: int = 3, **settings: Any) -> Episode:
+    policy = ChatPolicy(Endpoint(llm.base_url, "tiny", max_tokens=77, extra={"top_k": -1}), max_turns)
+    return asyncio.run(opened(url, **settings).play(TASK, policy))
+
+
+def test_a_question_is_answered_from_a_query(llm: Any, database_url: str) -> None:
+    llm.script(asks(SQL), says(STORAGE))
+    episode = play(llm, database_url)
+    assert (episode.stop_reason, episode.answer) == ("answered", STORAGE)
+    ((sql, result),) = [(query.sql, query.result) for query in episode.events]
+    assert (sql, result.rows) == (SQL, [[STORAGE]])
+    assert [message["role"] for message in episode.messages] == ["system", "user", "assistant", "tool", "assistant"]
+
+
+def test_the_policy_reads_the_prompt_the_question_and_the_tool(llm: Any, database_url: str) -> None:
+    llm.script(says("好"))
+    play(llm, database_url)
+    (sent,) = llm.requests
+    assert sent["messages"] == [
+        {"role": "system", "content": SYSTEM_PROMPT},
+        {"role": "user", "content": TASK.question},
+    ]
+    ((tool,), function) = sent["tools"], TOOL["function"]
+    assert {key: tool["function"][key] for key in function} == function
+    assert (sent["max_tokens"], sent["top_k"]) == (77, -1)
+
+
+def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(llm: Any, database_url: str) -> None:
+    llm.script(asks("SELECT nothing FROM drugs_info"), asks(SQL), says("好"))
+    episode = play(llm, database_url)
+    assert [query.result.ok for query in episode.events] == [False, True]
+    first, second, third = (request["messages"] for request in llm.requests)
+    assert json.loads(second[-1]["content"])["status"] == "error"
+    assert third[: len(second)] == second
+    assert second[: len(first)] == first
+    assert [request.get("tool_choice") for request in llm.requests] == [None, None, "none"]
+
+
+def test_a_query_without_sql_ends_the_episode(llm: Any, database_url: str) -> None:
+    llm.script(calls_text("query_database_by_sql", '{"query": "x"}'))
+    assert play(llm, database_url).stop_reason == "bad_tool_call"
+
+
+def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, database_url: str) -> None:
+    """Describing the database takes turns and is no query; the tools for it are offered when they are asked for."""
+    llm.script(calls("list_tables"), calls("describe_table", table="disease"), asks(SQL), says("密封"))
+    episode = play(llm, database_url, 4, database_tools="schema")
+    assert (episode.stop_reason, len(episode.events)) == ("answered", 1)
+    tables, columns, _ = (json.loads(message["content"]) for message in episode.messages if message["role"] == "tool")
+    assert tables["tables"] == ["disease", "drugs_info"]
+    assert "disease_name" in [column["name"] for column in columns["columns"]]
+    llm.script(calls("list_tables"))
+    assert play(llm, database_url).stop_reason == "bad_tool_call"
+
+
+@pytest.mark.parametrize("call", [asks(SQL), calls("list_tables")])
+def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(llm: Any, tmp_path: Path, call: Any) -> None:
+    llm.script(call, says("好"))
+    with pytest.raises(EpisodeError) as caught:
+        play(llm, f"sqlite:///{tmp_path}/gone.db", database_tools="schema")
+    assert caught.value.cause == "database_error"
+    assert len(llm.requests) == 1
+
+
+def test_what_needs_no_model_meets_a_missing_database_in_the_same_way(tmp_path: Path) -> None:
+    environment = opened(f"sqlite:///{tmp_path}/gone.db")
+    for made in (environment.gold(TASK), environment.baseline("rule", TASK)):
+        with pytest.raises(EpisodeError, match="database_error"):
+            asyncio.run(made)
+
+
+def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(database_url: str) -> None:
+    environment = opened(database_url)
+    episode = asyncio.run(environment.gold(TASK))
+    assert episode is not None
+    assert asyncio.run(environment.score(TASK, episode)).total == pytest.approx(1.1)
+    facts = environment.facts(TASK, episode)
+    assert facts == {"execution_accuracy": 1, "evidence_recall": None, "queried": 1}
+    record = environment.record(TASK, episode)
+    assert record["queries"] == [{"sql": SQL, "ok": True, "rows": 1, "error": None}]
+    assert (record["sql"], record["unanswerable"], record["abstained"]) == (SQL, False, False)
+    assert record["checks"].keys() >= {"rule", "execution", "format"}
+    assert asyncio.run(environment.gold(task_of({"id": "a", "question": "b"}))) is None
+
+
+def test_the_template_finds_the_name_and_the_column(database_url: str) -> None:
+    episode = asyncio.run(opened(database_url).baseline("rule", TASK))
+    assert (episode.answer, episode.turns) == (f"朵莎洛片：{STORAGE}", 2)
+
+
+def test_a_bad_episode_is_scored_like_one_that_read_the_gold_rows(database_url: str) -> None:
+    environment = opened(database_url)
+    answers = {}
+    for seed in range(40):
+        bad = environment.bad(TASK, Random(seed))
+        assert bad is not None
+        answers[bad.answer] = asyncio.run(environment.score(TASK, bad))
+    assert set(PRAISE) <= answers.keys()
+    assert {reward.terms["rule"] for reward in answers.values()} == {0}, "nothing was really read"
+    assert all(reward.score is not None and reward.score < 0.5 for reward in answers.values())
+    assert opened(database_url, reward_terms="rule=1").bad(TASK, Random(0)) is None
+
+
+def test_an_evaluation_judges_the_answer_whatever_the_reward_is_made_of(database_url: str) -> None:
+    for terms, weights in (("rule=1", {"rule": 1.0, "judge": 1.0}), ("judge=0.5", {"judge": 0.5})):
+        assert opened(database_url, True, reward_terms=terms).rubric.weights == weights
+    assert opened(database_url, reward_terms="rule=1").rubric.weights == {"rule": 1.0}
+
+
+def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
+    found = opened("postgresql://user:secret@host/db", teacher_model="m", database_tools="schema").description()
+    assert found == {
+        "tools": "schema",
+        "database": "postgresql://user:***@host/db",
+        "judge": "m",
+        "terms": {"rule": 0.1, "judge": 1.0},
+    }
+
+
+def test_what_does_not_answer_is_said_before_anything_is_loaded(tmp_path: Path, database_url: str) -> None:
+    asyncio.run(opened(database_url).check())
+    with pytest.raises(ServiceError, match=r"gone\.db"):
+        asyncio.run(opened(f"sqlite:///{tmp_path}/gone.db").check())
+    judge = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
+    with pytest.raises(ServiceError, match="Start the judge, or set TEACHER_MODEL"):
+        asyncio.run(opened(database_url, **judge).check())
+    asyncio.run(opened(database_url, reward_terms="rule=1", **judge).check())

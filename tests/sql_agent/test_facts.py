@@ -1,0 +1,67 @@
+"""What the SQL agent says of its episodes beyond the reward: ratios over records, and the kind of each failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from common.settings import ROOT
+from sql_agent.agent import AGENT
+
+RAN, FAILED = {"ok": True}, {"ok": False}
+
+
+def record(score: float = 0.0, *queries: dict[str, Any], execution: float | None = None, **changes: Any) -> Any:
+    plain = {"score": score, "stop_reason": "answered", "unanswerable": False, "abstained": False}
+    return plain | {"queries": list(queries), "facts": {"execution_accuracy": execution}} | changes
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        ("right", record(0.9, RAN, execution=0.0)),
+        ("right", record(1.0)),
+        ("no_query", record(0.4)),
+        ("failed_query", record(0.0, FAILED)),
+        ("wrong_query", record(0.5, FAILED, RAN, execution=0.0)),
+        ("wrong_answer", record(0.5, RAN, execution=1.0)),
+        ("wrong_answer", record(0.0, RAN)),
+        ("no_answer", record(0.0, RAN, execution=1.0, stop_reason="no_answer")),
+        ("unfinished", record(0.0, RAN, execution=0.0, stop_reason="length")),
+        ("unfinished", record(stop_reason="max_turns")),
+    ],
+)
+def test_an_episode_has_the_kind_the_page_defines(kind: str, found: dict[str, Any]) -> None:
+    assert AGENT.failure(found) == kind
+    assert kind in AGENT.failures
+
+
+def test_the_page_defines_every_kind() -> None:
+    page = (ROOT / "docs" / "learning.md").read_text(encoding="utf-8")
+    for kind in AGENT.failures:
+        assert f"| `{kind}` |" in page
+
+
+def test_abstention_precision_and_recall() -> None:
+    records = [
+        record(unanswerable=True, abstained=True),
+        record(unanswerable=True),
+        record(unanswerable=True),
+        record(abstained=True),
+    ]
+    found = AGENT.summarise(records)["abstention"]
+    assert found == {"precision": 1 / 2, "recall": 1 / 3, "abstained": 2, "unanswerable": 3}
+
+
+def test_recovery_needs_a_query_that_ran_after_the_failed_one() -> None:
+    found = AGENT.summarise([record(0, RAN), record(0, FAILED, RAN), record(0, RAN, FAILED), record(0, FAILED, FAILED)])
+    assert found["recovery"] == {"share": 1 / 3, "episodes": 3}
+    assert found["sql_ok"] == 3 / 7
+
+
+def test_what_nothing_was_there_to_measure_for_is_none() -> None:
+    found = AGENT.summarise([record()])
+    assert found["sql_ok"] is None
+    assert found["abstention"] == {"precision": None, "recall": None, "abstained": 0, "unanswerable": 0}
+    assert found["recovery"] == {"share": None, "episodes": 0}
