@@ -53,6 +53,7 @@ def trained(run_dir: Path, model: Path, *flags: str) -> tuple[str, dict[str, Any
     return done.stdout, dict(json.loads((run_dir / "summary.json").read_text()))
 
 
+@pytest.mark.nightly  # two runs; which template is chosen, and what it renders, have unit tests: tests/training/test_thinking.py
 def test_thoughts_are_trained_in_one_sequence_an_episode_with_the_remedy(model: Path, tmp_path: Path) -> None:
     said, without = trained(tmp_path / "without", model)
     assert "--keep-thinking" in said
