@@ -16,7 +16,8 @@ from requirements.vllm_metadata import write_metadata
 from training.presets import choose
 from utils.check_install import read_lock
 
-SCRIPTS = ["install.sh", "check.sh", "restart_ray.sh", "sql_agent/train.sh", ".ci/run", "training/external.sh"]
+SCRIPTS = sorted(str(p.relative_to(ROOT)) for place in ("*.sh", "*/*.sh", ".ci/run") for p in ROOT.glob(place))
+LONG_RUNS = [name for name in registry.names() if (registry.get(name).folder / "train.sh").exists()]
 LOCKS = {name: read_lock(ROOT / "requirements" / name) for name in ("cpu.txt", "gpu.txt")}
 
 
@@ -115,10 +116,11 @@ def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path: Pa
     assert not (tmp_path / "venv" / ".installed-lock").exists()
 
 
-def test_the_long_run_has_the_values_of_the_gpu_preset() -> None:
-    script = (ROOT / "sql_agent" / "train.sh").read_text(encoding="utf-8")
+@pytest.mark.parametrize("agent", LONG_RUNS)
+def test_the_long_run_has_the_values_of_the_gpu_preset(agent: str) -> None:
+    script = (registry.get(agent).folder / "train.sh").read_text(encoding="utf-8")
     defaults = dict(re.findall(r"^([A-Z_]+)=\"\$\{[A-Z_]+:-([^}$]+)\}\"", script, flags=re.MULTILINE))
-    preset = choose(registry.get("sql"), "full", "cuda", 1).overrides
+    preset = choose(registry.get(agent), "full", "cuda", 1).overrides
     keys = dict(re.findall(r"\"([a-z_.]+)=\$([A-Z_]+)\"", script))
     assert len(keys) >= 8
     for key, variable in keys.items():
