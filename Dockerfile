@@ -1,7 +1,7 @@
 # Two images from the two locks; each runs ./install.sh, the same steps as on a machine without Docker.
 #
 #   docker build --target cpu -t medical-agent-rl:cpu .
-#   docker run --rm --shm-size=4g -v "$PWD/runs:/app/runs" medical-agent-rl:cpu
+#   docker run --rm --shm-size=4g -v "$PWD/runs:/app/runs" medical-agent-rl:cpu          (-e AGENT=... for another than sql)
 #
 #   docker build --target gpu -t medical-agent-rl:gpu .          (lock resolved, image not run)
 #   docker run --rm --gpus '"device=0"' --shm-size=16g --network host \
@@ -13,7 +13,7 @@
 # id 1000: the mounted folders must be writable for it, or add --user "$(id -u)".
 
 FROM python:3.11-slim-bookworm AS base
-ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+ENV AGENT=sql PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     HOME=/cache HF_HOME=/cache/huggingface VLLM_CACHE_ROOT=/cache/vllm \
     PATH=/app/.venv/bin:$PATH
 WORKDIR /app
@@ -27,7 +27,7 @@ FROM base AS cpu
 USER 1000
 RUN ./install.sh
 COPY --chown=app:app . .
-CMD ["python", "train_sql_agent.py", "--ci-fast"]
+CMD ["sh", "-c", "exec python train_${AGENT}_agent.py --ci-fast"]
 
 FROM base AS gpu
 # triton compiles a small C file for the driver it meets.
@@ -37,4 +37,4 @@ ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 1000
 RUN DEVICE=gpu ./install.sh
 COPY --chown=app:app . .
-CMD ["python", "train_sql_agent.py"]
+CMD ["sh", "-c", "exec python train_${AGENT}_agent.py"]

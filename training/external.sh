@@ -2,11 +2,12 @@
 # Store, runners and trainer as three processes, as in production, here on one machine (make train-external).
 # On several machines the same three commands run with the store's and the proxy's real addresses; see docs/settings.md.
 #
-#   bash training/external.sh [flags and key=value of train_sql_agent.py; default: --ci-fast]
+#   AGENT=sql bash training/external.sh [flags and key=value of train_sql_agent.py; default: --ci-fast]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PYTHON="${PYTHON:-.venv/bin/python}"
+TRAIN="train_${AGENT:-sql}_agent.py"
 PORT="${STORE_PORT:-4747}"
 STORE="http://127.0.0.1:$PORT"
 [ $# -gt 0 ] || set -- --ci-fast
@@ -31,7 +32,7 @@ for _ in $(seq 60); do
 done
 
 export AGL_MANAGED_STORE=0
-AGL_CURRENT_ROLE=runner "$PYTHON" train_sql_agent.py --llm-proxy --external-store-address "$STORE" "$@" &
+AGL_CURRENT_ROLE=runner "$PYTHON" "$TRAIN" --llm-proxy --external-store-address "$STORE" "$@" &
 pids+=($!)
 set +m
-AGL_CURRENT_ROLE=algorithm "$PYTHON" train_sql_agent.py --llm-proxy --external-store-address "$STORE" "$@"
+AGL_CURRENT_ROLE=algorithm "$PYTHON" "$TRAIN" --llm-proxy --external-store-address "$STORE" "$@"

@@ -1,4 +1,7 @@
-"""Real runs of the real engine on the bundled tiny model; each takes about a minute, so tests share what they can."""
+"""Real runs of the real engine on the bundled tiny model; each takes about a minute, so tests share what they can.
+
+Whatever a unit test already protects, or breaks with a library's version only, is marked `nightly`.
+"""
 
 from __future__ import annotations
 
@@ -34,23 +37,37 @@ class Run:
         self.output = self.process.communicate(timeout=LIMIT_SECONDS)[0]
         return self.process.returncode
 
-    def wait_for(self, event: str) -> None:
-        """Wait until the run's timeline names the event."""
-        path, end = self.run_dir / "timeline.json", time.time() + LIMIT_SECONDS
-        while not (path.exists() and event in path.read_text()):
+    def wait_for(self, event: Callable[[Run], object]) -> None:
+        """Wait until `event(run)` is true, as long as the run goes on."""
+        end = time.time() + LIMIT_SECONDS
+        while not event(self):
             assert self.process.poll() is None, self.process.communicate()[0]
-            assert time.time() < end, f"no {event} after {LIMIT_SECONDS} s"
+            assert time.time() < end, f"not seen after {LIMIT_SECONDS} s"
             time.sleep(0.2)
+
+    def text(self, name: str) -> str:
+        """A file of the run's folder, "" where there is none yet."""
+        path = self.run_dir / name
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """The whole lines of one of the run's JSONL files."""
+        return [json.loads(line) for line in self.text(name).split("\n")[:-1]]
+
+    def steps(self) -> list[dict[str, Any]]:
+        """verl's metrics, one dict a finished step."""
+        return [line["data"] for line in self.lines("metrics.jsonl") if "timing_s/step" in line["data"]]
 
     def summary(self) -> dict[str, Any]:
         return dict(json.loads((self.run_dir / "summary.json").read_text()))
 
     def alive(self) -> list[psutil.Process]:
         """Processes this run started, children of children included, wherever they hang in the process tree."""
-        return [process for process in psutil.process_iter() if _has_mark(process, self.mark)]
+        return [process for process in psutil.process_iter() if has_mark(process, self.mark)]
 
 
-def _has_mark(process: psutil.Process, mark: str) -> bool:
+def has_mark(process: psutil.Process, mark: str) -> bool:
+    """Whether a living process inherited RUN_MARK=mark."""
     try:
         return process.environ().get("RUN_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -94,5 +111,13 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ru
 def smoke(start: Callable[..., Run]) -> Run:
     """`train_sql_agent.py --ci-fast`, run to its end once for all tests that look at it."""
     run = start("--ci-fast")
+    assert run.wait() == 0, run.output
+    return run
+
+
+@pytest.fixture(scope="session")
+def cold(start: Callable[..., Run]) -> Run:
+    """A step without chance, so that all episodes of a group are the same; its calls are traced in the runners."""
+    run = start("--ci-fast", "--no-llm-proxy", "trainer.test_freq=-1", TEMPERATURE="0.001")
     assert run.wait() == 0, run.output
     return run

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
-from sql_agent.config import TINY_MODEL
+from common.settings import ROOT
 from tests.engine.conftest import Run
 from training.books import check_advantages
 from training.records import RolloutRecord
 from training.watch import MISMATCH, MISMATCH_WARNS, RunStopped
 
 pytestmark = pytest.mark.engine
+TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
 LAYER = "model.layers.0.mlp.down_proj.weight"
 QUICK = ("trainer.test_freq=-1", "trainer.total_training_steps=2", "trainer.save_freq=2")
 
@@ -24,15 +25,10 @@ def weights(run: Run, step: int) -> dict[str, Any]:
     return dict(load_file(run.run_dir / f"checkpoints/global_step_{step}/actor/huggingface/model.safetensors"))
 
 
-def steps(run: Run) -> list[dict[str, Any]]:
-    return [json.loads(line)["data"] for line in (run.run_dir / "metrics.jsonl").read_text().splitlines()]
-
-
 def rewards(run: Run) -> list[tuple[int, list[float]]]:
     """The rewards of every step, sorted: which of a group's episodes is the first is a matter of chance."""
     found: dict[int, list[float]] = {}
-    for line in (run.run_dir / "episodes.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in run.lines("episodes.jsonl"):
         found.setdefault(row["step"], []).append(row["reward"])
     return [(step, sorted(values)) for step, values in sorted(found.items())]
 
@@ -72,7 +68,7 @@ def test_ppo_with_a_critic(start: Callable[..., Run]) -> None:
     summary = run.summary()
     assert (summary["weight_updates"], summary["steps_without_signal"]) == (2, 0)
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0
-    assert all(step["critic/grad_norm"] > 0 for step in steps(run))
+    assert all(step["critic/grad_norm"] > 0 for step in run.steps())
     assert (run.run_dir / "checkpoints/global_step_2/critic").is_dir()
 
 
@@ -82,7 +78,7 @@ def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
     run = start("--ci-fast", "--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK)
     assert run.wait() == 0, run.output
     assert run.summary()["weight_updates"] == 2
-    assert all(step[MISMATCH] < MISMATCH_WARNS for step in steps(run))
+    assert all(step[MISMATCH] < MISMATCH_WARNS for step in run.steps())
     adapter = run.run_dir / "checkpoints/global_step_2/actor/lora_adapter"
     assert json.loads((adapter / "adapter_config.json").read_text())["r"] == 8
     before, merged = load_file(TINY_MODEL / "model.safetensors"), weights(run, 2)
@@ -91,18 +87,15 @@ def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
     for origin in (("--lora-adapter-path", str(adapter)), ("--resume", str(adapter.parent.parent))):
         went_on = start("--ci-fast", "--lora", "--lora-rank", "8", *origin, "trainer.test_freq=-1")
         assert went_on.wait() == 0, went_on.output
-        assert steps(went_on)[-1][MISMATCH] < MISMATCH_WARNS
+        assert went_on.steps()[-1][MISMATCH] < MISMATCH_WARNS
 
 
-def test_a_step_that_teaches_nothing_leaves_the_weights_alone(start: Callable[..., Run]) -> None:
-    """Nearly without chance all episodes of a group are the same, and so are their rewards."""
-    run = start("--ci-fast", "trainer.test_freq=-1", TEMPERATURE="0.001")
-    assert run.wait() == 0, run.output
-    summary = run.summary()
+def test_a_step_that_teaches_nothing_leaves_the_weights_alone(cold: Run) -> None:
+    summary = cold.summary()
     assert (summary["weight_updates"], summary["steps_without_signal"]) == (0, 1)
     assert summary["signal"]["learnable_groups"] == 0
-    assert "nothing learned, weights left as they were" in run.output
-    before, after = load_file(TINY_MODEL / "model.safetensors"), weights(run, 1)
+    assert "nothing learned, weights left as they were" in cold.output
+    before, after = load_file(TINY_MODEL / "model.safetensors"), weights(cold, 1)
     assert all(before[name].float().equal(after[name].float()) for name in before)
 
 

@@ -1,11 +1,11 @@
 """`--ci-fast`: one step of the whole loop with the real engine, and what it leaves behind."""
 
-import json
 from collections.abc import Callable
 
 import pytest
 from safetensors.torch import load_file
 
+from common.settings import ROOT
 from tests.engine.conftest import Run
 
 pytestmark = pytest.mark.engine
@@ -47,18 +47,16 @@ def test_the_last_line_printed_is_the_run_folder(smoke: Run) -> None:
 
 def test_the_weights_changed(smoke: Run) -> None:
     """The checkpoint's Hugging Face folder holds another model than the one training began with."""
-    from sql_agent.config import TINY_MODEL
-
     trained = smoke.run_dir / "checkpoints" / "global_step_1" / "actor" / "huggingface"
     assert (trained / "chat_template.jinja").exists()
     assert (trained / "tokenizer.json").exists()
-    before = load_file(TINY_MODEL / "model.safetensors")
+    before = load_file(ROOT / "sql_agent" / "tiny_model" / "model.safetensors")
     after = load_file(trained / "model.safetensors")
     assert any(not before[name].float().equal(after[name].float()) for name in before if name in after)
 
 
 def test_episodes_are_plain_lines(smoke: Run) -> None:
-    rows = [json.loads(line) for line in (smoke.run_dir / "episodes.jsonl").read_text().splitlines()]
+    rows = smoke.lines("episodes.jsonl")
     assert len(rows) == 32
     assert {row["mode"] for row in rows} == {"train", "val"}
 
@@ -73,9 +71,30 @@ def test_a_run_is_not_overwritten(smoke: Run, start: Callable[..., Run]) -> None
     assert "is not empty; choose another, or add --resume" in again.output
 
 
-def test_resume_continues_in_the_same_folder(smoke: Run, start: Callable[..., Run]) -> None:
-    resumed = start("--ci-fast", "--resume", run_dir=smoke.run_dir)
-    assert resumed.wait() == 0, resumed.output
-    assert resumed.summary()["weight_updates"] == 1
-    assert (smoke.run_dir / "checkpoints" / "global_step_2" / "actor").is_dir()
-    assert (smoke.run_dir / "summary.1.json").exists()
+ASYNC = (
+    "--async",
+    "--proxy",
+    "direct",
+    "trainer.total_training_steps=5",
+    "trainer.test_freq=-1",
+    "trainer.save_freq=4",
+)
+
+
+def test_resume_continues_in_the_same_folder_and_asynchronously(smoke: Run, start: Callable[..., Run]) -> None:
+    """Four steps played while the policy is updated, through the recording endpoint that stands in for litellm."""
+    run = start("--ci-fast", "--resume", *ASYNC, run_dir=smoke.run_dir)
+    assert run.wait() == 0, run.output
+    assert (run.run_dir / "checkpoints" / "global_step_5" / "actor").is_dir()
+    assert (run.run_dir / "summary.1.json").exists()
+    summary = run.summary()
+    assert summary["weight_updates"] == 4
+    assert summary["generated_tokens"] == summary["trained_tokens"] > 0
+    episodes = run.lines("episodes.jsonl")
+    assert all(len(episode["weights"]) == episode["calls"] for episode in episodes)
+    assert len({version for episode in episodes for version in episode["weights"]}) > 1
+    ages = [step["books/weights_age/max"] for step in run.steps()]
+    assert len(ages) == 4
+    assert 1 in ages, "a step should train on what was played before the step before it ended"
+    assert max(ages) <= 1
+    assert run.alive() == []

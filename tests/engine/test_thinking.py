@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sql_agent.config import TINY_MODEL
 
 from common.settings import ROOT
+from episodes import registry
 from tests.engine.conftest import free_port
 from training.chat_template import TEMPLATE
 from training.device import environment
@@ -38,7 +38,7 @@ DROPPING = """
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """The bundled weights; what opened and closed tool calls is called <think> and </think>."""
-    folder = Path(shutil.copytree(TINY_MODEL, tmp_path / "model"))
+    folder = Path(shutil.copytree(registry.get("sql").model, tmp_path / "model"))
     tokenizer = (folder / "tokenizer.json").read_text(encoding="utf-8")
     (folder / "tokenizer.json").write_text(tokenizer.replace("tool_call>", "think>"), encoding="utf-8")
     (folder / TEMPLATE).write_text(DROPPING)
@@ -53,6 +53,7 @@ def trained(run_dir: Path, model: Path, *flags: str) -> tuple[str, dict[str, Any
     return done.stdout, dict(json.loads((run_dir / "summary.json").read_text()))
 
 
+@pytest.mark.nightly  # two runs; the choice of a template and what it renders have unit tests (tests/training)
 def test_thoughts_are_trained_in_one_sequence_an_episode_with_the_remedy(model: Path, tmp_path: Path) -> None:
     said, without = trained(tmp_path / "without", model)
     assert "--keep-thinking" in said

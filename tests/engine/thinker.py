@@ -17,8 +17,8 @@ from typing import Any
 
 import agentlightning as agl
 import httpx
-from sql_agent.config import choose
 
+from episodes import registry
 from sql_agent.prompts import TOOL, first_messages
 
 TURNS = 4
@@ -59,6 +59,7 @@ def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     from training.config import build_config
     from training.models import check_model
     from training.plan import Plan
+    from training.presets import choose
     from training.run import run
 
     plan = Plan(
@@ -67,7 +68,9 @@ def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     check_model(plan.model, 1024, plan.tools)
     rows = model.parent / "rows.jsonl"
     rows.write_text("".join(json.dumps({"question": question}) + "\n" for question in QUESTIONS))
-    config = build_config(plan, {"train": str(rows), "val": str(rows)}, choose("smoke", "cpu", 1).overrides, [])
+    config = build_config(
+        plan, {"train": str(rows), "val": str(rows)}, choose(registry.get("sql"), "smoke", "cpu", 1).overrides, []
+    )
     config.trainer.test_freq = -1
     config.trainer.logger = ["file"]
     return run(Thinker(), config, plan, time.time())

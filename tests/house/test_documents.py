@@ -59,7 +59,7 @@ def test_programs_named_exist(page: str) -> None:
             assert os.access(ROOT / word, os.X_OK), f"{page}: {word} is not an executable file"
         for script in re.findall(r"python (\S+\.py)", command):
             assert (ROOT / script).is_file(), f"{page}: {script}"
-        for module in re.findall(rf"python -m ((?:{'|'.join(ROOMS)})\.[a-z_.]+)", command):
+        for module in re.findall(r"python -m ([a-z_]+\.[a-z_.]+)", command):
             assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), f"{page}: {module}"
         for agent in re.findall(
             r"python -m (?:evaluation\.evaluate|evaluation\.demo|training\.cold_start) (\S+)", command
@@ -92,6 +92,6 @@ def test_the_ci_runs_the_readme_test_command() -> None:
 
 def test_the_tree_of_the_readme_names_what_exists() -> None:
     for name in READMES:
-        tree = next(block for block in code(text(name)) if "train_sql_agent.py  " in block)
+        tree = next(block for block in code(text(name)) if "_agent.py  " in block)
         for line in tree.splitlines():
             assert (ROOT / line.split()[0]).exists(), f"{name}: {line}"
