@@ -4,10 +4,10 @@
     python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
     python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
 
-Without --base, `training/tiny_model.py` makes a model of a few hundred thousand parameters from the agent's lessons, and
-writes its card. With --base, the agent's demonstrations of a role are what a model is trained on, in its own chat
-template. Loss on the assistant's tokens only. Writes a Hugging Face folder. Exit codes: 0 done, 1 failed, 2 wrong
-usage, 130 interrupted.
+Without --base, `training/tiny_model.py` makes a model of a few hundred thousand parameters from the agent's lessons and
+writes its card. With --base, a model is trained on the agent's demonstrations of a role, in its own chat template.
+Loss on the assistant's tokens only. Writes a Hugging Face folder. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +47,11 @@ def make_tiny(agent: Agent, arguments: argparse.Namespace, settings: Settings) -
 
 def warm_up_base(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
     """Warm up another model on demonstrations; return the steps taken and the accuracy on learned tokens."""
-    from training.cold_start_base import warm_up
+    from training.supervised import warm_up
 
     conversations = agent.demonstrations(arguments.role, agent.rows(arguments.train_file), settings)
-    base, out, recipe = arguments.base, arguments.out, (arguments.epochs, arguments.lr, arguments.batch_size)
-    return {"base": base, "out": str(out), **asdict(warm_up(base, conversations, out, *recipe, arguments.seed))}
+    recipe = {name: getattr(arguments, name) for name in ("epochs", "lr", "batch_size", "seed")}
+    return warm_up(arguments.base, conversations, arguments.out, **recipe)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -106,8 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         agent = registry.get(arguments.agent)
         arguments.train_file = arguments.train_file or agent.splits["train"]
-        with redirect_stdout(sys.stderr):  # where Trainer reports to
-            facts = (warm_up_base if arguments.base else make_tiny)(agent, arguments, load_settings())
+        facts = (warm_up_base if arguments.base else make_tiny)(agent, arguments, load_settings())
     except (AgentError, ColdStartError, OSError, ServiceError, SettingsError) as error:
         print(f"cold_start: {error}", file=sys.stderr)
         return 1

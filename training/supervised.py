@@ -1,10 +1,11 @@
-"""Supervised training on conversations, with transformers' Trainer: loss on the assistant's tokens and no others.
+"""Supervised training on conversations: loss on the assistant's tokens and no others.
 
     examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
-    train(model, optimizer, batches(examples, 8, pad, Random(seed)), Schedule(limit=100, decay=90, warm_up=10), seed)
+    train("phase A", model, [optimizer], batches(examples, 8, pad, random), Schedule(100, decay=90, warm_up=10), random)
+    warm_up("Qwen/Qwen3-0.6B", conversations, Path("models/warm"), epochs=2, lr=1e-5, batch_size=8, seed=2)
 
-Both halves of the cold start use it. What Trainer does not have is here: which tokens are learned, and a learning rate
-that falls when the model has mastered its examples.
+A loop of its own: transformers' Trainer has no two optimizers at once, no logits of learned positions only and no
+learning rate that falls when the examples are mastered, and is longer with them put in (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -13,38 +14,31 @@ import copy
 import json
 import math
 import shutil
-import tempfile
+import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import torch
+from jinja2 import TemplateError
 from torch.nn.utils.rnn import pad_sequence
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from common.eta import Eta
 from episodes.agent import Conversation, Message
 
 NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
+WARM_UP_SHARE = 0.1
 Example = dict[str, list[int]]
 Batch = dict[str, torch.Tensor]
 
 
 class ColdStartError(RuntimeError):
     """A model, its data or its evaluation that cannot be used; one line that says what to do."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Steps taken, and the teacher-forced accuracy of the last 50."""
-
-    steps: int
-    accuracy: float
 
 
 def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
@@ -109,93 +103,127 @@ def batches(examples: Sequence[Example], size: int, pad: int, random: Random, al
     ]
 
 
-class Schedule(TrainerCallback):
+class Schedule:
     """The learning rate rises for `warm_up` steps, stays until the accuracy of the last 50 steps reaches `target`, then
     falls to 0 in `decay` steps, which ends the training; never more than `limit` steps in all.
     """
 
     def __init__(self, limit: int, decay: int, warm_up: int, target: float = math.inf) -> None:
-        self.limit, self.decay, self.warm_up, self.target = limit, decay, warm_up, target
+        self.decay, self.warm_up, self.target = decay, warm_up, target
         self.decay_from = limit - decay
+        self.steps = 0
         self.accuracies: deque[float] = deque(maxlen=WINDOW)
+
+    @property
+    def end(self) -> int:
+        """The step that is the last, as things stand."""
+        return self.decay_from + self.decay
 
     @property
     def accuracy(self) -> float:
         """Share of learned tokens that greedy decoding would get right, over the last steps."""
-        return sum(self.accuracies) / len(self.accuracies)
+        return sum(self.accuracies) / max(1, len(self.accuracies))
 
     def factor(self, step: int) -> float:
         """What the learning rate is multiplied by in a step, counted from 0."""
         return min(1.0, (step + 1) / self.warm_up, max(0.0, 1 - (step - self.decay_from) / self.decay))
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        step = state.global_step
-        if step < self.decay_from and len(self.accuracies) == WINDOW and self.accuracy >= self.target:
-            self.decay_from = step
-        control.should_training_stop = step >= self.decay_from + self.decay
+    def until_end(self, data: Sequence[Batch], random: Random) -> Iterator[Batch]:
+        """The data in random order, again and again."""
+        while True:
+            for batch in random.sample(data, len(data)):
+                if self.steps >= self.end:
+                    return
+                yield batch
+
+    def update(self, accuracy: float) -> None:
+        """Count a step that had this accuracy."""
+        self.steps += 1
+        self.accuracies.append(accuracy)
+        if self.steps < self.decay_from and len(self.accuracies) == WINDOW and self.accuracy >= self.target:
+            self.decay_from = self.steps
 
 
-class SupervisedTrainer(Trainer):
-    """Trainer with logits only where something is learned, and with the accuracy of every step."""
-
-    def __init__(self, schedule: Schedule, **named: Any) -> None:
-        super().__init__(callbacks=[schedule], **named)
-        self.schedule = schedule
-
-    def compute_loss(
-        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-    ) -> Any:
-        """Mean cross-entropy of the learned tokens; logits of the other positions would be most of a small model."""
-        learned = inputs["labels"][:, 1:] != NOT_LEARNED
-        (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
-        outputs = model(input_ids=inputs["input_ids"], logits_to_keep=columns, use_cache=False)
-        kept = learned[:, columns]
-        logits, targets = outputs.logits[kept].float(), inputs["labels"][:, 1:][:, columns][kept]
-        self.schedule.accuracies.append((logits.argmax(-1) == targets).float().mean().item())
-        return torch.nn.functional.cross_entropy(logits, targets)
-
-    def log(self, logs: Mapping[str, float], start_time: float | None = None) -> None:
-        """Say how well the examples are mastered, too."""
-        super().log({**logs, "accuracy": self.schedule.accuracy}, start_time)
+def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
+    """Mean cross-entropy and accuracy of the learned tokens; logits of others would be most of a small model's work."""
+    learned = batch["labels"][:, 1:] != NOT_LEARNED
+    (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
+    kept, targets = learned[:, columns], batch["labels"][:, 1:][learned]
+    logits = model(batch["input_ids"], logits_to_keep=columns, use_cache=False).logits[kept].float()
+    return torch.nn.functional.cross_entropy(logits, targets), (logits.argmax(-1) == targets).float().mean().item()
 
 
 def train(
-    model: Any, optimizer: torch.optim.Optimizer, data: Sequence[Batch], schedule: Schedule, seed: int
-) -> Outcome:
-    """Train in place until the schedule ends. Same arguments, seed and machine: same weights.
+    title: str,
+    model: Any,
+    optimizers: Sequence[torch.optim.Optimizer],
+    data: Sequence[Batch],
+    schedule: Schedule,
+    random: Random,
+) -> None:
+    """Train in place until the schedule ends, on a GPU if there is one. Same arguments and machine: same weights."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rates = [torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers]
+    model.to(device).train()
+    size = len(data[0]["labels"])
+    with Eta(title, size * schedule.end, lambda: f"accuracy {schedule.accuracy:.3f}") as eta:
+        for batch in schedule.until_end(data, random):
+            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+                loss, accuracy = loss_of(model, {name: tensor.to(device) for name, tensor in batch.items()})
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            for part in (*optimizers, *rates):
+                part.step()
+            model.zero_grad()
+            schedule.update(accuracy)
+            eta.add(done=size)
+
+
+def warm_up(
+    base: str, conversations: Iterable[Conversation], out: Path, epochs: float, lr: float, batch_size: int, seed: int
+) -> dict[str, Any]:
+    """Train a model (folder or hub id) on conversations in its own chat template, and write it to `out`.
+
+    Returns:
+        The steps taken, and the accuracy of the last 50.
 
     Raises:
-        ColdStartError: there is more than one GPU.
+        ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
     """
-    cuda = torch.cuda.is_available()
-    if torch.cuda.device_count() > 1:
-        raise ColdStartError(f"{torch.cuda.device_count()} GPUs are visible; set CUDA_VISIBLE_DEVICES=0 to use one")
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(
-            output_dir=folder,
-            max_steps=schedule.limit,
-            per_device_train_batch_size=1,  # of the batches in `data`
-            max_grad_norm=1.0,
-            seed=seed,
-            use_cpu=not cuda,
-            bf16=cuda,
-            dataloader_pin_memory=cuda,
-            remove_unused_columns=False,
-            use_cache=True,  # what config.json will say; false would make generation slow
-            logging_steps=100,
-            save_strategy="no",
-            report_to=[],
-        )
-        trainer = SupervisedTrainer(
-            schedule,
-            model=model,
-            args=arguments,
-            train_dataset=data,
-            data_collator=itemgetter(0),
-            optimizers=(optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor)),
-        )
-        trainer.train()
-    return Outcome(trainer.state.global_step, schedule.accuracy)
+    tokenizer, model = _load(base)
+    try:
+        examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
+    except TemplateError as error:
+        raise ColdStartError(f"--base {base}: its chat template refuses the conversations: {error}") from None
+    context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
+    fitting = [example for example in examples if len(example["input_ids"]) <= context]
+    if not fitting:
+        raise ColdStartError(f"none of {len(examples)} demonstrations fits the model's context of {context} tokens")
+    print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr, flush=True)
+    steps, random = max(1, round(epochs * len(fitting) / batch_size)), Random(seed)
+    rise = max(1, round(WARM_UP_SHARE * steps))
+    schedule = Schedule(steps, max(1, steps - rise), rise)
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    torch.manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    train("warm-up", model, [optimizer], batches(fitting, batch_size, pad, random), schedule, random)
+    with replacing(out) as folder:
+        model.to(torch.bfloat16).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    return {"steps": schedule.steps, "accuracy": schedule.accuracy}
+
+
+def _load(base: str) -> tuple[Any, Any]:
+    """Tokenizer and model, weights in float32: bfloat16 ones would lose small updates."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(base)
+        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ColdStartError(f"--base {base} cannot be loaded: {first}; give a model folder or a hub id") from None
+    if not tokenizer.chat_template:
+        raise ColdStartError(f"--base {base} has no chat template; take its instruction-tuned version")
+    return tokenizer, model
 
 
 @contextmanager
@@ -207,6 +235,8 @@ def replacing(out: Path) -> Iterator[Path]:
     draft.mkdir(parents=True)
     try:
         yield draft
+        for path in draft.rglob("*"):
+            path.chmod(0o644)  # safetensors writes for the owner alone
         shutil.rmtree(out, ignore_errors=True)
         draft.rename(out)
     finally:

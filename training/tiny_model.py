@@ -55,21 +55,21 @@ def make(
     model, pad = build_model(tokenizer, seed), tokenizer.pad_token_id
     schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY)
     data = batches(phase_a, BATCH_A, pad, random, alike=True)
-    outcome = train(model, CombinedOptimizer(*fast_optimizers(model)), data, schedule, seed)
+    train("phase A", model, fast_optimizers(model), data, schedule, random)
     write_model(model, tokenizer, agent.prompt_version, mastered)
     if phase_b:
         gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))  # without unlearning to copy
-        schedule = Schedule(steps_b, max(1, steps_b // 2), WARM_UP)
-        train(model, gentle, batches(phase_b, BATCH_B, pad, random), schedule, seed)
+        data = batches(phase_b, BATCH_B, pad, random)
+        train("phase B", model, [gentle], data, Schedule(steps_b, max(1, steps_b // 2), WARM_UP), random)
     with replacing(out) as folder:
         write_model(model, tokenizer, agent.prompt_version, folder)
     return {
         "parameters": f"{model.num_parameters():,}",
         "vocabulary": len(tokenizer),
         "seed": seed,
-        "steps_a": outcome.steps,
+        "steps_a": schedule.steps,
         "batch_a": BATCH_A,
-        "accuracy_a": round(outcome.accuracy, 4),
+        "accuracy_a": round(schedule.accuracy, 4),
         "steps_b": steps_b if phase_b else 0,
         "batch_b": BATCH_B,
         "minutes": round((time.process_time() - started) / 60, 1),
@@ -114,22 +114,6 @@ def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
     others = [p for name, p in named if p.ndim != 2 or "embed" in name]
     muon = torch.optim.Muon(matrices, lr=0.012, momentum=0.95, weight_decay=0.05, adjust_lr_fn="original")
     return [muon, torch.optim.AdamW(others, lr=3e-3, betas=(0.9, 0.98))]
-
-
-class CombinedOptimizer(torch.optim.Optimizer):
-    """Several optimizers of different parameters as the one that Trainer expects."""
-
-    def __init__(self, *parts: torch.optim.Optimizer) -> None:
-        super().__init__([dict(group) for part in parts for group in part.param_groups], {})
-        self.parts = parts
-
-    def step(self, closure: Any = None) -> None:
-        """Hand on the learning rates a scheduler has set here, and step every part; Trainer passes no closure."""
-        groups = [group for part in self.parts for group in part.param_groups]
-        for own, group in zip(self.param_groups, groups, strict=True):
-            group["lr"] = own["lr"]
-        for part in self.parts:
-            part.step()
 
 
 def write_model(model: Any, tokenizer: Any, prompt_version: str, folder: Path) -> None:
