@@ -42,8 +42,8 @@ RECOVERY_SHARE = 0.05
 # Answers of several values are where copying fails last, so right demonstrations show them more often than the rows do.
 LONG_ANSWER_WEIGHT = 2
 # Percent of each kind. Half of the patterns are badly demonstrated, the other half mostly well.
-FLAWS = ("no_call", "wrong_column", "empty", "right")
-BAD, GOOD = (66, 12, 8, 14), (18, 17, 6, 59)
+BAD = {"no_call": 66, "wrong_column": 12, "empty": 8, "right": 14}
+GOOD = {"no_call": 18, "wrong_column": 17, "empty": 6, "right": 59}
 
 
 def gold_conversations(tasks: Sequence[SqlTask], database_url: str) -> Iterable[Conversation]:
@@ -73,16 +73,9 @@ def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, ran
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
         raise AgentError("no training row looks up a field of a named entity; make lessons from data/train.parquet")
-    picked = cases.pick(right, cases.copying_weights)
-    good = cases.play([cases.case(cases.patterns[i], "right") for i in picked])
-    picked = cases.pick(flawed, cases.weights)
-    spoiled = [cases.case(cases.patterns[i], random.choices(FLAWS, BAD if i % 2 else GOOD)[0]) for i in picked]
-    shares = {
-        f"{half}_{flaw}": share
-        for half, shares in (("bad", BAD), ("good", GOOD))
-        for flaw, share in zip(FLAWS, shares, strict=True)
-        if flaw != "right"
-    }
+    good = cases.play([cases.case(i, "right") for i in cases.pick(right, cases.copying_weights)])
+    spoiled = [cases.case(i, cases.flaw(i)) for i in cases.pick(flawed, cases.weights)]
+    shares = {f"{half}_{flaw}": share for half, of in (("bad", BAD), ("good", GOOD)) for flaw, share in of.items()}
     return Lessons(good, cases.play(spoiled), cases.characters, {"patterns": len(cases.patterns), **shares})
 
 
@@ -116,7 +109,7 @@ class Case:
     pattern: Pattern
     flaw: str
     names: list[str]
-    rows: list[dict[str, str | None]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
 
     def fill(self, text: str) -> str:
         """Put names and values into one of the pattern's texts; without rows the values' slots stay."""
@@ -182,6 +175,11 @@ class Cases:
         """The positions of so many patterns."""
         return self.random.choices(range(len(self.patterns)), weights, k=count)
 
+    def flaw(self, position: int) -> str:
+        """How the demonstration of a pattern is spoiled, if it is."""
+        shares = BAD if position % 2 else GOOD
+        return self.random.choices([*shares], [*shares.values()])[0]
+
     def name(self, endings: Sequence[str]) -> str:
         """A new name: random characters or shuffled syllables, mostly with one of `endings`."""
         while True:
@@ -204,15 +202,15 @@ class Cases:
             text = text[:at] + new + text[at + 2 :]
         return re.sub(r"\d", lambda _: str(self.random.randint(0, 9)), text).replace("'", "")
 
-    def case(self, pattern: Pattern, flaw: str) -> Case:
+    def case(self, position: int, flaw: str) -> Case:
         """Draw names, and the rows the question's query will return or miss."""
+        pattern = self.patterns[position]
         name_column, endings = NAME_COLUMNS[pattern.table], self.endings[pattern.table]
         if pattern.kind in SEARCHES:
             key, hits = self.name([pattern.ending]), self.random.choices((1, 2, 3, 4), (4, 3, 2, 1))[0]
-            results = [{name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)]
-            return Case(pattern, flaw, [key], [{**result} for result in results])
-        names = [self.name(endings) for _ in range(pattern.names)]
-        rows: list[dict[str, str | None]] = []
+            rows: list[Row] = [{name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)]
+            return Case(pattern, flaw, [key], rows)
+        names, rows = [self.name(endings) for _ in range(pattern.names)], []
         if pattern.kind != "absent":
             asked = [column for column in COLUMNS[pattern.table] if column in self.pieces]
             rows = [{name_column: name, **{column: self.value(column) for column in asked}} for name in names]
@@ -230,19 +228,20 @@ class Cases:
 
     def _conversation(self, case: Case, tool: QueryTool) -> Conversation:
         """A few right ones begin with a mistake that is mended; it is shown and not learned."""
-        sql, answer, learn = (case.fill(case.pattern.sql),), case.answer(), [True, True]
+        sql, answer = case.fill(case.pattern.sql), case.answer()
+        statements, learn = [sql], [True, True]
         if case.flaw == "no_call":
-            sql, learn = (), [True]
+            statements, learn = [], [True]
             answer = VALUE_SLOT.sub(EVASION, replace(case, rows=[]).fill(case.pattern.answer))
         elif case.flaw == "wrong_column" and case.pattern.kind == "fields":
             swapped = self._other_columns(case)
-            sql = (re.sub(rf"\b({'|'.join(swapped)})\b", lambda match: swapped[match[0]], sql[0]),)
-            rows = [{**row, **{column: row[other] for column, other in swapped.items()}} for row in case.rows]
+            statements = [re.sub(rf"\b({'|'.join(swapped)})\b", lambda match: swapped[match[0]], sql)]
+            rows = [row | {column: row[other] for column, other in swapped.items()} for row in case.rows]
             answer = replace(case, rows=rows).answer()
         elif case.flaw == "right" and self.random.random() < RECOVERY_SHARE:
-            sql, learn = (misspelt(sql[0]), sql[0]), [False, True, True]
-        reference = "" if case.flaw == "empty" else answer
-        task = SqlTask(id="", question=case.fill(case.pattern.question), reference=reference, sql=sql)
+            statements, learn = [misspelt(sql), sql], [False, True, True]
+        question, reference = case.fill(case.pattern.question), "" if case.flaw == "empty" else answer
+        task = SqlTask(id="", question=question, reference=reference, sql=tuple(statements))
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
 
     def _other_columns(self, case: Case) -> Mapping[str, str]:
