@@ -16,13 +16,14 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common.settings import Settings, SettingsError, load_settings
+from common.command import positive, run_command
+from common.settings import Settings, load_settings
 from episodes import registry
-from episodes.agent import Agent, AgentError, ServiceError
+from episodes.agent import Agent
 
 TINY_FLAGS = {"steps_a": 4500, "steps_b": 200}
 BASE_FLAGS = {"role": "policy", "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
@@ -63,16 +64,16 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--train-file", type=Path, help="rows to learn from; default: the agent's training split")
     parser.add_argument("--seed", type=int, default=2)
     tiny = parser.add_argument_group("a new tiny model", argument_default=argparse.SUPPRESS)
-    tiny.add_argument("--steps-a", type=_positive(int), help="most steps of the copying phase; default: 4500")
-    tiny.add_argument("--steps-b", type=_positive(int), help="steps on imperfect demonstrations; default: 200")
+    tiny.add_argument("--steps-a", type=positive(int), help="most steps of the copying phase; default: 4500")
+    tiny.add_argument("--steps-b", type=positive(int), help="steps on imperfect demonstrations; default: 200")
     tiny.add_argument(
         "--no-measure", dest="measure", action="store_false", default=True, help="no evaluation and no model card"
     )
     base = parser.add_argument_group("with --base", argument_default=argparse.SUPPRESS)
     base.add_argument("--role", help="whose part of the conversations is learned; default: policy")
-    base.add_argument("--epochs", type=_positive(float), help="passes over the demonstrations; default: 2")
-    base.add_argument("--lr", type=_positive(float), help="learning rate at its highest; default: 1e-5")
-    base.add_argument("--batch-size", type=_positive(int), help="default: 8")
+    base.add_argument("--epochs", type=positive(float), help="passes over the demonstrations; default: 2")
+    base.add_argument("--lr", type=positive(float), help="learning rate at its highest; default: 1e-5")
+    base.add_argument("--batch-size", type=positive(int), help="default: 8")
     arguments = parser.parse_args(argv)
     own, foreign = (BASE_FLAGS, TINY_FLAGS) if arguments.base else (TINY_FLAGS, BASE_FLAGS)
     for name in foreign:
@@ -85,34 +86,18 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return argparse.Namespace(**{**own, **vars(arguments)})
 
 
-def _positive(kind: Callable[[str], float]) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        value = kind(text)
-        if not 0 < value < float("inf"):
-            raise argparse.ArgumentTypeError(f"expected a number above 0, got {text}")
-        return value
-
-    parse.__name__ = "number"  # argparse says "invalid number value"
-    return parse
+def cold_start(arguments: argparse.Namespace) -> None:
+    """Make or warm up, and print the facts as JSON."""
+    agent = registry.get(arguments.agent)
+    arguments.train_file = arguments.train_file or agent.splits["train"]
+    facts = (warm_up_base if arguments.base else make_tiny)(agent, arguments, load_settings())
+    print(json.dumps(facts, ensure_ascii=False))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
-    from training.supervised import ColdStartError
-
-    try:
-        agent = registry.get(arguments.agent)
-        arguments.train_file = arguments.train_file or agent.splits["train"]
-        facts = (warm_up_base if arguments.base else make_tiny)(agent, arguments, load_settings())
-    except (AgentError, ColdStartError, OSError, ServiceError, SettingsError) as error:
-        print(f"cold_start: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("cold_start: interrupted", file=sys.stderr)
-        return 130
-    print(json.dumps(facts, ensure_ascii=False))
-    return 0
+    return run_command("cold_start", lambda: cold_start(arguments))
 
 
 if __name__ == "__main__":

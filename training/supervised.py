@@ -13,11 +13,9 @@ from __future__ import annotations
 import copy
 import json
 import math
-import shutil
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,9 +23,11 @@ from typing import Any
 import torch
 from jinja2 import TemplateError
 from torch.nn.utils.rnn import pad_sequence
+from tqdm import tqdm
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from common.eta import Eta
+from common.command import Failure
+from common.files import replacing
 from episodes.agent import Conversation, Message
 
 NOT_LEARNED = -100
@@ -37,7 +37,7 @@ Example = dict[str, list[int]]
 Batch = dict[str, torch.Tensor]
 
 
-class ColdStartError(RuntimeError):
+class ColdStartError(Failure):
     """A model, its data or its evaluation that cannot be used; one line that says what to do."""
 
 
@@ -122,7 +122,7 @@ class Schedule:
     @property
     def accuracy(self) -> float:
         """Share of learned tokens that greedy decoding would get right, over the last steps."""
-        return sum(self.accuracies) / max(1, len(self.accuracies))
+        return sum(self.accuracies) / len(self.accuracies)
 
     def factor(self, step: int) -> float:
         """What the learning rate is multiplied by in a step, counted from 0."""
@@ -165,8 +165,7 @@ def train(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rates = [torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers]
     model.to(device).train()
-    size = len(data[0]["labels"])
-    with Eta(title, size * schedule.end, lambda: f"accuracy {schedule.accuracy:.3f}") as eta:
+    with tqdm(desc=title, total=schedule.end, unit="step", mininterval=5) as bar:
         for batch in schedule.until_end(data, random):
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
                 loss, accuracy = loss_of(model, {name: tensor.to(device) for name, tensor in batch.items()})
@@ -176,7 +175,8 @@ def train(
                 part.step()
             model.zero_grad()
             schedule.update(accuracy)
-            eta.add(done=size)
+            bar.set_postfix(accuracy=f"{schedule.accuracy:.3f}", refresh=False)
+            bar.update()
 
 
 def warm_up(
@@ -199,7 +199,7 @@ def warm_up(
     fitting = [example for example in examples if len(example["input_ids"]) <= context]
     if not fitting:
         raise ColdStartError(f"none of {len(examples)} demonstrations fits the model's context of {context} tokens")
-    print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr, flush=True)
+    print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr)
     steps, random = max(1, round(epochs * len(fitting) / batch_size)), Random(seed)
     rise = max(1, round(WARM_UP_SHARE * steps))
     schedule = Schedule(steps, max(1, steps - rise), rise)
@@ -207,9 +207,9 @@ def warm_up(
     torch.manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
     train("warm-up", model, [optimizer], batches(fitting, batch_size, pad, random), schedule, random)
+    out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
-        model.to(torch.bfloat16).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        save(model, tokenizer, folder)
     return {"steps": schedule.steps, "accuracy": schedule.accuracy}
 
 
@@ -226,18 +226,9 @@ def _load(base: str) -> tuple[Any, Any]:
     return tokenizer, model
 
 
-@contextmanager
-def replacing(out: Path) -> Iterator[Path]:
-    """Give a folder beside `out` to write into, and swap it in at the end: a half-written model is never there."""
-    out = out.resolve()
-    draft = out.with_name(f".{out.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
-    try:
-        yield draft
-        for path in draft.rglob("*"):
-            path.chmod(0o644)  # safetensors writes for the owner alone
-        shutil.rmtree(out, ignore_errors=True)
-        draft.rename(out)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write weights in bfloat16, which changes the model, and the tokenizer; safetensors writes for the owner alone."""
+    model.to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)

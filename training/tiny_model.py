@@ -20,9 +20,10 @@ from typing import Any
 import torch
 from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
+from common.files import replacing
 from common.settings import Settings
 from episodes.agent import Agent, Conversation, Row
-from training.supervised import Schedule, batches, encode, replacing, train
+from training.supervised import Schedule, batches, encode, save, train
 from training.tiny_tokenizer import make_tokenizer
 
 BATCH_A, BATCH_B = 8, 16
@@ -47,7 +48,7 @@ def make(
     """
     torch.set_num_threads(1)
     (steps_a, steps_b), started, random, sizes = steps, time.process_time(), Random(seed), agent.sizes("cpu")
-    print("making conversations", file=sys.stderr, flush=True)
+    print("making conversations", file=sys.stderr)
     lessons = agent.lessons(rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random)
     right = [bare(told) if random.random() < BARE_SHARE else told for told in lessons.right]
     tokenizer = make_tokenizer(right, lessons.characters, sizes.prompt + sizes.response, random)
@@ -61,6 +62,7 @@ def make(
         gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))  # without unlearning to copy
         data = batches(phase_b, BATCH_B, pad, random)
         train("phase B", model, [gentle], data, Schedule(steps_b, max(1, steps_b // 2), WARM_UP), random)
+    out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
         write_model(model, tokenizer, agent.prompt_version, folder)
     return {
@@ -117,10 +119,9 @@ def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
 
 
 def write_model(model: Any, tokenizer: Any, prompt_version: str, folder: Path) -> None:
-    """Write weights in bfloat16, configuration and tokenizer; the model in memory stays as it is."""
+    """Write weights, configuration and tokenizer; the model in memory stays as it is."""
     model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    copy.deepcopy(model).to(torch.bfloat16).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save(copy.deepcopy(model), tokenizer, folder)
     # For readers other than transformers 5, which has new names for both.
     _change(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
     theta = model.config.rope_parameters["rope_theta"]
