@@ -1,67 +1,44 @@
-"""Supervised training on conversations, with transformers' Trainer: loss on the assistant's tokens and no others.
+"""Supervised training on conversations: loss on the assistant's tokens and no others.
 
-Both halves of the cold start use it: the tiny model made from nothing (`training/tiny_model.py`) and the warm-up
-of any other model (`training/cold_start_base.py`). What Trainer does not have is here: which tokens are learned, two
-optimizers at once, and a pace that slows down when the model has mastered its examples.
+    examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
+    train("phase A", model, [optimizer], batches(examples, 8, pad, random), Schedule(100, decay=90, warm_up=10), random)
+    warm_up("Qwen/Qwen3-0.6B", conversations, Path("models/warm"), epochs=2, lr=1e-5, batch_size=8, seed=2)
+
+A loop of its own: transformers' Trainer has no two optimizers at once, no logits of learned positions only and no
+learning rate that falls when the examples are mastered, and is longer with them put in (docs/decisions.md).
 """
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import json
 import math
-import os
-import random
-import shutil
 import sys
-import tempfile
-import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import torch
-from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from jinja2 import TemplateError
+from torch.nn.utils.rnn import pad_sequence
+from tqdm import tqdm
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from sql_agent.demonstrations import Conversation
-from sql_agent.prompts import TOOL
+from common.command import Failure
+from common.files import replacing
+from episodes.agent import Conversation, Message
 
 NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
-REPORT_EVERY = 100  # steps
+WARM_UP_SHARE = 0.1
 Example = dict[str, list[int]]
+Batch = dict[str, torch.Tensor]
 
 
-class TemplateError(ValueError):
-    """A chat template that conversations of the agent cannot be rendered with."""
-
-
-@dataclass(frozen=True)
-class Course:
-    """How long to train: up to full speed in `warm_up` steps, on until the accuracy of the last 50 steps reaches
-    `target`, then `decay` steps in which the learning rate falls to 0; never more than `limit` steps in all.
-
-    `alike`: batches of examples of similar length, which is faster. Length gives a decision away (without a query a
-    conversation is short), so batches for learning decisions must be mixed.
-    """
-
-    name: str
-    limit: int
-    decay: int
-    batch_size: int
-    warm_up: int
-    target: float = math.inf
-    alike: bool = False
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Steps taken, and the teacher-forced accuracy of the last 50."""
-
-    steps: int
-    accuracy: float
+class ColdStartError(Failure):
+    """A model, its data or its evaluation that cannot be used; one line that says what to do."""
 
 
 def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
@@ -72,14 +49,13 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
     example a turn.
 
     Raises:
-        TemplateError: a turn's prompt is no beginning of the conversation with the turn.
+        ColdStartError: a turn's prompt is no beginning of the conversation with the turn.
     """
-    messages, tools = [_parsed(m) for m in conversation.messages], [TOOL] if conversation.tools else None
+    messages, tools = [_parsed(message) for message in conversation.messages], [*conversation.tools] or None
 
     def render(end: int, opened: bool) -> str:
-        return str(
-            tokenizer.apply_chat_template(messages[:end], tools=tools, add_generation_prompt=opened, tokenize=False)
-        )
+        given = {"tools": tools, "add_generation_prompt": opened, "tokenize": False}
+        return str(tokenizer.apply_chat_template(messages[:end], **given))
 
     turns = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
     rendered: list[tuple[str, list[tuple[int, int]]]] = []
@@ -88,21 +64,18 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
             continue
         prompt, whole = render(at, opened=True), render(at + 1, opened=False).rstrip()
         if not whole.startswith(prompt):
-            raise TemplateError("the chat template renders a conversation differently once the reply is there")
+            raise ColdStartError("the chat template renders a conversation differently once the reply is there")
         spans = rendered.pop()[1] if rendered and prompt.startswith(rendered[-1][0]) else []
         rendered.append((whole, [*spans, (len(prompt), len(whole))]))
     return [_tokens(text, spans, tokenizer) for text, spans in rendered]
 
 
-def _parsed(message: Mapping[str, Any]) -> dict[str, Any]:
+def _parsed(message: Message) -> Message:
     """The message as servers hand it to templates: arguments of tool calls as an object, not as JSON text."""
-    if not message.get("tool_calls"):
-        return dict(message)
-    calls = [
-        {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
-        for call in message["tool_calls"]
-    ]
-    return {**message, "tool_calls": calls}
+    message = copy.deepcopy(message)
+    for call in message.get("tool_calls") or []:
+        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return message
 
 
 def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Example:
@@ -114,14 +87,37 @@ def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Exam
     return {"input_ids": encoded["input_ids"], "labels": labels}
 
 
-class Pace(TrainerCallback):
-    """Sets the learning rate by a course, stops at its end, and prints where training stands."""
+def batches(examples: Sequence[Example], size: int, pad: int, random: Random, alike: bool = False) -> list[Batch]:
+    """Token ids and labels of `size` examples each, (size, longest); too few for a batch make one, a rest is left out.
 
-    def __init__(self, course: Course) -> None:
-        self.course, self.slow_from = course, course.limit - course.decay
+    Padded on the right: attention is causal, so no learned token sees it, and no mask is needed. `alike`: examples of
+    similar length, which is faster. Length gives a decision away (without a query a conversation is short), so batches
+    for learning decisions must be mixed.
+    """
+    order = sorted(examples, key=lambda example: alike * len(example["input_ids"]) + 4 * random.random())
+    groups = [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
+    fills = {"input_ids": pad, "labels": NOT_LEARNED}
+    return [
+        {key: pad_sequence([torch.tensor(e[key]) for e in group], True, fill) for key, fill in fills.items()}
+        for group in groups
+    ]
+
+
+class Schedule:
+    """The learning rate rises for `warm_up` steps, stays until the accuracy of the last 50 steps reaches `target`, then
+    falls to 0 in `decay` steps, which ends the training; never more than `limit` steps in all.
+    """
+
+    def __init__(self, limit: int, decay: int, warm_up: int, target: float = math.inf) -> None:
+        self.decay, self.warm_up, self.target = decay, warm_up, target
+        self.decay_from = limit - decay
+        self.steps = 0
         self.accuracies: deque[float] = deque(maxlen=WINDOW)
-        self.losses: deque[float] = deque(maxlen=WINDOW)
-        self.started = time.monotonic()
+
+    @property
+    def end(self) -> int:
+        """The step that is the last, as things stand."""
+        return self.decay_from + self.decay
 
     @property
     def accuracy(self) -> float:
@@ -130,152 +126,109 @@ class Pace(TrainerCallback):
 
     def factor(self, step: int) -> float:
         """What the learning rate is multiplied by in a step, counted from 0."""
-        up = min(1.0, (step + 1) / self.course.warm_up)
-        return min(up, max(0.0, 1 - (step - self.slow_from) / self.course.decay))
+        return min(1.0, (step + 1) / self.warm_up, max(0.0, 1 - (step - self.decay_from) / self.decay))
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        step = state.global_step
-        if step < self.slow_from and len(self.accuracies) == WINDOW and self.accuracy >= self.course.target:
-            self.slow_from = step
-        control.should_training_stop = step >= self.slow_from + self.course.decay
-        if step % REPORT_EVERY == 0 or control.should_training_stop:
-            self._report(step)
+    def until_end(self, data: Sequence[Batch], random: Random) -> Iterator[Batch]:
+        """The data in random order, again and again."""
+        while True:
+            for batch in random.sample(data, len(data)):
+                if self.steps >= self.end:
+                    return
+                yield batch
 
-    def _report(self, step: int) -> None:
-        last = self.slow_from + self.course.decay
-        minutes = (time.monotonic() - self.started) / step * (last - step) / 60
-        loss = sum(self.losses) / len(self.losses)
-        print(
-            f"{self.course.name}: step {step} of at most {last}, loss {loss:.3f}, accuracy {self.accuracy:.3f}, "
-            f"at most {minutes:.1f} minutes left",
-            file=sys.stderr,
-            flush=True,
-        )
+    def update(self, accuracy: float) -> None:
+        """Count a step that had this accuracy."""
+        self.steps += 1
+        self.accuracies.append(accuracy)
+        if self.steps < self.decay_from and len(self.accuracies) == WINDOW and self.accuracy >= self.target:
+            self.decay_from = self.steps
 
 
-class SupervisedTrainer(Trainer):
-    """Trainer with logits only where something is learned, and with the accuracy of every step."""
-
-    def __init__(self, pace: Pace, **named: Any) -> None:
-        super().__init__(callbacks=[pace], **named)
-        self.pace, self.model_accepts_loss_kwargs = pace, False
-        self.remove_callback(PrinterCallback)
-
-    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
-        if not self.pace.course.alike:
-            return super()._get_train_sampler(train_dataset)
-        lengths = [len(example["input_ids"]) for example in self.train_dataset]
-        return AlikeSampler(lengths, self.pace.course.batch_size, self.args.seed)
-
-    def compute_loss(
-        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
-    ) -> Any:
-        """Mean cross-entropy of the learned tokens; logits of the other positions would be most of a small model."""
-        learned = inputs["labels"][:, 1:] != NOT_LEARNED
-        (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
-        outputs = model(input_ids=inputs["input_ids"], logits_to_keep=columns, use_cache=False)
-        kept = learned[:, columns]
-        logits, targets = outputs.logits[kept].float(), inputs["labels"][:, 1:][:, columns][kept]
-        loss = torch.nn.functional.cross_entropy(logits, targets)
-        self.pace.accuracies.append((logits.argmax(-1) == targets).float().mean().item())
-        self.pace.losses.append(loss.item())
-        return (loss, outputs) if return_outputs else loss
-
-
-class AlikeSampler(torch.utils.data.Sampler[int]):
-    """Indices in batches of similar length, the batches in random order (Trainer's own has the long ones first)."""
-
-    def __init__(self, lengths: Sequence[int], size: int, seed: int) -> None:
-        self.lengths, self.size, self.rng = lengths, size, random.Random(seed)
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def __iter__(self) -> Iterator[int]:
-        order = sorted(range(len(self)), key=lambda i: self.lengths[i] + 4 * self.rng.random())
-        groups = [order[at : at + self.size] for at in range(0, len(order) - self.size + 1, self.size)]
-        self.rng.shuffle(groups)
-        return (index for group in groups for index in group)
-
-
-class Collator:
-    """Pads on the right. Attention is causal, so no learned token sees the padding, and no mask is needed."""
-
-    def __init__(self, pad: int) -> None:
-        self.pad = pad
-
-    def __call__(self, batch: Sequence[Example]) -> dict[str, torch.Tensor]:
-        width = max(len(example["input_ids"]) for example in batch)
-        fills = {"input_ids": self.pad, "labels": NOT_LEARNED}
-        return {
-            key: torch.tensor([example[key] + [fill] * (width - len(example[key])) for example in batch])
-            for key, fill in fills.items()
-        }
-
-
-class Together(torch.optim.Optimizer):
-    """Several optimizers of different parameters as the one that Trainer expects."""
-
-    def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
-        super().__init__([dict(group) for part in parts for group in part.param_groups], {})
-        self.parts = parts
-
-    def step(self, closure: Any = None) -> None:
-        """Hand on the learning rates a scheduler has set here, and step every part; Trainer passes no closure."""
-        rates = [group["lr"] for group in self.param_groups]
-        for group, rate in zip((g for part in self.parts for g in part.param_groups), rates, strict=True):
-            group["lr"] = rate
-        for part in self.parts:
-            part.step()
+def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
+    """Mean cross-entropy and accuracy of the learned tokens; logits of others would be most of a small model's work."""
+    learned = batch["labels"][:, 1:] != NOT_LEARNED
+    (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
+    kept, targets = learned[:, columns], batch["labels"][:, 1:][learned]
+    logits = model(batch["input_ids"], logits_to_keep=columns, use_cache=False).logits[kept].float()
+    return torch.nn.functional.cross_entropy(logits, targets), (logits.argmax(-1) == targets).float().mean().item()
 
 
 def train(
-    model: Any, optimizer: torch.optim.Optimizer, examples: Sequence[Example], course: Course, pad: int, seed: int
-) -> Outcome:
-    """Train in place until the course is over. Same arguments, seed and machine: same weights."""
-    pace = Pace(course)
-    cuda = torch.cuda.is_available()
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(
-            output_dir=folder,
-            max_steps=course.limit,
-            per_device_train_batch_size=course.batch_size,
-            max_grad_norm=1.0,
-            seed=seed,
-            use_cpu=not cuda,
-            bf16=cuda,
-            dataloader_drop_last=len(examples) >= course.batch_size,
-            dataloader_pin_memory=cuda,
-            remove_unused_columns=False,
-            use_cache=True,  # what config.json will say; false would make generation slow
-            logging_strategy="no",
-            save_strategy="no",
-            report_to=[],
-            disable_tqdm=True,
-        )
-        trainer = SupervisedTrainer(
-            pace,
-            model=model,
-            args=arguments,
-            train_dataset=list(examples),
-            data_collator=Collator(pad),
-            optimizers=(optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, pace.factor)),
-        )
-        trainer.train()
-    return Outcome(trainer.state.global_step, pace.accuracy)
+    title: str,
+    model: Any,
+    optimizers: Sequence[torch.optim.Optimizer],
+    data: Sequence[Batch],
+    schedule: Schedule,
+    random: Random,
+) -> None:
+    """Train in place until the schedule ends, on a GPU if there is one. Same arguments and machine: same weights."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rates = [torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers]
+    model.to(device).train()
+    with tqdm(desc=title, total=schedule.end, unit="step", mininterval=5) as bar:
+        for batch in schedule.until_end(data, random):
+            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+                loss, accuracy = loss_of(model, {name: tensor.to(device) for name, tensor in batch.items()})
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            for part in (*optimizers, *rates):
+                part.step()
+            model.zero_grad()
+            schedule.update(accuracy)
+            bar.set_postfix(accuracy=f"{schedule.accuracy:.3f}", refresh=False)
+            bar.update()
 
 
-@contextlib.contextmanager
-def replacing(out: Path) -> Iterator[Path]:
-    """Give a folder beside `out` to write into, and swap it in at the end: a half-written model is never found."""
-    out = out.resolve()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
+def warm_up(
+    base: str, conversations: Iterable[Conversation], out: Path, epochs: float, lr: float, batch_size: int, seed: int
+) -> dict[str, Any]:
+    """Train a model (folder or hub id) on conversations in its own chat template, and write it to `out`.
+
+    Returns:
+        The steps taken, and the accuracy of the last 50.
+
+    Raises:
+        ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
+    """
+    tokenizer, model = _load(base)
     try:
-        yield fresh
-        for path in (fresh, *fresh.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        shutil.rmtree(out, ignore_errors=True)
-        os.replace(fresh, out)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+        examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
+    except TemplateError as error:
+        raise ColdStartError(f"--base {base}: its chat template refuses the conversations: {error}") from None
+    context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
+    fitting = [example for example in examples if len(example["input_ids"]) <= context]
+    if not fitting:
+        raise ColdStartError(f"none of {len(examples)} demonstrations fits the model's context of {context} tokens")
+    print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr)
+    steps, random = max(1, round(epochs * len(fitting) / batch_size)), Random(seed)
+    rise = max(1, round(WARM_UP_SHARE * steps))
+    schedule = Schedule(steps, max(1, steps - rise), rise)
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    torch.manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    train("warm-up", model, [optimizer], batches(fitting, batch_size, pad, random), schedule, random)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as folder:
+        save(model, tokenizer, folder)
+    return {"steps": schedule.steps, "accuracy": schedule.accuracy}
+
+
+def _load(base: str) -> tuple[Any, Any]:
+    """Tokenizer and model, weights in float32: bfloat16 ones would lose small updates."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(base)
+        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ColdStartError(f"--base {base} cannot be loaded: {first}; give a model folder or a hub id") from None
+    if not tokenizer.chat_template:
+        raise ColdStartError(f"--base {base} has no chat template; take its instruction-tuned version")
+    return tokenizer, model
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write weights in bfloat16, which changes the model, and the tokenizer; safetensors writes for the owner alone."""
+    model.to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)

@@ -2,44 +2,50 @@
 
 Each Chinese character and each digit stands alone, so that copying is a matter of single tokens; words of the system
 prompt and of SQL become one token each. The tags of tool calls are plain added tokens, not special ones: special tokens
-are removed from generated text before vLLM's tool parser reads it. Used by `training/cold_start.py`.
+are removed from generated text before vLLM's tool parser reads it. Used by `training/tiny_model.py`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
+
+from episodes.agent import Conversation, Message, ToolSpec
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
+# Chat marks and tags are tokens of their own; the tokenizer must not learn to spell them.
+MARKS = re.compile(r"<[|/]?\w+\|?>")
 VOCABULARY = 2048
 PIECE = r"\p{Han}| ?[A-Za-z_]+|[0-9]|\n| ?[^\p{Han}A-Za-z_0-9\n ]+| +"
 TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
+TEXTS = 3000  # of each kind
 
 
-def common_characters() -> str:
-    """Return the 3,755 most common Chinese characters (GB 2312, level 1)."""
-    pairs = (bytes([row, column]) for row in range(0xB0, 0xD8) for column in range(0xA1, 0xFF))
-    return "".join(pair.decode("gb2312", errors="ignore") for pair in pairs)
-
-
-def render(
-    messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]], add_generation_prompt: bool = False
-) -> str:
+def render(messages: Sequence[Message], tools: Sequence[ToolSpec], add_generation_prompt: bool = False) -> str:
     """Render a conversation with the chat template the way transformers and vLLM do."""
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from transformers.utils.chat_template_utils import render_jinja_template
 
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
-    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(messages=messages, tools=tools, add_generation_prompt=add_generation_prompt)
+    given = {"chat_template": TEMPLATE.read_text(encoding="utf-8"), "add_generation_prompt": add_generation_prompt}
+    rendered, _ = render_jinja_template([list(messages)], tools=list(tools), **given)
+    return str(rendered[0])
 
 
-def train_tokenizer(texts: Iterable[str]) -> Any:
-    """Train on `texts` and return a `tokenizers.Tokenizer` of at most `VOCABULARY` entries."""
+def texts(conversations: Sequence[Conversation], characters: str, random: Random) -> Iterator[str]:
+    """Yield what the tokenizer learns from: conversations as they are rendered, and random texts of the characters."""
+    for conversation in conversations[:TEXTS]:
+        yield MARKS.sub("\n", render(conversation.messages, conversation.tools))
+    for _ in range(TEXTS if characters else 0):
+        yield "".join(random.choices(characters, k=30))
+
+
+def make_tokenizer(conversations: Sequence[Conversation], characters: str, context: int, random: Random) -> Any:
+    """A `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template; `context`: in tokens."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -55,28 +61,13 @@ def train_tokenizer(texts: Iterable[str]) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(texts(conversations, characters, random), trainer)
     tokenizer.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in TAGS])
-    return tokenizer
-
-
-def wrap(tokenizer: Any) -> Any:
-    """Return the `transformers` tokenizer with the chat template and the roles of the special tokens."""
-    from transformers import PreTrainedTokenizerFast
-
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
         chat_template=TEMPLATE.read_text(encoding="utf-8"),
-        model_max_length=1024,
+        model_max_length=context,
         clean_up_tokenization_spaces=False,
     )
-
-
-def name_the_usual_class(folder: Path) -> None:
-    """Name the tokenizer class that readers other than transformers 5 know."""
-    path = folder / "tokenizer_config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    config["tokenizer_class"] = "PreTrainedTokenizerFast"
-    path.write_text(json.dumps(config, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-import random
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
-from common.settings import ROOT
+from common.settings import ROOT, load_settings
 from data.load import load_rows
-from sql_agent.demonstrations import (
-    Conversation,
-    Flaws,
-    Narrator,
-    Synthesiser,
-    pattern_of,
-    taken_names,
-    write_scratch_database,
-)
-from sql_agent.prompts import first_messages
-from tools.sql.query import QueryTool
-from training.tiny_tokenizer import common_characters
+from episodes.agent import AgentError, Conversation, ServiceError
+from sql_agent.agent import AGENT
+from sql_agent.demonstrations import HAN, Case, Cases, alphabet, gold_conversations, lessons, names_in
+from sql_agent.patterns import pattern_of
+from sql_agent.prompts import TOOL, first_messages
 
 DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 
@@ -75,7 +69,7 @@ COUNT = "SELECT COUNT(*) AS count FROM drugs_info WHERE company_name = '甲厂'"
                 "answer": "鼻炎相关的药品有：甲片、乙片。",
             },
             "listing",
-            "⟦n0⟧相关的药品有：⟦list⟧。",
+            "⟦n0⟧相关的药品有：⟦listing⟧。",
         ),
         (
             {
@@ -90,7 +84,7 @@ COUNT = "SELECT COUNT(*) AS count FROM drugs_info WHERE company_name = '甲厂'"
         ),
     ],
 )
-def test_every_kind_of_question_has_its_mould(changes: dict[str, Any], kind: str, answer: str) -> None:
+def test_every_kind_of_question_has_its_pattern(changes: dict[str, Any], kind: str, answer: str) -> None:
     pattern = pattern_of(row(**changes))
     assert pattern is not None
     assert (pattern.kind, pattern.answer) == (kind, answer)
@@ -117,62 +111,69 @@ def test_rows_that_are_no_plain_look_up_have_no_pattern(changes: dict[str, Any])
 
 
 @pytest.fixture(scope="module")
-def maker() -> Synthesiser:
-    rows = load_rows(ROOT / "data" / "train.parquet")
-    return Synthesiser(rows, taken_names(DATABASE), common_characters(), random.Random(0))
+def rows() -> list[dict[str, Any]]:
+    return load_rows(ROOT / "data" / "train.parquet")
 
 
-@pytest.fixture
-def told(maker: Synthesiser, tmp_path: Path) -> list[tuple[str, Conversation]]:
-    flaws = ["right", "no_call", "wrong_column", "empty"] * 40
-    plans = [maker.plan(maker.rng.randrange(len(maker.patterns)), flaw) for flaw in flaws]
-    write_scratch_database(tmp_path / "scratch.db", plans, maker.patterns)
-    narrator = Narrator(maker, QueryTool(f"sqlite:///{tmp_path}/scratch.db"))
-    return [(plan.flaw, narrator.tell(plan)) for plan in plans]
+@pytest.fixture(scope="module")
+def cases(rows: list[dict[str, Any]]) -> Cases:
+    return Cases(rows, names_in(DATABASE), alphabet(rows, Random(0)), Random(0))
 
 
-def test_every_training_row_with_exact_names_is_a_pattern(maker: Synthesiser) -> None:
-    rows = load_rows(ROOT / "data" / "train.parquet")
+@pytest.fixture(scope="module")
+def played(cases: Cases) -> list[tuple[Case, Conversation]]:
+    flaws = ["right", "no_call", "wrong_column", "empty"] * 80
+    drawn = [cases.case(cases.random.randrange(len(cases.patterns)), flaw) for flaw in flaws]
+    return list(zip(drawn, cases.play(drawn), strict=True))
+
+
+def results_of(conversation: Conversation) -> list[dict[str, Any]]:
+    return [json.loads(message["content"]) for message in conversation.messages if message["role"] == "tool"]
+
+
+def test_every_training_row_with_exact_names_is_a_pattern(rows: list[dict[str, Any]], cases: Cases) -> None:
     exact = [row for row in rows if row["difficulty"] != "hard"]  # hard: a name is misspelt or shortened
     assert all(pattern_of(row) for row in exact)
-    assert {pattern.kind for pattern in maker.patterns} == {"fields", "absent", "blank", "listing", "count"}
+    assert {pattern.kind for pattern in cases.patterns} == {"fields", "absent", "blank", "listing", "count"}
 
 
-def test_synthetic_names_are_new_and_end_like_the_tables(maker: Synthesiser) -> None:
-    real, endings = taken_names(DATABASE), maker.endings["drugs_info"]
-    made = {maker.name(endings) for _ in range(500)}
+def test_synthetic_names_are_new_and_end_like_the_tables(cases: Cases) -> None:
+    real, endings = names_in(DATABASE), cases.endings["drugs_info"]
+    made = {cases.name(endings) for _ in range(500)}
     assert len(made) == 500
     assert not made & real
     assert sum(name.endswith(("胶囊", "颗粒")) for name in made) > 50
-    assert "胶囊" not in maker.endings["disease"]
+    assert "胶囊" not in cases.endings["disease"]
 
 
-def test_long_answers_are_copied_more_often(maker: Synthesiser) -> None:
-    def long_share(copying: bool) -> float:
-        picked = [maker.patterns[i] for i in maker.pick(4000, copying=copying)]
+def test_random_texts_have_every_character_of_the_training_split(rows: list[dict[str, Any]], cases: Cases) -> None:
+    assert len(set(cases.characters)) == len(cases.characters) == 1000
+    assert set("".join(HAN.findall("".join(row["question"] for row in rows)))) <= set(cases.characters)
+
+
+def test_long_answers_are_copied_more_often(cases: Cases) -> None:
+    def long_share(weights: list[int]) -> float:
+        picked = [cases.patterns[i] for i in cases.pick(4000, weights)]
         return sum(pattern.names > 1 or len(pattern.columns) > 1 for pattern in picked) / 4000
 
-    assert long_share(copying=False) == pytest.approx(211 / 929, abs=0.03)
-    assert long_share(copying=True) == pytest.approx(422 / 1140, abs=0.03)
+    assert long_share(cases.weights) == pytest.approx(211 / 929, abs=0.03)
+    assert long_share(cases.copying_weights) == pytest.approx(422 / 1140, abs=0.03)
 
 
-def test_a_comparison_is_answered_in_the_order_of_the_result(maker: Synthesiser, tmp_path: Path) -> None:
-    compared = [i for i, pattern in enumerate(maker.patterns) if pattern.names == 2 and pattern.kind == "fields"]
-    plans = [maker.plan(i, "right") for i in compared]
-    write_scratch_database(tmp_path / "scratch.db", plans, maker.patterns)
-    narrator = Narrator(maker, QueryTool(f"sqlite:///{tmp_path}/scratch.db"))
+def test_a_comparison_is_answered_in_the_order_of_the_result(cases: Cases) -> None:
+    compared = [i for i, pattern in enumerate(cases.patterns) if pattern.names == 2 and pattern.kind == "fields"]
+    drawn = [cases.case(i, "right") for i in compared]
     swapped = 0
-    for plan in plans:
-        messages = narrator.tell(plan).messages
-        rows, answer = json.loads(messages[-2]["content"])["rows"], messages[-1]["content"]
-        told = [answer.index(row[0]) for row in rows]
-        assert told == sorted(told)
-        swapped += rows[0][0] != plan.names[0]
-    assert 0 < swapped < len(plans)
+    for case, conversation in zip(drawn, cases.play(drawn), strict=True):
+        found, answer = results_of(conversation)[-1]["rows"], conversation.messages[-1]["content"]
+        positions = [answer.index(row[0]) for row in found]
+        assert positions == sorted(positions)
+        swapped += found[0][0] != case.names[0]
+    assert 0 < swapped < len(drawn)
 
 
-def test_no_name_of_the_database_is_told(told: list[tuple[str, Conversation]]) -> None:
-    text = json.dumps([conversation.messages for _, conversation in told], ensure_ascii=False)
+def test_no_name_of_the_database_is_in_a_conversation(played: list[tuple[Case, Conversation]]) -> None:
+    text = json.dumps([conversation.messages for _, conversation in played], ensure_ascii=False)
     # Questions are about invented entities; a real disease such as 痛风 may be named inside another's text.
     with sqlite3.connect(ROOT / "data" / "medical.db") as connection:
         pairs = (("drugs_info", "med_name"), ("disease", "disease_name"))
@@ -182,49 +183,63 @@ def test_no_name_of_the_database_is_told(told: list[tuple[str, Conversation]]) -
     assert not [name for name in invented if name in text]
 
 
-def test_conversations_begin_and_end_as_episodes_do(told: list[tuple[str, Conversation]]) -> None:
-    for _, conversation in told:
+def test_conversations_begin_and_end_as_episodes_do(played: list[tuple[Case, Conversation]]) -> None:
+    for _, conversation in played:
         question = conversation.messages[1]["content"]
         assert conversation.messages[:2] == first_messages(question)
         assert conversation.messages[-1]["role"] == "assistant"
+        assert conversation.tools == (TOOL,)
         assert len(conversation.learn) == sum(message["role"] == "assistant" for message in conversation.messages)
         assert "⟦" not in json.dumps(conversation.messages, ensure_ascii=False)
 
 
-def test_each_flaw_is_what_it_says(told: list[tuple[str, Conversation]]) -> None:
-    for flaw, conversation in told:
-        results = [json.loads(m["content"]) for m in conversation.messages if m["role"] == "tool"]
-        answer = conversation.messages[-1]["content"]
-        assert bool(results) == (flaw != "no_call")
-        assert (answer == "") == (flaw == "empty")
-        if flaw in ("right", "wrong_column") and results[-1]["rows"] and results[-1]["rows"][0][0] is not None:
+def test_each_flaw_is_what_it_says(played: list[tuple[Case, Conversation]]) -> None:
+    for case, conversation in played:
+        results, answer = results_of(conversation), conversation.messages[-1]["content"]
+        assert bool(results) == (case.flaw != "no_call")
+        assert (answer == "") == (case.flaw == "empty")
+        if case.flaw in ("right", "wrong_column") and results[-1]["rows"] and results[-1]["rows"][0][0] is not None:
             assert str(results[-1]["rows"][0][0]) in answer
+        if case.flaw == "wrong_column" and case.pattern.kind == "fields":
+            assert not set(case.pattern.columns) & set(results[-1]["columns"])
 
 
-def test_a_mended_mistake_is_shown_and_not_learned(maker: Synthesiser, tmp_path: Path) -> None:
-    plans = [maker.plan(index % len(maker.patterns), "right") for index in range(300)]
-    write_scratch_database(tmp_path / "scratch.db", plans, maker.patterns)
-    narrator = Narrator(maker, QueryTool(f"sqlite:///{tmp_path}/scratch.db"))
-    mended = [c for c in (narrator.tell(plan) for plan in plans) if len(c.learn) == 3]
+def test_a_mended_mistake_is_shown_and_not_learned(cases: Cases) -> None:
+    drawn = [cases.case(index % len(cases.patterns), "right") for index in range(300)]
+    mended = [conversation for conversation in cases.play(drawn) if len(conversation.learn) == 3]
     assert 0 < len(mended) < 60
     for conversation in mended:
-        statuses = [json.loads(m["content"])["status"] for m in conversation.messages if m["role"] == "tool"]
-        assert statuses == ["error", "success"]
+        assert [result["status"] for result in results_of(conversation)] == ["error", "success"]
         assert conversation.learn == [False, True, True]
 
 
-def test_flaws_are_drawn_by_their_shares() -> None:
-    rng = random.Random(0)
-    drawn = [Flaws(no_call=0.5, wrong_column=0.2, empty=0.1).draw(rng) for _ in range(4000)]
-    shares = {kind: drawn.count(kind) / len(drawn) for kind in ("no_call", "wrong_column", "empty", "right")}
-    assert shares == {
-        "no_call": pytest.approx(0.5, abs=0.05),
-        "wrong_column": pytest.approx(0.2, abs=0.05),
-        "empty": pytest.approx(0.1, abs=0.05),
-        "right": pytest.approx(0.2, abs=0.05),
-    }
+def test_lessons_are_the_same_for_the_same_seed(rows: list[dict[str, Any]]) -> None:
+    made = [lessons(rows, DATABASE, 20, 30, Random(seed)) for seed in (2, 2, 3)]
+    assert made[0] == made[1] != made[2]
+    assert (len(made[0].right), len(made[0].flawed), made[0].facts["patterns"]) == (20, 30, 497)
+    # One query and the answer, or a mended query before them: what is right is never spoiled.
+    assert all(conversation.learn[-2:] == [True, True] for conversation in made[0].right)
 
 
-def test_a_bare_conversation_lacks_only_its_beginning() -> None:
-    whole = Conversation([*first_messages("x"), {"role": "assistant", "content": "y"}], [True])
-    assert whole.bare() == Conversation(whole.messages[1:], [True], tools=False)
+def test_lessons_need_rows_that_are_look_ups(rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(AgentError, match="no training row"):
+        lessons([row(sql=[])], DATABASE, 1, 1, Random(0))
+
+
+def test_gold_conversations_are_the_gold_episodes(rows: list[dict[str, Any]]) -> None:
+    tasks = [AGENT.task(row, load_settings()) for row in rows[:5]]
+    conversations = list(gold_conversations(tasks, DATABASE))
+    assert [conversation.messages[-1]["content"] for conversation in conversations] == [
+        task.reference for task in tasks
+    ]
+    assert all(conversation.learn == [True, True] for conversation in conversations)
+    unanswered = [replace(tasks[0], reference=""), replace(tasks[0], sql=())]
+    assert list(gold_conversations(unanswered, DATABASE)) == []
+
+
+def test_gold_of_another_database_is_one_message(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    task = AGENT.task(rows[0], load_settings())
+    with pytest.raises(AgentError, match="is DATABASE_URL the right database"):
+        list(gold_conversations([replace(task, sql=("SELECT nothing FROM disease",))], DATABASE))
+    with pytest.raises(ServiceError, match=r"none\.db"):
+        list(gold_conversations([task], f"sqlite:///{tmp_path}/none.db"))

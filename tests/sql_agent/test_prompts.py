@@ -32,7 +32,7 @@ def test_the_prompt_names_the_tables_the_tool_allows(database_url: str) -> None:
 def test_the_bundled_model_was_taught_this_version_of_the_prompts() -> None:
     taught = json.loads((MODEL / "config.json").read_text())["prompt_version"]
     assert taught == PROMPT_VERSION, (
-        "rebuild sql_agent/tiny_model: python -m training.cold_start --out sql_agent/tiny_model"
+        "rebuild sql_agent/tiny_model: python -m training.cold_start sql --out sql_agent/tiny_model"
     )
 
 
