@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -109,18 +109,15 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
     if scored:
         metrics[f"{prefix}/reward/mean"] = sum(record.reward or 0.0 for record in scored) / len(scored)
         metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
-    for name, value in mean_terms(scored).items():
-        metrics[f"{prefix}/terms/{name}"] = value
-    for name, value in mean_measures(records).items():
-        metrics[f"{prefix}/measures/{name}"] = value
-    for name, value in sum_counters(records).items():
-        metrics[f"{prefix}/counters/{name}"] = value
-    for name, value in sum_canaries(records).items():
-        metrics[f"{prefix}/canaries/{name}"] = value
-    for name, value in causes(records).items():
-        metrics[f"{prefix}/causes/{name}"] = value
-    for name, value in Counter(record.stop_reason for record in records if record.stop_reason).items():
-        metrics[f"{prefix}/stop_reasons/{name}"] = value
+    parts: dict[str, Mapping[str, float]] = {
+        "terms": mean_terms(scored),
+        "measures": mean_measures(records),
+        "counters": sum_counters(records),
+        "canaries": sum_canaries(records),
+        "causes": causes(records),
+        "stop_reasons": Counter(record.stop_reason for record in records if record.stop_reason),
+    }
+    metrics |= {f"{prefix}/{part}/{name}": value for part, found in parts.items() for name, value in found.items()}
     return metrics
 
 

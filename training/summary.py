@@ -1,4 +1,4 @@
-"""A run's plain files -> `summary.json` and what is printed at the end.
+"""A run's plain files -> what is printed while it works, `summary.json`, and what is printed at the end.
 
 `episodes.jsonl` holds one rollout a line, `metrics.jsonl` verl's metrics a step, `timeline.json` when the engine was
 ready. The summary is computed from these alone, so it is as true after a crash as after success.
@@ -7,16 +7,17 @@ ready. The summary is computed from these alone, so it is as true after a crash 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from common.jsonl import write_text
 from training.plan import Plan
 from training.records import RolloutRecord, mean_measures, mean_terms, sum_canaries, sum_counters
-from training.watch import MISMATCH
+from training.watch import MISMATCH, MISMATCH_WARNS
 
+EVENTS = {"engine_ready": "engine ready (Ray, verl, vLLM, proxy)", "first_step": "first step begins"}
 PHASES = {
     "rollout": "timing_s/gen",
     "log_prob": "timing_s/old_log_prob",
@@ -31,9 +32,7 @@ def write_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
     """Compute and write `summary.json` atomically; `started` is the program's start in Unix seconds."""
     summary = build_summary(plan, exit_reason, message, started)
     path = plan.run_dir / "summary.json"
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(summary, ensure_ascii=False, indent=2), encoding="utf-8")
-    os.replace(draft, path)
+    write_text(path, json.dumps(summary, ensure_ascii=False, indent=2), force=True)
     return summary
 
 
@@ -151,6 +150,51 @@ def _total(steps: list[dict[str, Any]], key: str) -> float:
 
 def _count(steps: list[dict[str, Any]], key: str) -> int:
     return int(_total(steps, key))
+
+
+class Progress:
+    """Prints what is new since the last look."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.started = time.time()
+        self.seen: set[str] = set()
+        self.rows = len(read_lines(run_dir / "metrics.jsonl"))
+
+    def look(self) -> None:
+        """Print new events and finished steps."""
+        timeline = self.run_dir / "timeline.json"
+        for event in json.loads(timeline.read_text()) if timeline.exists() else {}:
+            if event not in self.seen:
+                self.seen.add(event)
+                self._say(EVENTS.get(event, event))
+        rows = read_lines(self.run_dir / "metrics.jsonl")
+        for row in rows[self.rows :]:
+            self._say(_step_line(row["step"], row["data"]))
+        self.rows = len(rows)
+
+    def _say(self, text: str) -> None:
+        print(f"[{time.time() - self.started:5.0f} s] {text}", flush=True)
+
+
+def _step_line(step: int, data: dict[str, float]) -> str:
+    parts = []
+    if "episodes/reward/mean" in data:
+        parts.append(f"reward {data['episodes/reward/mean']:.3f}")
+    if "books/trained_tokens" in data:
+        parts.append(f"{data['books/episodes']:.0f} episodes, {data['books/trained_tokens']:.0f} tokens trained")
+    validation = [value for name, value in data.items() if name.startswith("val-core/")]
+    if validation:
+        parts.append(f"validation {sum(validation) / len(validation):.3f}")
+    if data.get(MISMATCH, 0.0) > MISMATCH_WARNS:
+        parts.append(f"vLLM and trainer disagree ({MISMATCH} {data[MISMATCH]:.2g})")
+    if "timing_s/step" in data:
+        parts.append(f"{data['timing_s/step']:.1f} s")
+    if data.get("books/learnable_groups") == 0:
+        parts.append("every group has equal reward: nothing learned, weights left as they were")
+    elif data.get("episodes/equal_reward_groups"):
+        parts.append(f"{data['episodes/equal_reward_groups']:.0f} groups with equal reward (no gradient)")
+    return f"step {step}: " + ", ".join(parts)
 
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:
