@@ -77,8 +77,8 @@ class RolloutsFromStore(PPOTrainer):
             return batch
         batch = super()._update_actor(batch, metrics)
         if self._updates_once():
-            measured = {name: value for name, value in metrics.items() if name.startswith(f"actor/{CORRECTION}")}
-            metrics.update({name.removeprefix("actor/"): value for name, value in measured.items()})
+            for name in [name for name in metrics if name.startswith(f"actor/{CORRECTION}")]:
+                metrics[name.removeprefix("actor/")] = metrics.pop(name)
         self.agent_loop_manager.watch.compare_log_probs(metrics)
         return batch
 
