@@ -66,7 +66,7 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
         ("actor_rollout_ref.rollout.n=1", "at least 2"),
         ("actor_rollout_ref.model.lora_rank=8", "lora_rank=8 with lora.merge=False"),
         ("data.train_batch_sise=4", "did you mean 'data.train_batch_size'"),
-        ("+actor_rollout_ref.rollout.enforce_eagr=true", "did you mean actor_rollout_ref.rollout.enforce_eager"),
+        ("+actor_rollout_ref.rollout.enforce_eagr=true", "did you mean 'actor_rollout_ref.rollout.enforce_eager'"),
         ("+trainer.nonsense=1", "knows no key 'trainer.nonsense'"),
         ("not-an-override", "neither a flag nor key=value"),
         ("data.seed=[1", "not valid YAML"),
