@@ -105,7 +105,8 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
         f"{prefix}/unscored": len(records) - len(scored),
     }
     if compared:
-        metrics[f"{prefix}/equal_reward_groups"] = _equal_reward_groups(scored)
+        groups = rewards_by_group(scored).values()
+        metrics[f"{prefix}/equal_reward_groups"] = sum(len(one) > 1 and len(set(one)) == 1 for one in groups)
     if scored:
         metrics[f"{prefix}/reward/mean"] = sum(record.reward or 0.0 for record in scored) / len(scored)
         metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
@@ -166,11 +167,6 @@ def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
         "books/weights_age/max": max(ages),
         "books/episodes_of_several_weights": mixed,
     }
-
-
-def _equal_reward_groups(scored: list[RolloutRecord]) -> int:
-    """Groups of two or more rollouts with the same reward: they carry no gradient."""
-    return sum(len(rewards) > 1 and len(set(rewards)) == 1 for rewards in rewards_by_group(scored).values())
 
 
 def rewards_by_group(scored: list[RolloutRecord]) -> dict[str, list[float]]:

@@ -213,23 +213,29 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    rollouts, reward, seconds = summary["rollouts"], summary["reward"], summary["seconds"]
+    reward, validation, seconds = summary["reward"], summary["validation"], summary["seconds"]
+    signal, empty = summary["signal"], summary["steps_without_signal"]
+    first, last = _number(validation["first_reward"]["mean"]), _number(validation["reward"]["mean"])
+    learned = f", {signal['learnable_groups']} of {signal['groups']} groups with different rewards"
+    mismatch = f", vLLM and trainer differ by a KL of {signal['log_prob_mismatch'] or 0:.1g} a token at most"
     return [
         ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
-        ("rollouts", ", ".join(f"{count} {name}" for name, count in rollouts.items())),
-        ("reward", _number(reward["mean"]) + _terms(reward["terms"])),
-        ("validation reward", _validation_line(summary["validation"])),
-        (
-            "judge's parts and checks",
-            ", ".join(f"{name} {value:.3f}" for name, value in summary["measures"].items()) or "-",
-        ),
+        ("rollouts", ", ".join(f"{count} {name}" for name, count in summary["rollouts"].items())),
+        ("reward", f"{_number(reward['mean'])} ({_named(reward['terms'])})"),
+        ("validation reward", last if first == last else f"{first} -> {last}"),
+        ("measures", _named(summary["measures"])),
         ("canaries", "{accepted} accepted of {judged} known-bad answers".format(**summary["canaries"])),
-        ("counters", ", ".join(f"{name} {value:g}" for name, value in summary["counters"].items())),
+        ("counters", _named(summary["counters"], "g")),
         ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
         ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),
-        ("tokens left out", ", ".join(f"{name} {count}" for name, count in summary["dropped_tokens"].items()) or "0"),
-        ("weight updates", _updates(summary)),
-        ("signal", _signal_line(summary["signal"])),
+        ("tokens left out", _named(summary["dropped_tokens"], "d")),
+        ("weight updates", f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else "")),
+        (
+            "signal",
+            f"{_number(signal['sequences_per_episode'])} sequences an episode"
+            + (learned if signal["groups"] else "")
+            + (mismatch if signal["log_prob_mismatch"] is not None else ""),
+        ),
         (
             "seconds",
             f"{seconds['total']:.0f} in all, {_number(seconds['to_first_step'])} to the first step, "
@@ -238,28 +244,9 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _validation_line(validation: dict[str, Any]) -> str:
-    first, last = validation["first_reward"]["mean"], validation["reward"]["mean"]
-    return _number(last) if first == last else f"{_number(first)} -> {_number(last)}"
-
-
-def _updates(summary: dict[str, Any]) -> str:
-    empty = summary["steps_without_signal"]
-    return f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else "")
-
-
-def _signal_line(signal: dict[str, Any]) -> str:
-    parts = [f"{_number(signal['sequences_per_episode'])} sequences an episode"]
-    if signal["groups"]:
-        parts.append(f"{signal['learnable_groups']} of {signal['groups']} groups with different rewards")
-    if signal["log_prob_mismatch"] is not None:
-        parts.append(f"vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most")
-    return ", ".join(parts)
-
-
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _terms(terms: dict[str, float]) -> str:
-    return " (" + ", ".join(f"{name} {value:.3f}" for name, value in terms.items()) + ")" if terms else ""
+def _named(values: dict[str, Any], form: str = ".3f") -> str:
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items()) or "-"

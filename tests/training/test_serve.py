@@ -91,9 +91,7 @@ def test_a_failure_after_the_servers_death_is_told_as_that(tmp_path: Path, monke
             server.process.wait(10)
             raise RuntimeError("connection refused")
 
-    monkeypatch.setattr(
-        serve, "command", lambda *words: [sys.executable, "-c", MORTAL, str(words[2])]
-    )
+    monkeypatch.setattr(serve, "command", lambda *words: [sys.executable, "-c", MORTAL, str(words[2])])
     with pytest.raises(serve.ServeError, match="EngineDeadError: gone"):
         use()
 
