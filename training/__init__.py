@@ -1,1 +1,1 @@
-"""The engine room: agent-lightning rollouts inside verl's trainer. Knows no SQL and no medicine."""
+"""The engine room: agent-lightning rollouts inside verl's trainer. Knows no agent's words."""

@@ -26,8 +26,8 @@ from omegaconf import DictConfig
 from training.device import environment
 from training.handover import give_up, worker_name
 from training.plan import Plan
-from training.progress import Progress
 from training.store import serving
+from training.summary import Progress
 from training.watch import POLL_SECONDS, RunStopped
 
 logger = logging.getLogger(__name__)

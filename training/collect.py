@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from agentlightning import LightningStore, Triplet, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
@@ -87,8 +88,8 @@ class Collector:
         while True:
             spans = await self.store.query_spans(rollout_id, attempt_id="latest")
             calls = _calls(self.adapter.adapt(spans), spans)
-            expected = _expected_calls(spans)
-            if (expected is not None and len(calls) >= expected) or time.monotonic() > deadline:
+            episode = _annotation(spans)
+            if (episode and len(calls) >= int(episode["calls"])) or time.monotonic() > deadline:
                 return spans, calls
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -111,14 +112,9 @@ def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
     ]
 
 
-def _annotation(spans: Sequence[Span]) -> str | None:
+def _annotation(spans: Sequence[Span]) -> dict[str, Any] | None:
     texts = [span.attributes[EPISODE_ATTRIBUTE] for span in spans if EPISODE_ATTRIBUTE in (span.attributes or {})]
-    return str(texts[-1]) if texts else None
-
-
-def _expected_calls(spans: Sequence[Span]) -> int | None:
-    text = _annotation(spans)
-    return None if text is None else int(read_annotation(text)["calls"])
+    return read_annotation(str(texts[-1])) if texts else None
 
 
 def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call]) -> None:
@@ -130,11 +126,10 @@ def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call]) -> No
     ]
     record.triplets = len(calls)
     record.generated_tokens = generated_tokens(calls)
-    text = _annotation(spans)
-    if text is None:
+    episode = _annotation(spans)
+    if episode is None:
         record.cause = REWARD_MISSING
         return
-    episode = read_annotation(text)
     record.terms = {name: float(value) for name, value in episode["terms"].items()}
     record.counters = dict(episode["counters"])
     record.measures = dict(episode.get("measures") or {})

@@ -197,49 +197,30 @@ def _trainer_mode(plan: Plan) -> Overrides:
 
 
 def _apply(config: DictConfig, override: Override) -> None:
-    known = _exists(config, override.key)
-    if not known and not _free_form(override.key):
-        if not override.added:
-            raise ConfigError(f"unknown key {override.key!r}{_suggestion(config, override.key)}")
-        _require_addable(config, override)
-    usual = OmegaConf.select(config, override.key) if known else None
-    if isinstance(usual, int | float) and isinstance(override.value, str) and "${" not in override.value:
-        raise ConfigError(f"{override}: expected a value like {usual!r}, not the text {override.value!r}")
-    OmegaConf.update(config, override.key, override.value, force_add=not known)
-
-
-def _exists(config: DictConfig, key: str) -> bool:
-    parent, _, leaf = key.rpartition(".")
-    node = OmegaConf.select(config, parent) if parent else config
-    return isinstance(node, DictConfig) and leaf in node
-
-
-def _free_form(key: str) -> bool:
-    return any(part in FREE_FORM for part in key.split(".")[:-1])
-
-
-def _require_addable(config: DictConfig, override: Override) -> None:
-    """`+key` is for fields verl's typed sections have and its YAML files leave out."""
+    """Set one key. `+key` is for fields verl's typed sections have and its YAML files leave out."""
     parent, _, leaf = override.key.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
+    keys = [str(key) for key in node] if isinstance(node, DictConfig) else []
+    if leaf not in keys and not any(part in FREE_FORM for part in override.key.split(".")[:-1]):
+        allowed = _typed_fields(node) if override.added else []
+        if leaf not in allowed:
+            known = [*(f"{parent}.{name}" for name in allowed), *_leaves(OmegaConf.to_container(config), "")]
+            near = get_close_matches(override.key, known, n=1, cutoff=0.6)
+            hint = f"did you mean {near[0]!r}?" if near else "verl's keys are listed in its trainer/config/*.yaml"
+            raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
+    usual = OmegaConf.select(config, override.key) if leaf in keys else None
+    if isinstance(usual, int | float) and isinstance(override.value, str) and "${" not in override.value:
+        raise ConfigError(f"{override}: expected a value like {usual!r}, not the text {override.value!r}")
+    OmegaConf.update(config, override.key, override.value, force_add=leaf not in keys)
+
+
+def _typed_fields(node: Any) -> list[str]:
     target = node.get("_target_") if isinstance(node, DictConfig) else None
-    names = _typed_fields(target) if target else []
-    if leaf not in names:
-        near = get_close_matches(leaf, [*names, *(str(key) for key in node)] if isinstance(node, DictConfig) else [])
-        hint = f"; did you mean {parent}.{near[0]}?" if near else _suggestion(config, override.key)
-        raise ConfigError(f"verl knows no key {override.key!r}{hint}")
-
-
-def _typed_fields(target: str) -> list[str]:
+    if not target:
+        return []
     module, _, name = target.rpartition(".")
     section = getattr(importlib.import_module(module), name)
     return [field.name for field in fields(section)] if is_dataclass(section) else []
-
-
-def _suggestion(config: DictConfig, key: str) -> str:
-    known = _leaves(OmegaConf.to_container(config, resolve=False), "")
-    near = get_close_matches(key, known, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else "; verl's keys are listed in its trainer/config/*.yaml"
 
 
 def _leaves(tree: Any, prefix: str) -> list[str]:

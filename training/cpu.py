@@ -9,7 +9,7 @@ Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES=training.cpu`, set in `
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,31 +66,26 @@ def _resident_bytes(device: Any = None) -> int:
     return psutil.Process().memory_info().rss
 
 
-def _nothing(*args: Any, **kwargs: Any) -> None:
-    return None
+def _always(answer: Any) -> Callable[..., Any]:
+    """A function, or a method, that gives this answer whatever it is asked."""
+    return lambda *args, **kwargs: answer
 
 
 # verl asks its device module for what torch.cuda has; torch.cpu has a part of it.
 DEVICE_MODULE = SimpleNamespace(
     __name__="training.cpu.DEVICE_MODULE",
-    is_available=lambda: True,
-    device_count=lambda: 1,
-    current_device=lambda: "cpu",
-    get_device_name=lambda device=None: "cpu",
-    set_device=_nothing,
-    synchronize=_nothing,
-    empty_cache=_nothing,
-    ipc_collect=_nothing,
-    reset_peak_memory_stats=_nothing,
+    **{name: _always(None) for name in ("set_device", "synchronize", "empty_cache", "ipc_collect")},
+    **{name: _always("cpu") for name in ("current_device", "get_device_name")},
+    **dict.fromkeys(("memory_allocated", "memory_reserved"), _resident_bytes),
+    **dict.fromkeys(("max_memory_allocated", "max_memory_reserved"), _resident_bytes),
+    is_available=_always(True),
+    device_count=_always(1),
+    reset_peak_memory_stats=_always(None),
     manual_seed=torch.manual_seed,
     manual_seed_all=torch.manual_seed,
     get_rng_state=lambda device=None: torch.get_rng_state(),
     set_rng_state=lambda state, device=None: torch.set_rng_state(state),
     mem_get_info=_memory_info,
-    memory_allocated=_resident_bytes,
-    memory_reserved=_resident_bytes,
-    max_memory_allocated=_resident_bytes,
-    max_memory_reserved=_resident_bytes,
     Stream=torch.cpu.Stream,
     stream=torch.cpu.stream,
     current_stream=torch.cpu.current_stream,
@@ -104,64 +99,21 @@ class CpuPlatform(PlatformBase):
     device_name = "cpu"
     vendor_name = "cpu"
     device_module = DEVICE_MODULE
-
-    def is_available(self) -> bool:
-        return True
-
-    def is_platform_available(self, use_smi_check: bool = False) -> bool:
-        return False  # never guessed: chosen by VERL_PLATFORM=cpu
-
-    def current_device(self) -> Any:
-        return "cpu"  # verl hands this to Module.to(), where an index would mean an accelerator
-
-    def device_count(self) -> int:
-        return 1
-
-    def set_device(self, device_index: int) -> None:
-        return None
-
-    def synchronize(self, device_index: int | None = None) -> None:
-        return None
+    is_available = _always(True)
+    is_platform_available = _always(False)  # never guessed: chosen by VERL_PLATFORM=cpu
+    current_device = _always("cpu")  # verl hands this to Module.to(), where an index would mean an accelerator
+    device_count = _always(1)
+    get_device_capability = _always((None, None))
+    communication_backend_name = _always("gloo")
+    visible_devices_envvar = _always("CUDA_VISIBLE_DEVICES")
+    ray_resource_name = _always("GPU")
+    ray_noset_envvars = _always(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"])
+    is_ipc_supported = _always(False)
+    nvtx_range = _always(contextlib.nullcontext())
+    set_device = synchronize = set_allocator_settings = empty_cache = _always(None)
+    profiler_start = profiler_stop = cudart = _always(None)
 
     def manual_seed(self, seed: int) -> None:
         torch.manual_seed(seed)
 
-    def manual_seed_all(self, seed: int) -> None:
-        torch.manual_seed(seed)
-
-    def set_allocator_settings(self, settings: str) -> None:
-        return None
-
-    def empty_cache(self) -> None:
-        return None
-
-    def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
-        return None, None
-
-    def communication_backend_name(self) -> str:
-        return "gloo"
-
-    def visible_devices_envvar(self) -> str:
-        return "CUDA_VISIBLE_DEVICES"
-
-    @contextlib.contextmanager
-    def nvtx_range(self, msg: str) -> Iterator[None]:
-        yield
-
-    def profiler_start(self) -> None:
-        return None
-
-    def profiler_stop(self) -> None:
-        return None
-
-    def ray_resource_name(self) -> str:
-        return "GPU"
-
-    def ray_noset_envvars(self) -> list[str]:
-        return ["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"]
-
-    def is_ipc_supported(self) -> bool:
-        return False
-
-    def cudart(self) -> Any:
-        return None
+    manual_seed_all = manual_seed

@@ -39,11 +39,6 @@ class Handover:
         self._session: aiohttp.ClientSession | None = None
         self._last_ending = 0
 
-    @property
-    def notifies(self) -> bool:
-        """Whether the store keeps requests open; found out by asking it."""
-        return self._base is not None
-
     async def queued(self) -> None:
         """Return when a rollout waits in the queue, at the latest after WAIT_SECONDS."""
         await self._ask("queue", {"seconds": WAIT_SECONDS})

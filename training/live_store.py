@@ -15,57 +15,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from agentlightning import InMemoryLightningStore, LightningStoreServer
 from agentlightning.store.base import is_finished, is_queuing
 from agentlightning.store.collection_based import CollectionBasedLightningStore
 from agentlightning.types import Rollout
-from fastapi import APIRouter
-from pydantic import BaseModel
+from fastapi import APIRouter, Body
 
 RELEASE_SECONDS = 120.0
 LONGEST_WAIT = 20.0
+LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
 KEPT_ENDINGS = 100_000
 
 
-class Signal:
-    """Wakes everybody who listens, whichever event loop they wait in."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
-
-    def notify(self) -> None:
-        with self._lock:
-            listeners = list(self._listeners)
-        for loop, news in listeners:
-            with contextlib.suppress(RuntimeError):  # a loop that was closed meanwhile
-                loop.call_soon_threadsafe(news.set)
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[asyncio.Event]:
-        """An event that is set by every `notify` from now on."""
-        listener = (asyncio.get_running_loop(), asyncio.Event())
-        with self._lock:
-            self._listeners.add(listener)
-        try:
-            yield listener[1]
-        finally:
-            with self._lock:
-                self._listeners.discard(listener)
-
-
 class WaitMixin(CollectionBasedLightningStore[Any]):
-    """For a collection-based store of agent-lightning: numbers the endings and wakes who waits."""
+    """For a collection-based store of agent-lightning: numbers the endings and wakes who waits.
+
+    Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
+    """
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self.queue_news, self.end_news = Signal(), Signal()
+        self.waiting: set[asyncio.Event] = set()
         self.ended: deque[tuple[int, float, str]] = deque(maxlen=KEPT_ENDINGS)  # number, Unix seconds, rollout id
         self.last_ending = 0
         self.closing = False
@@ -80,20 +55,17 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
             if is_finished(rollout):
                 self.last_ending += 1
                 self.ended.append((self.last_ending, time.time(), rollout.rollout_id))
-        if any(is_finished(rollout) for rollout in changed):
-            self.end_news.notify()
-        if any(is_queuing(rollout) for rollout in changed):
-            self.queue_news.notify()
+        if any(is_finished(rollout) or is_queuing(rollout) for rollout in changed):
+            for news in self.waiting:
+                news.set()
 
     def stop_waits(self) -> None:
-        """Answer everybody who waits at once, now and from now on: the server is about to end."""
+        """Answer everybody who waits within LOOK_SECONDS, and from now on at once: the server is about to end."""
         self.closing = True
-        self.queue_news.notify()
-        self.end_news.notify()
 
     async def wait_queued(self, seconds: float) -> int:
         """Rollouts in the queue, once there are any or after so many seconds."""
-        return await self._wait(self.queue_news, self.collections.rollout_queue.size, seconds)
+        return await self._wait(self.collections.rollout_queue.size, seconds)
 
     async def wait_ended(self, after: int, seconds: float) -> tuple[int, list[Rollout]]:
         """The last ending's number, and the rollouts that ended after number `after`, once there are any or in time."""
@@ -101,7 +73,7 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
         async def newer() -> list[tuple[int, str]]:
             return self._ended_since(after)
 
-        endings = await self._wait(self.end_news, newer, seconds)
+        endings = await self._wait(newer, seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
         last = endings[-1][0] if endings else min(after, self.last_ending)
         return last, [rollout for rollout in found if rollout is not None]
@@ -116,16 +88,17 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
             newer.append((number, rollout_id))
         return newer[::-1]
 
-    async def _wait(self, signal: Signal, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
-        end = time.monotonic() + min(seconds, LONGEST_WAIT)
-        with signal.listening() as news:
-            while True:
-                found, left = await ask(), end - time.monotonic()
-                if found or left <= 0 or self.closing:
-                    return found
+    async def _wait(self, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
+        end, news = time.monotonic() + min(seconds, LONGEST_WAIT), asyncio.Event()
+        self.waiting.add(news)
+        try:
+            while not (found := await ask()) and not self.closing and (left := end - time.monotonic()) > 0:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(news.wait(), left)
+                    await asyncio.wait_for(news.wait(), min(left, LOOK_SECONDS))
                 news.clear()
+            return found
+        finally:
+            self.waiting.discard(news)
 
 
 class RunStore(WaitMixin, InMemoryLightningStore):
@@ -157,19 +130,6 @@ class RunStore(WaitMixin, InMemoryLightningStore):
         self._completion_events.pop(rollout_id, None)
 
 
-class QueueWait(BaseModel):
-    """Body of waits/queue."""
-
-    seconds: float
-
-
-class EndedWait(BaseModel):
-    """Body of waits/ended."""
-
-    after: int
-    seconds: float
-
-
 def make_server(store: WaitMixin, host: str, port: int, launch_mode: Any) -> LightningStoreServer:
     """agent-lightning's server for this store, with the two requests that wait.
 
@@ -182,12 +142,12 @@ def make_server(store: WaitMixin, host: str, port: int, launch_mode: Any) -> Lig
     routes = APIRouter(prefix="/v1/agl/waits")
 
     @routes.post("/queue")
-    async def queue(body: QueueWait) -> dict[str, int]:
-        return {"queued": await store.wait_queued(body.seconds)}
+    async def queue(seconds: float = Body(embed=True)) -> dict[str, int]:
+        return {"queued": await store.wait_queued(seconds)}
 
     @routes.post("/ended")
-    async def ended(body: EndedWait) -> dict[str, Any]:
-        last, rollouts = await store.wait_ended(body.after, body.seconds)
+    async def ended(after: int = Body(), seconds: float = Body()) -> dict[str, Any]:
+        last, rollouts = await store.wait_ended(after, seconds)
         return {"last": last, "rollouts": [rollout.model_dump(mode="json") for rollout in rollouts]}
 
     server.app.include_router(routes)

@@ -70,7 +70,6 @@ class CallRecorder:
         self.version = version
         self.gate = gate or CallGate()
         self.seeds = seeds
-        self.recorded = 0
         self.lost = 0
         self._waiting: list[RecordedCall] = []
         self._sender = SpanSender()
@@ -80,7 +79,6 @@ class CallRecorder:
     def record(self, call: RecordedCall) -> None:
         """Queue a call; it is in the store some milliseconds later."""
         self._waiting.append(call)
-        self.recorded += 1
         self._news.set()
         if self._task is None:
             self._task = asyncio.create_task(self._send_forever())

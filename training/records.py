@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -105,22 +105,20 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
         f"{prefix}/unscored": len(records) - len(scored),
     }
     if compared:
-        metrics[f"{prefix}/equal_reward_groups"] = _equal_reward_groups(scored)
+        groups = rewards_by_group(scored).values()
+        metrics[f"{prefix}/equal_reward_groups"] = sum(len(one) > 1 and len(set(one)) == 1 for one in groups)
     if scored:
         metrics[f"{prefix}/reward/mean"] = sum(record.reward or 0.0 for record in scored) / len(scored)
         metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
-    for name, value in mean_terms(scored).items():
-        metrics[f"{prefix}/terms/{name}"] = value
-    for name, value in mean_measures(records).items():
-        metrics[f"{prefix}/measures/{name}"] = value
-    for name, value in sum_counters(records).items():
-        metrics[f"{prefix}/counters/{name}"] = value
-    for name, value in sum_canaries(records).items():
-        metrics[f"{prefix}/canaries/{name}"] = value
-    for name, value in causes(records).items():
-        metrics[f"{prefix}/causes/{name}"] = value
-    for name, value in Counter(record.stop_reason for record in records if record.stop_reason).items():
-        metrics[f"{prefix}/stop_reasons/{name}"] = value
+    parts: dict[str, Mapping[str, float]] = {
+        "terms": mean_terms(scored),
+        "measures": mean_measures(records),
+        "counters": sum_counters(records),
+        "canaries": sum_canaries(records),
+        "causes": causes(records),
+        "stop_reasons": Counter(record.stop_reason for record in records if record.stop_reason),
+    }
+    metrics |= {f"{prefix}/{part}/{name}": value for part, found in parts.items() for name, value in found.items()}
     return metrics
 
 
@@ -169,11 +167,6 @@ def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
         "books/weights_age/max": max(ages),
         "books/episodes_of_several_weights": mixed,
     }
-
-
-def _equal_reward_groups(scored: list[RolloutRecord]) -> int:
-    """Groups of two or more rollouts with the same reward: they carry no gradient."""
-    return sum(len(rewards) > 1 and len(set(rewards)) == 1 for rewards in rewards_by_group(scored).values())
 
 
 def rewards_by_group(scored: list[RolloutRecord]) -> dict[str, list[float]]:

@@ -1,4 +1,4 @@
-"""A run's plain files -> `summary.json` and what is printed at the end.
+"""A run's plain files -> what is printed while it works, `summary.json`, and what is printed at the end.
 
 `episodes.jsonl` holds one rollout a line, `metrics.jsonl` verl's metrics a step, `timeline.json` when the engine was
 ready. The summary is computed from these alone, so it is as true after a crash as after success.
@@ -7,16 +7,17 @@ ready. The summary is computed from these alone, so it is as true after a crash 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from common.jsonl import write_text
 from training.plan import Plan
 from training.records import RolloutRecord, mean_measures, mean_terms, sum_canaries, sum_counters
-from training.watch import MISMATCH
+from training.watch import MISMATCH, MISMATCH_WARNS
 
+EVENTS = {"engine_ready": "engine ready (Ray, verl, vLLM, proxy)", "first_step": "first step begins"}
 PHASES = {
     "rollout": "timing_s/gen",
     "log_prob": "timing_s/old_log_prob",
@@ -31,9 +32,7 @@ def write_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
     """Compute and write `summary.json` atomically; `started` is the program's start in Unix seconds."""
     summary = build_summary(plan, exit_reason, message, started)
     path = plan.run_dir / "summary.json"
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(summary, ensure_ascii=False, indent=2), encoding="utf-8")
-    os.replace(draft, path)
+    write_text(path, json.dumps(summary, ensure_ascii=False, indent=2), force=True)
     return summary
 
 
@@ -153,6 +152,51 @@ def _count(steps: list[dict[str, Any]], key: str) -> int:
     return int(_total(steps, key))
 
 
+class Progress:
+    """Prints what is new since the last look."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self.started = time.time()
+        self.seen: set[str] = set()
+        self.rows = len(read_lines(run_dir / "metrics.jsonl"))
+
+    def look(self) -> None:
+        """Print new events and finished steps."""
+        timeline = self.run_dir / "timeline.json"
+        for event in json.loads(timeline.read_text()) if timeline.exists() else {}:
+            if event not in self.seen:
+                self.seen.add(event)
+                self._say(EVENTS.get(event, event))
+        rows = read_lines(self.run_dir / "metrics.jsonl")
+        for row in rows[self.rows :]:
+            self._say(_step_line(row["step"], row["data"]))
+        self.rows = len(rows)
+
+    def _say(self, text: str) -> None:
+        print(f"[{time.time() - self.started:5.0f} s] {text}", flush=True)
+
+
+def _step_line(step: int, data: dict[str, float]) -> str:
+    parts = []
+    if "episodes/reward/mean" in data:
+        parts.append(f"reward {data['episodes/reward/mean']:.3f}")
+    if "books/trained_tokens" in data:
+        parts.append(f"{data['books/episodes']:.0f} episodes, {data['books/trained_tokens']:.0f} tokens trained")
+    validation = [value for name, value in data.items() if name.startswith("val-core/")]
+    if validation:
+        parts.append(f"validation {sum(validation) / len(validation):.3f}")
+    if data.get(MISMATCH, 0.0) > MISMATCH_WARNS:
+        parts.append(f"vLLM and trainer disagree ({MISMATCH} {data[MISMATCH]:.2g})")
+    if "timing_s/step" in data:
+        parts.append(f"{data['timing_s/step']:.1f} s")
+    if data.get("books/learnable_groups") == 0:
+        parts.append("every group has equal reward: nothing learned, weights left as they were")
+    elif data.get("episodes/equal_reward_groups"):
+        parts.append(f"{data['episodes/equal_reward_groups']:.0f} groups with equal reward (no gradient)")
+    return f"step {step}: " + ", ".join(parts)
+
+
 def show(summary: dict[str, Any], run_dir: Path) -> None:
     """Print the summary as a table; the last line is the run folder."""
     from rich.console import Console
@@ -169,23 +213,29 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    rollouts, reward, seconds = summary["rollouts"], summary["reward"], summary["seconds"]
+    reward, validation, seconds = summary["reward"], summary["validation"], summary["seconds"]
+    signal, empty = summary["signal"], summary["steps_without_signal"]
+    first, last = _number(validation["first_reward"]["mean"]), _number(validation["reward"]["mean"])
+    learned = f", {signal['learnable_groups']} of {signal['groups']} groups with different rewards"
+    mismatch = f", vLLM and trainer differ by a KL of {signal['log_prob_mismatch'] or 0:.1g} a token at most"
     return [
         ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
-        ("rollouts", ", ".join(f"{count} {name}" for name, count in rollouts.items())),
-        ("reward", _number(reward["mean"]) + _terms(reward["terms"])),
-        ("validation reward", _validation_line(summary["validation"])),
-        (
-            "judge's parts and checks",
-            ", ".join(f"{name} {value:.3f}" for name, value in summary["measures"].items()) or "-",
-        ),
+        ("rollouts", ", ".join(f"{count} {name}" for name, count in summary["rollouts"].items())),
+        ("reward", f"{_number(reward['mean'])} ({_named(reward['terms'])})"),
+        ("validation reward", last if first == last else f"{first} -> {last}"),
+        ("measures", _named(summary["measures"])),
         ("canaries", "{accepted} accepted of {judged} known-bad answers".format(**summary["canaries"])),
-        ("counters", ", ".join(f"{name} {value:g}" for name, value in summary["counters"].items())),
+        ("counters", _named(summary["counters"], "g")),
         ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
         ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),
-        ("tokens left out", ", ".join(f"{name} {count}" for name, count in summary["dropped_tokens"].items()) or "0"),
-        ("weight updates", _updates(summary)),
-        ("signal", _signal_line(summary["signal"])),
+        ("tokens left out", _named(summary["dropped_tokens"], "d")),
+        ("weight updates", f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else "")),
+        (
+            "signal",
+            f"{_number(signal['sequences_per_episode'])} sequences an episode"
+            + (learned if signal["groups"] else "")
+            + (mismatch if signal["log_prob_mismatch"] is not None else ""),
+        ),
         (
             "seconds",
             f"{seconds['total']:.0f} in all, {_number(seconds['to_first_step'])} to the first step, "
@@ -194,28 +244,9 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _validation_line(validation: dict[str, Any]) -> str:
-    first, last = validation["first_reward"]["mean"], validation["reward"]["mean"]
-    return _number(last) if first == last else f"{_number(first)} -> {_number(last)}"
-
-
-def _updates(summary: dict[str, Any]) -> str:
-    empty = summary["steps_without_signal"]
-    return f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else "")
-
-
-def _signal_line(signal: dict[str, Any]) -> str:
-    parts = [f"{_number(signal['sequences_per_episode'])} sequences an episode"]
-    if signal["groups"]:
-        parts.append(f"{signal['learnable_groups']} of {signal['groups']} groups with different rewards")
-    if signal["log_prob_mismatch"] is not None:
-        parts.append(f"vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most")
-    return ", ".join(parts)
-
-
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _terms(terms: dict[str, float]) -> str:
-    return " (" + ", ".join(f"{name} {value:.3f}" for name, value in terms.items()) + ")" if terms else ""
+def _named(values: dict[str, Any], form: str = ".3f") -> str:
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items()) or "-"

@@ -22,6 +22,7 @@ from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
+from common.jsonl import write_text
 from training.adapters import split_adapter
 from training.agreement import compares_groups
 from training.books import check_advantages, check_episodes, learnable_groups, session_of
@@ -76,8 +77,8 @@ class RolloutsFromStore(PPOTrainer):
             return batch
         batch = super()._update_actor(batch, metrics)
         if self._updates_once():
-            measured = {name: value for name, value in metrics.items() if name.startswith(f"actor/{CORRECTION}")}
-            metrics.update({name.removeprefix("actor/"): value for name, value in measured.items()})
+            for name in [name for name in metrics if name.startswith(f"actor/{CORRECTION}")]:
+                metrics[name.removeprefix("actor/")] = metrics.pop(name)
         self.agent_loop_manager.watch.compare_log_probs(metrics)
         return batch
 
@@ -181,4 +182,4 @@ def note_time(run_dir: Path, event: str) -> None:
     timeline = json.loads(path.read_text()) if path.exists() else {}
     if event not in timeline:
         timeline[event] = time.time()
-        path.write_text(json.dumps(timeline))
+        write_text(path, json.dumps(timeline), force=True)

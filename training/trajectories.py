@@ -50,10 +50,6 @@ class TokenSequence:
     mask: list[int]
     log_probs: list[float] | None = None
 
-    @property
-    def trained_tokens(self) -> int:
-        return sum(self.mask)
-
     def is_extended_by(self, call: Call) -> bool:
         """Whether the call's prompt begins with everything this sequence holds."""
         held = len(self.prompt_ids) + len(self.response_ids)
@@ -81,13 +77,6 @@ class Trajectory:
     sequences: list[TokenSequence] = field(default_factory=list)
     breaks: dict[str, int] = field(default_factory=dict)
     too_long: bool = False
-
-    @property
-    def trained_tokens(self) -> int:
-        return sum(sequence.trained_tokens for sequence in self.sequences)
-
-    def count_break(self, reason: str) -> None:
-        self.breaks[reason] = self.breaks.get(reason, 0) + 1
 
 
 def generated_tokens(calls: Iterable[Call]) -> int:
@@ -117,7 +106,7 @@ def _place(call: Call, trajectory: Trajectory, limits: Limits, merge: bool) -> N
         if reason is None:
             last.extend(call)
             return
-        trajectory.count_break(reason)
+        trajectory.breaks[reason] = trajectory.breaks.get(reason, 0) + 1
     mask = [1] * len(call.response_ids)
     trajectory.sequences.append(TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs))
 

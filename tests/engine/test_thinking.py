@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,7 @@ def model(tmp_path: Path) -> Path:
 
 def trained(run_dir: Path, model: Path, *flags: str) -> tuple[str, dict[str, Any]]:
     command = [sys.executable, "tests/engine/thinker.py", str(run_dir), str(model), str(free_port()), *flags]
-    variables = environment("cpu") | {"PATH": str(Path(sys.executable).parent)}
+    variables = os.environ | environment("cpu")
     done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=420)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout, dict(json.loads((run_dir / "summary.json").read_text()))

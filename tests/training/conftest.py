@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,19 +20,28 @@ HOST = "127.0.0.1"
 
 
 class ToyAgent(agl.LitAgent[dict[str, Any]]):
-    """Does what its task says: sleep, hang, block a thread, refuse to be cancelled, or raise; then emits its name."""
+    """Does what its task says: sleep, hang, block a thread, refuse to be cancelled, or raise; then emits its name.
+
+    What blocks or refuses does so until `released` is set.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.playing = self.most = 0
+        self.names: list[str] = []
+        self.most = 0
+        self.released = threading.Event()
+
+    @property
+    def playing(self) -> int:
+        return len(self.names)
 
     async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
-        self.playing += 1
+        self.names.append(task["name"])
         self.most = max(self.most, self.playing)
         try:
             await self._play(task, rollout)
         finally:
-            self.playing -= 1
+            self.names.remove(task["name"])
         agl.emit_annotation({"episode": task["name"], "pid": os.getpid()})
         return task.get("reward", 1.0)
 
@@ -41,11 +50,10 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
             return
         await asyncio.sleep(task.get("sleep", 0))
         if "block" in task:
-            await asyncio.to_thread(time.sleep, task["block"])
+            await asyncio.to_thread(self.released.wait)
         if "raise" in task:
             raise RuntimeError("as the task says")
-        end = time.monotonic() + task.get("stubborn", 0)
-        while time.monotonic() < end:
+        while "stubborn" in task and not self.released.is_set():
             try:
                 await asyncio.sleep(0.05)
             except asyncio.CancelledError:
@@ -53,10 +61,14 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
 
 
 class BlockingAgent(agl.LitAgent[dict[str, Any]]):
-    """An agent without a coroutine: agent-lightning's synchronous kind."""
+    """An agent without a coroutine, agent-lightning's synchronous kind, of which so many must play at once."""
+
+    def __init__(self, together: int) -> None:
+        super().__init__()
+        self.barrier = threading.Barrier(together)
 
     def training_rollout(self, task: dict[str, Any], resources: Any, rollout: Any) -> float:
-        time.sleep(task["sleep"])
+        self.barrier.wait(60)
         agl.emit_annotation({"episode": task["name"]})
         return 1.0
 

@@ -67,7 +67,7 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
         ("actor_rollout_ref.rollout.n=1", "at least 2"),
         ("actor_rollout_ref.model.lora_rank=8", "lora_rank=8 with lora.merge=False"),
         ("data.train_batch_sise=4", "did you mean 'data.train_batch_size'"),
-        ("+actor_rollout_ref.rollout.enforce_eagr=true", "did you mean actor_rollout_ref.rollout.enforce_eager"),
+        ("+actor_rollout_ref.rollout.enforce_eagr=true", "did you mean 'actor_rollout_ref.rollout.enforce_eager'"),
         ("+trainer.nonsense=1", "knows no key 'trainer.nonsense'"),
         ("not-an-override", "neither a flag nor key=value"),
         ("data.seed=[1", "not valid YAML"),
@@ -117,6 +117,28 @@ def test_log_probs_come_through_the_proxy(tmp_path: Path) -> None:
     assert not build(tmp_path, llm_proxy=False).actor_rollout_ref.rollout.calculate_log_probs
     with pytest.raises(ConfigError, match="needs the LLM proxy"):
         build(tmp_path, "actor_rollout_ref.rollout.calculate_log_probs=true", llm_proxy=False)
+
+
+def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> None:
+    rollout, bypass = "actor_rollout_ref.rollout.calculate_log_probs", "algorithm.rollout_correction.bypass_mode"
+    config = build(tmp_path)
+    assert config.algorithm.rollout_correction.bypass_mode
+    assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "bypass_mode"
+    for other in ({"llm_proxy": False}, {"lora_rank": 8}, {"asynchronous": "colocate"}, {"device": "cuda"}):
+        assert not build(tmp_path, **other).algorithm.rollout_correction.bypass_mode, other  # type: ignore[arg-type]
+    config = build(tmp_path, f"{rollout}=false")
+    assert not config.algorithm.rollout_correction.bypass_mode
+    assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "vanilla"
+    with pytest.raises(ConfigError, match="set both or none"):
+        build(tmp_path, f"{rollout}=false", f"{bypass}=true")
+
+
+def test_tool_calls_are_parsed_where_there_are_tools(tmp_path: Path) -> None:
+    vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm
+    assert (vllm.enable_auto_tool_choice, vllm.tool_call_parser) == (True, "hermes")
+    vllm = build(tmp_path, tools=False, keep_thinking=True).actor_rollout_ref.rollout.engine_kwargs.vllm
+    assert "tool_call_parser" not in vllm
+    assert vllm.chat_template == str(tmp_path / "chat_template.jinja")
 
 
 def test_below_free_form_dictionaries_nothing_is_checked(tmp_path: Path) -> None:

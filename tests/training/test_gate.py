@@ -11,22 +11,27 @@ from training.watch import RunStopped
 
 
 async def test_a_change_waits_for_calls_in_flight_and_calls_wait_for_the_change() -> None:
-    gate, order = CallGate(), []
+    gate, order, answered = CallGate(), [], asyncio.Event()
 
-    async def call(name: str, seconds: float) -> None:
+    async def call(name: str) -> None:
         async with gate:
             order.append(f"{name} begins")
-            await asyncio.sleep(seconds)
+            await answered.wait()
             order.append(f"{name} ends")
 
-    early = asyncio.create_task(call("early", 0.1))
-    await asyncio.sleep(0.02)
-    closing = asyncio.create_task(asyncio.to_thread(gate.close, 5.0))
-    await asyncio.sleep(0.02)
-    late = asyncio.create_task(call("late", 0.0))
+    early = asyncio.create_task(call("early"))
+    while not order:
+        await asyncio.sleep(0)
+    closing = asyncio.create_task(asyncio.to_thread(gate.close, 60.0))
+    while not gate._closed:
+        await asyncio.sleep(0.01)
+    late = asyncio.create_task(call("late"))
+    await asyncio.sleep(0.05)
+    assert not closing.done(), "a call is in flight"
+    answered.set()
     await closing
     order.append("weights change")
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(0.05)
     gate.open()
     await asyncio.gather(early, late)
     assert order == ["early begins", "early ends", "weights change", "late begins", "late ends"]
@@ -50,7 +55,8 @@ async def test_a_caller_that_goes_away_while_waiting_is_not_counted() -> None:
     waiting = asyncio.create_task(call())
     await asyncio.sleep(0.01)
     waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
     gate.open()
     await asyncio.sleep(0.01)
     gate.close(1.0)  # would time out if the call had been counted

@@ -8,7 +8,7 @@ import json
 import multiprocessing
 import os
 import signal
-import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import pytest
 from agentlightning.types import Span
 
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
+from training import handover as handover_module
+from training import live_store
 from training.collect import SpanFiles
 from training.handover import Endings, Handover, give_up, worker_name
 from training.live_store import RunStore
@@ -24,6 +26,14 @@ from training.ports import free_port
 from training.records import RolloutRecord
 from training.run import ANY_EXIT_CODE
 from training.runner import EpisodeRunner
+
+
+@pytest.fixture(autouse=True)
+def nobody_asks_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is not told of news waits longer than any test."""
+    monkeypatch.setattr(handover_module, "WAIT_SECONDS", 3600)
+    monkeypatch.setattr(live_store, "LONGEST_WAIT", 3600)
+    monkeypatch.setattr(live_store, "LOOK_SECONDS", 3600)
 
 
 async def finish(store: Any, *statuses: str) -> None:
@@ -49,12 +59,9 @@ async def test_a_waiting_runner_hears_of_a_rollout_at_once(store: Any) -> None:
     waiting = asyncio.create_task(handover.queued())
     await asyncio.sleep(0.3)
     assert not waiting.done()
-    began = time.monotonic()
     await enqueue(store, [{"name": "a"}])
-    await waiting
-    assert time.monotonic() - began < 0.15
-    await handover.queued()
-    assert time.monotonic() - began < 0.3, "the queue is not empty: there is nothing to wait for"
+    await asyncio.wait_for(waiting, 25)
+    await asyncio.wait_for(handover.queued(), 25)  # the queue is not empty: there is nothing to wait for
     await handover.close()
 
 
@@ -65,7 +72,7 @@ async def test_a_waiting_runner_hears_of_a_rollout_that_is_queued_again(store: A
     waiting = asyncio.create_task(handover.queued())
     await asyncio.sleep(0.2)
     await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status="unresponsive")
-    await asyncio.wait_for(waiting, 0.3)
+    await asyncio.wait_for(waiting, 25)
     await handover.close()
 
 
@@ -74,14 +81,12 @@ async def test_every_ending_is_handed_out_once_and_at_once(store: Any) -> None:
     endings = Endings(store)
     futures = endings.expect(ids[:2])
     await asyncio.sleep(0.2)
-    began = time.monotonic()
     await finish(store, "succeeded", "failed", "succeeded")
-    rollouts = await asyncio.gather(*futures.values())
-    assert time.monotonic() - began < 0.3
+    rollouts = await asyncio.wait_for(asyncio.gather(*futures.values()), 25)
     assert [rollout.status for rollout in rollouts] == ["succeeded", "failed"]
     await asyncio.sleep(0.1)
     late = endings.expect(ids[2:])  # it ended before anybody waited for it
-    assert (await asyncio.wait_for(late[ids[2]], 2)).rollout_id == ids[2]
+    assert (await asyncio.wait_for(late[ids[2]], 25)).rollout_id == ids[2]
     await endings.close()
 
 
@@ -97,13 +102,12 @@ async def test_several_waves_wait_at_the_same_time(store: Any) -> None:
 
 async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     handover, endings = Handover(plain), Endings(plain)
-    assert handover.notifies
     await handover.queued()
-    assert not handover.notifies
+    await handover.queued()
     (rollout_id,) = await enqueue(plain, [{"name": "a"}])
     futures = endings.expect([rollout_id])
     await finish(plain, "succeeded")
-    assert (await asyncio.wait_for(futures[rollout_id], 2)).status == "succeeded"
+    assert (await asyncio.wait_for(futures[rollout_id], 25)).status == "succeeded"
     await endings.close()
     await handover.close()
 
@@ -116,23 +120,23 @@ async def test_a_store_that_is_not_there_yet_is_waited_for() -> None:
         waiting = asyncio.create_task(handover.queued())
         await asyncio.sleep(0.2)
         await enqueue(store, [{"name": "a"}])
-        await asyncio.wait_for(waiting, 1)
+        await asyncio.wait_for(waiting, 25)
     await handover.close()
 
 
-async def test_a_store_that_ends_keeps_nobody_waiting() -> None:
-    async with served() as store:
-        handover = Handover(store)
-        waiting = asyncio.create_task(handover.queued())
-        await asyncio.sleep(0.2)
-        began = time.monotonic()
-    await waiting
-    assert time.monotonic() - began < 3
+async def test_a_store_that_ends_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_store, "LOOK_SECONDS", 0.5)
+    async with asyncio.timeout(25):
+        async with served() as store:
+            handover = Handover(store)
+            waiting = asyncio.create_task(handover.queued())
+            await asyncio.sleep(0.2)
+        await waiting
     await handover.close()
 
 
 async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
-    store = RunStore(release_seconds=0.2)
+    store = RunStore(release_seconds=3600)
     await store.add_resources({})
     ids = await enqueue(store, [{"name": str(i)} for i in range(50)])
     for _ in ids[:-1]:
@@ -143,7 +147,7 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
         )
         await store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
     assert (await store.statistics())["total_spans"] == 49
-    await asyncio.sleep(0.25)
+    store.ended = deque((number, at - 7200, name) for number, at, name in store.ended)
     await finish(store, "succeeded")
     known = await store.statistics()
     assert (known["total_rollouts"], known["total_attempts"], known["total_spans"]) == (1, 1, 0)
@@ -201,6 +205,7 @@ class PlayUntilKilled(agl.Algorithm):
             await endings.close()
 
 
+@pytest.mark.timeout(120)
 def test_agent_lightnings_trainer_ends_although_a_runner_was_killed() -> None:
     """Its stop event must not be waited for in a process that may die."""
     port = free_port(HOST)
@@ -213,10 +218,8 @@ def test_agent_lightnings_trainer_ends_although_a_runner_was_killed() -> None:
         store=agl.LightningStoreClient(f"http://{HOST}:{port}"),
         strategy=agl.ClientServerExecutionStrategy(n_runners=2, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE),
     )
-    began = time.monotonic()
     trainer.fit(ToyAgent())
     assert algorithm.statuses == ["succeeded"] * 8
-    assert time.monotonic() - began < 20
     assert multiprocessing.active_children() == []
 
 
@@ -240,7 +243,7 @@ async def test_rollouts_of_a_killed_runner_are_taken_over(told: bool) -> None:
         runners[0].join()
         if told:
             assert await give_up(store, worker_name(runners[0].pid or 0)) == 8
-        rollouts = await asyncio.wait_for(asyncio.gather(*futures.values()), 20)
+        rollouts = await asyncio.wait_for(asyncio.gather(*futures.values()), 60)
         assert [rollout.status for rollout in rollouts] == ["succeeded"] * 16
         attempts = [len(await store.query_attempts(rollout_id)) for rollout_id in ids]
         assert sorted(attempts) == [1] * 8 + [2] * 8

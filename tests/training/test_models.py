@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sql_agent.agent import AGENT
-from training.models import check_disk, check_model
+from training.models import check_disk, check_model, read_template
 from training.plan import ConfigError
 
 
@@ -51,8 +51,16 @@ def test_no_chat_template(folder: Path) -> None:
 def test_a_template_without_tools(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
+    check_model(str(folder), tools=False)
     with pytest.raises(ConfigError, match="does not render tools"):
         check_model(str(folder))
+
+
+def test_of_several_templates_the_one_that_is_meant(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    both = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "with tools"}]
+    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": both}))
+    assert (read_template(str(folder)), read_template(str(folder), tools=False)) == ("with tools", "plain")
 
 
 def test_more_context_than_positions(folder: Path) -> None:

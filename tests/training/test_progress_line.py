@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from training.progress import Progress
+from training.summary import Progress
 from training.watch import MISMATCH
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -32,7 +31,7 @@ async def running(runner: EpisodeRunner, agent: Any, store: agl.LightningStore) 
         runner.teardown()
 
 
-async def ends(store: agl.LightningStore, ids: list[str], seconds: float = 15) -> list[Any]:
+async def ends(store: agl.LightningStore, ids: list[str], seconds: float = 60) -> list[Any]:
     endings = Endings(store)
     try:
         return await asyncio.wait_for(asyncio.gather(*endings.expect(ids).values()), seconds)
@@ -49,12 +48,9 @@ async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart
     agent = ToyAgent()
     ids = await enqueue(store, [{"name": f"n{i}", "sleep": 0.3, "reward": i / 10} for i in range(20)])
     async with running(EpisodeRunner(10, 30), agent, store):
-        began = time.monotonic()
         rollouts = await ends(store, ids)
-        seconds = time.monotonic() - began
     assert {rollout.status for rollout in rollouts} == {"succeeded"}
     assert agent.most == 10
-    assert seconds < 0.3 * 20 / 4
     for i, rollout_id in enumerate(ids):
         assert await emitted(store, rollout_id) == [f"n{i}"]
         spans = await store.query_spans(rollout_id, attempt_id="latest")
@@ -62,25 +58,16 @@ async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart
         assert [span.sequence_id for span in spans] == [1, 2]
 
 
-async def test_any_store_will_do() -> None:
-    """Without HTTP spans are added directly, and the queue is polled."""
-    store = agl.InMemoryLightningStore()
-    await store.add_resources({})
-    ids = await enqueue(store, [{"name": "a"}, {"name": "b"}])
-    async with running(EpisodeRunner(4, 30), ToyAgent(), store):
-        rollouts = await ends(store, ids)
-    assert [rollout.status for rollout in rollouts] == ["succeeded", "succeeded"]
-    assert await emitted(store, ids[1]) == ["b"]
+async def test_a_hanging_episode_keeps_one_place(store: Any) -> None:
+    await enqueue(store, [{"name": "hangs", "sleep": 3600}])
+    others = await enqueue(store, [{"name": "quick"} for _ in range(8)])
+    async with running(EpisodeRunner(2, 3600), ToyAgent(), store):
+        await ends(store, others)
 
 
 async def test_a_hanging_episode_is_ended_at_its_deadline_and_played_again(store: Any) -> None:
-    agent = ToyAgent()
     (hanging,) = await enqueue(store, [{"name": "hangs", "sleep": 3600, "first_only": True}])
-    others = await enqueue(store, [{"name": "quick"} for _ in range(8)])
-    async with running(EpisodeRunner(2, 1), agent, store):
-        began = time.monotonic()
-        await ends(store, others)
-        assert time.monotonic() - began < 0.9
+    async with running(EpisodeRunner(2, 2), ToyAgent(), store):
         (rollout,) = await ends(store, [hanging])
     assert rollout.status == "succeeded"
     attempts = await store.query_attempts(hanging)
@@ -96,30 +83,29 @@ async def test_an_episode_that_always_hangs_fails_after_its_attempts(store: Any)
 
 
 async def test_an_episode_that_refuses_to_be_cancelled_frees_its_place(store: Any) -> None:
-    ids = await enqueue(store, [{"name": "stubborn", "stubborn": 4, "first_only": True}, {"name": "next"}])
-    async with running(EpisodeRunner(1, 0.3), ToyAgent(), store):
-        began = time.monotonic()
+    agent = ToyAgent()
+    ids = await enqueue(store, [{"name": "stubborn", "stubborn": True, "first_only": True}, {"name": "next"}])
+    async with running(EpisodeRunner(1, 2), agent, store):
         await ends(store, ids)
-        assert time.monotonic() - began < 3
+        assert agent.names == ["stubborn"]
+        agent.released.set()
 
 
 async def test_blocking_tools_that_hang_delay_nobody(store: Any) -> None:
-    """Forty of them: more threads than asyncio's own pool has."""
-    await enqueue(store, [{"name": "blocks", "block": 20} for _ in range(40)])
-    others = await enqueue(store, [{"name": "quick", "block": 0.01} for _ in range(8)])
-    began = time.monotonic()
-    async with running(EpisodeRunner(48, 60), ToyAgent(), store):
-        await ends(store, others)
-        assert time.monotonic() - began < 3
-    assert time.monotonic() - began < 8, "stopping waited for hung threads"
+    """Forty of them: more threads than asyncio's own pool has. Nor does stopping wait for them."""
+    agent = ToyAgent()
+    await enqueue(store, [{"name": "blocks", "block": True} for _ in range(40)])
+    others = await enqueue(store, [{"name": "quick"} for _ in range(8)])
+    async with asyncio.timeout(120):
+        async with running(EpisodeRunner(48, 3600), agent, store):
+            await ends(store, others)
+    agent.released.set()
 
 
 async def test_a_synchronous_agent_plays_in_threads(store: Any) -> None:
-    ids = await enqueue(store, [{"name": f"n{i}", "sleep": 0.3} for i in range(8)])
-    async with running(EpisodeRunner(8, 30), BlockingAgent(), store):
-        began = time.monotonic()
+    ids = await enqueue(store, [{"name": f"n{i}"} for i in range(8)])
+    async with running(EpisodeRunner(8, 60), BlockingAgent(together=8), store):
         await ends(store, ids)
-        assert time.monotonic() - began < 1.5
     assert await emitted(store, ids[3]) == ["n3"]
 
 
@@ -133,13 +119,14 @@ async def test_an_agent_that_raises_fails_and_is_not_played_again(store: Any) ->
 
 async def test_what_the_store_cancels_is_dropped_at_the_next_heartbeat(store: Any) -> None:
     agent = ToyAgent()
-    (cancelled, other) = await enqueue(store, [{"name": "long", "sleep": 60}, {"name": "other", "sleep": 1.5}])
+    (cancelled, other) = await enqueue(store, [{"name": "long", "sleep": 3600}, {"name": "other", "stubborn": True}])
     async with running(EpisodeRunner(4, 90, heartbeat=0.2), agent, store):
         while agent.playing < 2:
             await asyncio.sleep(0.05)
         await store.update_rollout(cancelled, status="cancelled")
-        await asyncio.sleep(0.8)
-        assert agent.playing == 1
+        while "long" in agent.names:
+            await asyncio.sleep(0.05)
+        agent.released.set()
         (rollout,) = await ends(store, [other])
     assert rollout.status == "succeeded"
     assert (await store.get_rollout_by_id(cancelled)).status == "cancelled"
@@ -149,7 +136,7 @@ async def test_heartbeats_keep_a_quiet_episode() -> None:
     live = RunStore()
     live._scan_debounce_seconds = 0.1
     async with served(live) as store:
-        ids = await enqueue(store, [{"name": "quiet", "sleep": 2.5}], unresponsive_seconds=1)
+        ids = await enqueue(store, [{"name": "quiet", "sleep": 4}], unresponsive_seconds=2)
         async with running(EpisodeRunner(4, 90, heartbeat=0.3), ToyAgent(), store):
             await ends(store, ids)
         assert len(await store.query_attempts(ids[0])) == 1
@@ -188,15 +175,6 @@ async def test_stopping_gives_back_what_is_unfinished(store: Any) -> None:
     async with running(EpisodeRunner(4, 90), ToyAgent(), store):
         (rollout,) = await ends(store, ids)
     assert rollout.status == "succeeded"
-
-
-async def test_one_step_past_the_queue(store: Any) -> None:
-    runner = EpisodeRunner(4, 30)
-    with runner.run_context(agent=ToyAgent(), store=store, hooks=()):
-        done = await runner.step({"name": "direct"}, mode="train")
-        assert done.status == "succeeded"
-        with pytest.raises(RuntimeError, match="as the task says"):
-            await runner.step({"name": "direct", "raise": True}, mode="train")
 
 
 def test_hooks_are_refused() -> None:

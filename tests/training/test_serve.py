@@ -50,6 +50,15 @@ def test_the_server_listens_on_loopback_and_parses_tool_calls(device: str) -> No
     assert "--tool-call-parser hermes" in words
     assert "--tensor-parallel-size 2" in words
     assert ("--enforce-eager" in words) == (device == "cpu")
+    assert "tool" not in " ".join(serve.command("m", device, 1234, tools=False))
+
+
+def test_a_model_that_knows_no_tools_serves_clients_without_tools(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(TINY, tmp_path / "model"))
+    (folder / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
+    assert serve.servable(str(folder), tools=False) == str(folder)
+    with pytest.raises(ConfigError, match="does not render tools"):
+        serve.servable(str(folder))
 
 
 def test_a_server_that_ends_at_once_is_told_with_its_last_words(
@@ -82,7 +91,7 @@ def test_a_failure_after_the_servers_death_is_told_as_that(tmp_path: Path, monke
             server.process.wait(10)
             raise RuntimeError("connection refused")
 
-    monkeypatch.setattr(serve, "command", lambda model, device, port, n_gpus: [sys.executable, "-c", MORTAL, str(port)])
+    monkeypatch.setattr(serve, "command", lambda *words: [sys.executable, "-c", MORTAL, str(words[2])])
     with pytest.raises(serve.ServeError, match="EngineDeadError: gone"):
         use()
 

@@ -45,7 +45,7 @@ def test_trained_tokens_are_the_generated_tokens_in_order(calls: list[Call], mer
             mask * (-float(token) - 1) for token, mask in zip(sequence.response_ids, sequence.mask, strict=True)
         ]
         assert sequence.log_probs == expected
-    assert trajectory.trained_tokens == generated_tokens(calls)
+    assert len(trained) == generated_tokens(calls)
     assert all(len(sequence.response_ids) <= response for sequence in trajectory.sequences)
     assert len(trajectory.sequences) == 1 + sum(trajectory.breaks.values())
 
@@ -95,7 +95,7 @@ def test_a_merged_sequence_over_the_limit_is_broken_not_cut() -> None:
     calls = [Call([1], [2, 2]), Call([1, 2, 2, 9, 9], [3, 3])]
     trajectory = merge_calls(calls, Limits(prompt=8, response=4))
     assert trajectory.breaks == {"length": 1}
-    assert trajectory.trained_tokens == 4
+    assert [sum(sequence.mask) for sequence in trajectory.sequences] == [2, 2]
 
 
 def test_a_call_over_the_limit_leaves_the_episode_out() -> None:
