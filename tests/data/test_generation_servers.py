@@ -9,16 +9,14 @@ from data.build_dataset import make_dataset, request_for
 from data.import_database import main as import_database
 from data.questions.check import Checker
 from data.questions.dataset import overlap
-from tests.tools.sql.servers import mariadb_server, postgres_server
+from tests.tools.sql.servers import fresh_database
 
 
-@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+@pytest.fixture(scope="module", params=["postgres", "mariadb"])
 def url(request):
-    start = postgres_server if request.param == "postgresql" else mariadb_server
-    with start() as (address, _):
-        target = address.replace("postgresql://", "postgresql+psycopg://")
-        assert import_database([f"sqlite:///{DEFAULT_PATH}", "--to", target]) == 0
-        yield address
+    target = fresh_database(request.getfixturevalue(request.param), "generated")
+    assert import_database([f"sqlite:///{DEFAULT_PATH}", "--to", target]) == 0
+    return target.replace("+psycopg", "")
 
 
 def test_all_types_are_made_and_confirmed(url):

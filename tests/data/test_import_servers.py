@@ -16,14 +16,12 @@ from data.database.schema import TABLES
 from data.import_database import main
 from data.intake.staging import Row
 from data.intake.target import REPLACE, Target, TargetError
-from tests.tools.sql.servers import mariadb_server, postgres_server
+from tests.tools.sql.servers import fresh_database
 
 
-@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+@pytest.fixture(scope="module", params=["postgres", "mariadb"])
 def url(request):
-    start = postgres_server if request.param == "postgresql" else mariadb_server
-    with start() as (address, _):
-        yield address.replace("postgresql://", "postgresql+psycopg://")
+    return fresh_database(request.getfixturevalue(request.param), "imported")
 
 
 def rows(address, table):

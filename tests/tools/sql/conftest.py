@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from common.settings import ROOT
-from tests.tools.sql import servers, sites
+from tests.tools.sql import sites
 from tools.sql.query import QueryTool
 
 
@@ -19,18 +19,6 @@ def database(tmp_path):
 @pytest.fixture
 def tool(database):
     return QueryTool(f"sqlite:///{database}")
-
-
-@pytest.fixture(scope="session")
-def postgres():
-    with servers.postgres_server() as found:
-        yield found[0]
-
-
-@pytest.fixture(scope="session")
-def mariadb():
-    with servers.mariadb_server() as found:
-        yield found[0]
 
 
 @pytest.fixture(scope="session")

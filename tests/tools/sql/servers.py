@@ -10,6 +10,7 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, make_url
 
 START_SECONDS = 60
 
@@ -27,6 +29,16 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def fresh_database(url: str, name: str) -> str:
+    """The URL of a new, empty database on the server of an administrator's URL."""
+    place = make_url(url.replace("postgresql://", "postgresql+psycopg://"))
+    engine = create_engine(place, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    return place.set(database=name).render_as_string(hide_password=False)
 
 
 def find_program(name: str, *folders: str) -> str | None:
@@ -56,15 +68,15 @@ def server_folder(user: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def running(command: list[str], user: str, folder: Path, ready) -> Iterator[subprocess.Popen]:
-    """Run a server until the block ends; `ready` raises until it takes connections."""
+def running(command: list[str], user: str, folder: Path, ready, end: signal.Signals) -> Iterator[subprocess.Popen]:
+    """Run a server until the block ends it with a signal; `ready` raises until it takes connections."""
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **as_user(user))
     try:
         wait_until(ready, process, folder)
         yield process
     finally:
-        process.terminate()
+        process.send_signal(end)
         try:
             process.wait(20)
         except subprocess.TimeoutExpired:
@@ -104,7 +116,8 @@ def postgres_server() -> Iterator[tuple[str, subprocess.Popen]]:
         options = ["-p", str(port), "-h", "127.0.0.1", "-k", str(folder), "-c", "fsync=off"]
         command = [str(Path(initdb).with_name("postgres")), "-D", data, *options]
         url = f"postgresql://admin@127.0.0.1:{port}/postgres"
-        with running(command, "postgres", folder, lambda: psycopg.connect(url).close()) as process:
+        # SIGTERM would wait for every connection that is still open
+        with running(command, "postgres", folder, lambda: psycopg.connect(url).close(), signal.SIGQUIT) as process:
             yield url, process
 
 
@@ -142,5 +155,5 @@ def mariadb_server() -> Iterator[tuple[str, subprocess.Popen]]:
             with pymysql.connect(host="127.0.0.1", port=port, user="root") as connection:
                 connection.cursor().execute("CREATE DATABASE IF NOT EXISTS medical CHARACTER SET utf8mb4")
 
-        with running(command, "mysql", folder, ready) as process:
+        with running(command, "mysql", folder, ready, signal.SIGKILL) as process:
             yield f"mysql+pymysql://root@127.0.0.1:{port}/medical?charset=utf8mb4", process
