@@ -13,7 +13,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psutil
@@ -115,9 +117,34 @@ def smoke(start: Callable[..., Run]) -> Run:
     return run
 
 
+class MortalJudge(BaseHTTPRequestHandler):
+    """Gives every answer the same score while it lives, then refuses."""
+
+    alive = True
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = b'{"score": 0.5}'
+        self.send_response(200 if self.alive else 403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
 @pytest.fixture(scope="session")
 def cold(start: Callable[..., Run]) -> Run:
-    """A step without chance, so that all episodes of a group are the same; its calls are traced in the runners."""
-    run = start("--ci-fast", "--no-llm-proxy", "trainer.test_freq=-1", TEMPERATURE="0.001")
-    assert run.wait() == 0, run.output
+    """A run without chance, so that all episodes of a group are the same, traced in the runners; its judge dies."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), MortalJudge)
+    Thread(target=server.serve_forever, daemon=True).start()
+    judge = f"http://127.0.0.1:{server.server_port}/score"
+    flags = ("--ci-fast", "--no-llm-proxy", "trainer.test_freq=-1", "trainer.total_training_steps=50")
+    run = start(*flags, TEMPERATURE="0.001", REWARD_MODEL_URL=judge)
+    run.wait_for(Run.steps)
+    MortalJudge.alive = False
+    assert run.wait() == 1, run.output
+    server.shutdown()
+    server.server_close()
     return run

@@ -92,7 +92,7 @@ def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
 
 def test_a_step_that_teaches_nothing_leaves_the_weights_alone(cold: Run) -> None:
     summary = cold.summary()
-    assert (summary["weight_updates"], summary["steps_without_signal"]) == (0, 1)
+    assert summary["weight_updates"] == 0 < summary["steps_without_signal"]
     assert summary["signal"]["learnable_groups"] == 0
     assert "nothing learned, weights left as they were" in cold.output
     before, after = load_file(TINY_MODEL / "model.safetensors"), weights(cold, 1)
