@@ -22,7 +22,7 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TRAIN = [sys.executable, "train_sql_agent.py"]
+TRAIN = "train_sql_agent.py"
 LIMIT_SECONDS = 420
 
 
@@ -84,15 +84,18 @@ def free_port() -> int:
 
 @pytest.fixture(scope="session")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Run]]:
-    """Start a run: `start("--ci-fast", AGL_...="...")`; whatever still lives at the end is killed."""
+    """Start a run: `start("--ci-fast", AGL_...="...")`; whatever still lives at the end is killed.
+
+    `program` is the training command of another agent.
+    """
     runs: list[Run] = []
 
-    def start_run(*arguments: str, run_dir: Path | None = None, **environment: str) -> Run:
+    def start_run(*arguments: str, program: str = TRAIN, run_dir: Path | None = None, **environment: str) -> Run:
         folder = run_dir or tmp_path_factory.mktemp("run") / "run"
         mark = uuid.uuid4().hex
         variables = {"AGL_SERVER_PORT": str(free_port()), **environment, "RUN_MARK": mark}
         process = subprocess.Popen(
-            [*TRAIN, "--run-dir", str(folder), *arguments],
+            [sys.executable, program, "--run-dir", str(folder), *arguments],
             cwd=ROOT,
             env={**os.environ, **variables},
             text=True,

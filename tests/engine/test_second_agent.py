@@ -1,0 +1,103 @@
+"""The tests' own agent, which has no tools and speaks a protocol of words, through the whole engine: cold start to demo.
+
+What it proves: nothing in these rooms is about SQL. Its model's chat template knows no tools.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from common.settings import ROOT
+from episodes import registry
+from evaluation import evaluate
+from evaluation.demo_picture import draw
+from evaluation.demo_report import AFTER, BEFORE, TRAIN, build
+from evaluation.results import read_episodes, read_scores
+from tests.digits_agent.agent import AGENT
+from tests.engine.conftest import Run
+from training import cold_start
+
+pytestmark = pytest.mark.engine
+registry.register(AGENT)
+
+WITHOUT_TOOLS = """{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+QUICK = ("trainer.total_training_steps=2", "trainer.test_freq=2", "trainer.save_freq=2")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model of the agent's lessons: it knows the protocol, and copies some of the digits."""
+    out = tmp_path_factory.mktemp("digits") / "model"
+    assert cold_start.main(["digits", "--out", str(out), "--steps-a", "400", "--steps-b", "1", "--no-measure"]) == 0
+    (out / "chat_template.jinja").write_text(WITHOUT_TOOLS, encoding="utf-8")
+    return out
+
+
+@pytest.fixture(scope="module")
+def trained(model: Path, start: Callable[..., Run]) -> Run:
+    run = start("--ci-fast", "--model", str(model), *QUICK, program="tests/train_digits_agent.py")
+    assert run.wait() == 0, run.output
+    return run
+
+
+def test_it_trains_on_the_real_engine(trained: Run) -> None:
+    summary = trained.summary()
+    assert summary["rollouts"] == {"finished": 32, "failed": 0, "unscored": 0}
+    assert summary["generated_tokens"] == summary["trained_tokens"] > 0
+    assert summary["triplets"] == summary["counters"]["turns"]
+    assert summary["signal"]["sequences_per_episode"] <= 1.05
+    assert summary["weight_updates"] + summary["steps_without_signal"] == 2
+    assert "asked_share" in summary["measures"]
+    assert trained.alive() == []
+
+
+def test_no_episode_is_longer_than_its_tasks_budget(trained: Run) -> None:
+    calls = [line["calls"] for line in trained.lines("episodes.jsonl")]
+    assert min(calls) >= 1
+    assert max(calls) <= 4, "three digits and the answer"
+
+
+def test_evaluation_and_demo_report_it(model: Path, trained: Run, tmp_path: Path) -> None:
+    assert evaluate.main(["digits", "--model", str(model), "--out", str(tmp_path / BEFORE)]) == 0
+    assert evaluate.main(["digits", "--gold", "--out", str(tmp_path / AFTER)]) == 0
+    scores = read_scores(tmp_path / BEFORE)
+    assert (scores["agent"], scores["overall"]["n"], scores["partner"]) == ("digits", 24, "here")
+    assert 0 <= scores["overall"]["asked_share_ci95"][0] <= scores["overall"]["asked_share"] <= 1
+    assert read_scores(tmp_path / AFTER)["overall"]["score"] == 1
+    assert {record["task_type"] for record in read_episodes(tmp_path / BEFORE)} == {"two", "three"}
+    (tmp_path / TRAIN).symlink_to(trained.run_dir)
+    result = build(AGENT, tmp_path, {"minutes": 1.0, "seed": 1, "model": str(model), "command": "x"})
+    assert (result["headline"], result["after"], result["n_eval"], result["steps"]) == ("asked_share", 100.0, 24, 2)
+    draw([result], tmp_path / "demo.png")
+    assert (tmp_path / "demo.png").stat().st_size > 10_000
+
+
+def test_a_missing_partner_is_said_before_anything_is_loaded(model: Path, tmp_path: Path) -> None:
+    flags = ["--ci-fast", "--model", str(model), "--partner", "gone", "--run-dir", str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "tests/train_digits_agent.py", *flags],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (1, 2)
+    assert "the partner is gone" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.nightly
+def test_a_partner_is_served_for_the_length_of_the_run(model: Path, start: Callable[..., Run]) -> None:
+    flags = ("--partner-model", str(model), "trainer.test_freq=-1", "trainer.save_freq=-1")
+    run = start("--ci-fast", "--model", str(model), *flags, program="tests/train_digits_agent.py")
+    assert run.wait() == 0, run.output
+    assert run.text("logs/partner_url.log"), "the partner's server wrote nothing"
+    assert run.alive() == []
