@@ -31,10 +31,11 @@ from typing import Any
 
 import psutil
 
+from common.llm_endpoint import LLMEndpoint
 from data.load import load_rows
 from scoring.canaries import Canaries
 from scoring.judge import Case, LLMJudge, ReferenceJudge
-from scoring.judge_prompt import WEIGHTS
+from sql_agent.judge_words import WORDS
 
 ROOT = Path(__file__).resolve().parent.parent
 LABELS = ROOT / "tests" / "scoring" / "labels.jsonl"
@@ -72,7 +73,7 @@ def offline_rate(known: list[Case]) -> float:
 
 def serve(port: Connection) -> None:
     """A chat-completions server that answers every request after LATENCY with four scores; runs until it is killed."""
-    scores = json.dumps(dict.fromkeys(WEIGHTS, 0.5))
+    scores = json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     message = {"role": "assistant", "content": scores}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     reply = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
@@ -108,18 +109,13 @@ def llm_ratios(known: list[Case]) -> tuple[float, float]:
     server.start()
     try:
         address = ("openai/judge", f"http://127.0.0.1:{here.recv()}/v1", "none", 30.0)
-        direct, through = (_best_ratio(partial(kind, *address), known) for kind in (LLMJudge, _ThroughLitellm))
-        return direct, through
+        make = partial(LLMJudge, WORDS, *address)
+        direct = _best_ratio(make, known)
+        LLMEndpoint._direct = LLMEndpoint._through_litellm  # type: ignore[method-assign]
+        return direct, _best_ratio(make, known)
     finally:
         server.kill()
         server.join()
-
-
-class _ThroughLitellm(LLMJudge):
-    """Takes litellm's path though the endpoint speaks OpenAI's protocol."""
-
-    async def _direct(self, body: dict[str, Any]) -> Any:
-        return await self._through_litellm(body)
 
 
 def _best_ratio(make: Callable[[], LLMJudge], known: list[Case]) -> float:

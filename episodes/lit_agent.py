@@ -21,6 +21,7 @@ from episodes.openai_agents import Endpoint, Episode, EpisodeError, run_episode
 from scoring.canaries import Canaries, was_accepted
 from scoring.judge import Judge, choose_judge
 from scoring.rubric import Reward, Rubric
+from sql_agent.judge_words import WORDS
 from sql_agent.reward import case_of, rubric_from, score_episode
 from sql_agent.task import Task
 from tools.sql.query import QueryTool
@@ -59,7 +60,7 @@ class SqlAgent(agl.LitAgent[dict[str, Any]]):
 
     @cached_property
     def judge(self) -> Judge:
-        return choose_judge(self.settings)
+        return choose_judge(self.settings, WORDS)
 
     @cached_property
     def rubric(self) -> Rubric:

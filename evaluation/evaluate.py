@@ -29,7 +29,7 @@ from common.settings import ROOT, Settings, SettingsError, load_settings
 from common.startup import collect_rarely
 
 if TYPE_CHECKING:
-    from common.progress import Journal
+    from common.journal import Journal
     from episodes.openai_agents import Endpoint
     from evaluation.jobs import Job, Play, Referee
     from evaluation.policies import Policy
@@ -173,7 +173,7 @@ async def play_all(
     jobs: list[Job], play: Play, referee: Referee, journal: Journal, concurrency: int
 ) -> dict[str, dict[str, Any]]:
     """Play what the journal does not hold yet, once more what stayed unscored; return the records still unscored."""
-    from common.progress import run_all
+    from common.journal import run_all
     from evaluation.jobs import Unscored
 
     unscored: dict[str, dict[str, Any]] = {}
@@ -204,7 +204,7 @@ async def play_all(
 
 def evaluate(arguments: argparse.Namespace, settings: Settings) -> int:
     """Play, score and write; returns the exit code."""
-    from common.progress import open_journal
+    from common.journal import open_journal
     from data.load import load_rows
     from evaluation.jobs import Referee, jobs_of, sample_rows
     from evaluation.results import EPISODES, SCORES, TABLE, finished, read_scores, write_results
@@ -263,8 +263,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"evaluate: {error}", file=sys.stderr)
         return 2
     arguments = parse_arguments(argv, settings)
+    from common.journal import JournalError, RunError
     from common.jsonl import FileError
-    from common.progress import JournalError, RunError
     from data.load import DataError
     from evaluation.jobs import JudgeError
     from evaluation.policies import PolicyError

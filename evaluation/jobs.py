@@ -24,6 +24,7 @@ from common.settings import Settings
 from episodes.openai_agents import Episode, EpisodeError
 from scoring.judge import choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
+from sql_agent.judge_words import WORDS
 from sql_agent.prompts import TOOL_NAME
 from sql_agent.reward import abstained, is_unanswerable, rubric_from, score_episode, term_values
 from sql_agent.task import Task
@@ -90,7 +91,7 @@ class Referee:
     """Scores episodes as training does, in a thread of its own, so that a long comparison delays no other episode."""
 
     def __init__(self, settings: Settings) -> None:
-        self.judge = choose_judge(settings)
+        self.judge = choose_judge(settings, WORDS)
         rubric = rubric_from(settings)
         # The answer's score is the judge's, whatever the training's reward is made of.
         self.rubric = rubric if "judge" in rubric.weights else Rubric({**rubric.weights, "judge": 1.0})
@@ -118,7 +119,7 @@ class Referee:
         Raises:
             JudgeError: it gives no score.
         """
-        problem = asyncio.run_coroutine_threadsafe(why_unusable(self.judge), self._loop).result()
+        problem = asyncio.run_coroutine_threadsafe(why_unusable(self.judge, WORDS.known_case), self._loop).result()
         if problem:
             raise JudgeError(f"{problem}; nothing was played. See the judge's settings in docs/settings.md")
 

@@ -13,6 +13,7 @@ from data.load import count_without_reference
 from data.questions.check import Checker
 from data.questions.draft import fill_answers
 from scoring.judge import ReferenceJudge, choose_judge, why_unusable
+from sql_agent.judge_words import WORDS
 from sql_agent.reward import rubric_from
 
 CHECKED = 64  # questions of each file that are checked against the database before training
@@ -46,7 +47,7 @@ def prepare_rows(rows: dict[str, list[dict[str, Any]]], check: bool) -> None:
 def require_references(rows: list[dict[str, Any]]) -> None:
     """Raises PreflightError when the judge that would be used can score too few of the rows."""
     settings = load_settings()
-    offline = choose_judge(settings).name == ReferenceJudge.name
+    offline = choose_judge(settings, WORDS).name == ReferenceJudge.name
     bare = [row for row in rows if not row["answer"]]  # what has gold has an answer drafted from it
     if offline and len(bare) > settings.max_unscored_share * len(rows):
         raise PreflightError(
@@ -60,7 +61,7 @@ def check_judge() -> None:
     settings = load_settings()
     if "judge" not in rubric_from(settings).weights:
         return
-    problem = asyncio.run(why_unusable(choose_judge(settings)))
+    problem = asyncio.run(why_unusable(choose_judge(settings, WORDS), WORDS.known_case))
     if problem:
         raise PreflightError(
             f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={settings.judge_timeout:g} s. Start the "

@@ -24,6 +24,7 @@ from data.load import DataError, load_rows
 from episodes.openai_agents import Endpoint, Episode, EpisodeError, run_episode
 from scoring.judge import choose_judge
 from scoring.rubric import Reward
+from sql_agent.judge_words import WORDS
 from sql_agent.reward import rubric_from, score_episode
 from sql_agent.task import Task, TaskError
 from tools.sql.query import QueryTool
@@ -47,7 +48,7 @@ async def run_and_score(
     task: Task, endpoint: Endpoint, settings: Settings, max_turns: int
 ) -> tuple[Episode, Reward, str]:
     """Run one episode and score it; return both, and the judge's name."""
-    judge = choose_judge(settings)
+    judge = choose_judge(settings, WORDS)
     async with asyncio.timeout(settings.episode_timeout):
         episode = await run_episode(task.question, endpoint, QueryTool(settings.database_url), max_turns)
         return episode, await score_episode(task, episode, judge, rubric_from(settings)), judge.name

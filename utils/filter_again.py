@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from pydantic import ValidationError
 
+from common.journal import Failed, Outcome
 from common.jsonl import FileError, JsonlRows, write_jsonl, write_text
-from common.progress import Failed, Outcome
 from utils.curation import screening as judging
 from utils.curation.kappa import CONSTANT, HEADINGS, Agreement
 from utils.curation.verdict import FIELDS, STRICT, Verdict, is_kept

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.jsonl import FileError, refuse_existing, write_jsonl
-from common.llm_error import LLMError
+from common.llm import LLMError, reveal
 from common.settings import SettingsError, load_settings
 from data.questions.near_duplicates import NEAR
 from data.rows import DataError, read_records
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from utils.curation.embeddings import Embeddings
 
 PROGRAM = "filter_new_question"
-TIMEOUT = 60.0  # seconds of one embedding request
 BLOCK = 512  # known questions whose vectors are held at once
 
 JSON_KINDS = str | int | float | list | dict | None
@@ -153,9 +152,8 @@ def open_embeddings(arguments: argparse.Namespace) -> Embeddings:
     from utils.curation.embeddings import Embeddings
 
     settings = load_settings()
-    key = settings.teacher_api_key.get_secret_value() if settings.teacher_api_key else None
     url = arguments.embedding_base_url or settings.teacher_base_url
-    return Embeddings(arguments.embedding_model, url, key, settings.llm_cache, TIMEOUT)
+    return Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
 
 
 def write(arguments: argparse.Namespace) -> Counter[str]:

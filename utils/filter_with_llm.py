@@ -21,8 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from common.journal import Failed
 from common.jsonl import JsonlRows
-from common.progress import Failed
 from utils.curation import screening as judging
 from utils.curation.verdict import FIRST, Verdict, is_kept
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from common.journal import Failed, Journal, open_journal, run_all
 from common.jsonl import JsonlRows, file_digest
-from common.progress import Failed, Journal, open_journal, run_all
 from common.settings import load_settings
 from utils.curation import screening as judging
 

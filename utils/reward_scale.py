@@ -24,8 +24,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from common.journal import Failed, JournalError, RunError, open_journal, run_all
 from common.jsonl import FileError, JsonlRows, file_digest, read_jsonl, refuse_existing, write_jsonl
-from common.progress import Failed, JournalError, RunError, open_journal, run_all
 from common.settings import SettingsError, load_settings
 from scoring.scale import Scale
 from utils.curation.scale_fit import FEWEST, FitError, fit
@@ -63,29 +63,24 @@ def ask_endpoint(arguments: argparse.Namespace, url: str) -> list[float]:
     Raises:
         RunError: some pairs have no score.
     """
-    from utils.curation.reward_endpoint import RewardEndpoint, ScoreError, without_secrets
+    from common.llm import LLMError
+    from scoring.reward_model import RewardModel
 
     pairs = JsonlRows(arguments.pairs, ("prompt", "response"))
-    fingerprint = {"program": PROGRAM, "url": without_secrets(url), "input": file_digest(arguments.pairs)}
-    endpoint = RewardEndpoint(url, arguments.timeout)
-
-    async def ask_all() -> list[Any]:
-        async with endpoint:
-            return list(
-                await run_all(
-                    pairs,
-                    key=lambda row: hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32],
-                    work=lambda row: endpoint.score(row["prompt"], row["response"]),
-                    journal=journal,
-                    concurrency=arguments.concurrency,
-                    title=PROGRAM,
-                    failures=ScoreError,
-                )
-            )
-
+    model = RewardModel(url, arguments.timeout)
+    fingerprint = {"program": PROGRAM, "url": model.name, "input": file_digest(arguments.pairs)}
     others = [arguments.output.with_suffix(suffix) for suffix in (".png", ".scores.jsonl")]
     with open_journal(arguments.output, fingerprint, force=arguments.force, others=others) as journal:
-        scores = asyncio.run(ask_all())
+        everything = run_all(
+            pairs,
+            key=lambda row: hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32],
+            work=lambda row: model.score(row["prompt"], row["response"]),
+            journal=journal,
+            concurrency=arguments.concurrency,
+            title=PROGRAM,
+            failures=LLMError,
+        )
+        scores = list(asyncio.run(everything))
         failed = [score for score in scores if isinstance(score, Failed)]
         if failed:
             raise RunError(f"{len(failed):,} of {len(scores):,} pairs have no score, the first one: {failed[0].reason}")

@@ -15,11 +15,11 @@ from data import build_database, build_dataset
 from data.database import fictional
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, TABLES, TEXTBOOK
 from data.load import load_rows
+from data.questions import templates as words
 from data.questions.check import Checker
 from data.questions.dataset import overlap
 from data.questions.keywords import Mentions
 from data.questions.questions import TASK_TYPES
-from data.questions import templates as words
 from data.questions.templates import LABELS, NEEDS, QUESTIONS, WORDS
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"

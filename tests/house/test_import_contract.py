@@ -13,7 +13,7 @@ ROOMS = ("utils", "tools", "scoring", "data", "sql_agent", "training", "bench")
 VIOLATIONS = [
     ("common/settings.py", "import data.load"),
     ("common/llm.py", "import data.load"),
-    ("common/progress.py", "def late():\n    import scoring"),
+    ("common/journal.py", "def late():\n    import scoring"),
     ("utils/curation/screening.py", "import utils.filter_again"),
     ("utils/filter_again.py", "import utils.filter_with_llm"),
     ("data/load.py", "import utils.curation.screening"),

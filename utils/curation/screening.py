@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from common.journal import Failed, Journal, JournalError, Outcome, RunError, open_journal, run_all
 from common.jsonl import FileError, file_digest, write_jsonl
 from common.llm import LLMClient, LLMError, client_from_settings
-from common.progress import Failed, Journal, JournalError, Outcome, RunError, open_journal, run_all
 from common.settings import SettingsError, load_settings
 from utils.curation.verdict import Verdict, build_messages
 
