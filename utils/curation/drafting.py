@@ -10,13 +10,13 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from common.llm import LLMClient, load_litellm
-from common.llm_error import LLMError, clean
+from common.llm import LLMClient, LLMError
+from common.llm_error import clean
 from data.questions.check import Checker
 from episodes.openai_agents import Endpoint, Episode, EpisodeError, run_episode
 from tools.sql.query import QueryResult, QueryTool
 from utils.curation.cited_answer import Draft, Refused, build_messages, verify
-from utils.curation.found_rows import FoundRow, RowFinder
+from utils.curation.queried_rows import RowFinder, merged
 
 if TYPE_CHECKING:
     from common.settings import Settings
@@ -39,7 +39,7 @@ class Drafter:
         url = database_url or settings.database_url
         self.client, self.max_turns = client, max_turns
         self.timeout = settings.episode_timeout
-        self.endpoint = agent_endpoint(client.model, settings)
+        self.endpoint = agent_endpoint(client)
         self.tool, self.finder, self.checker = QueryTool(url), RowFinder(url), Checker(url)
         self.database_label = self.tool.database().label
         self.episodes = 0
@@ -70,7 +70,7 @@ class Drafter:
     async def _from(self, row: Row, episode: Episode) -> Row:
         queries = queries_of(episode)
         rows_of = {sql: await asyncio.to_thread(self.finder.rows_of, sql) for sql, _ in queries}
-        rows = merged(rows_of.values())
+        rows = merged(shown for listed in rows_of.values() for shown in listed)
         if not rows:
             ran = f"{len(queries)} of {len(episode.tool_results)} queries gave rows, {episode.stop_reason}"
             raise Refused("no_rows", f"the agent found no row that can be cited ({ran})")
@@ -80,9 +80,9 @@ class Drafter:
         used = [
             (sql, result)
             for sql, result in queries
-            if result.count == len(result.rows) and cited & {(found.table, found.row_id) for found in rows_of[sql]}
+            if result.count == len(result.rows) and cited & {(shown.table, shown.row_id) for shown in rows_of[sql]}
         ]
-        names = [found.name for found in rows if (found.table, found.row_id) in cited and found.name]
+        names = [shown.name for shown in rows if (shown.table, shown.row_id) in cited and shown.name]
         columns = {
             "answer": answer.value.answer,
             "sql": [sql for sql, _ in used],
@@ -116,21 +116,11 @@ def queries_of(episode: Episode) -> list[tuple[str, QueryResult]]:
         for call in message.get("tool_calls") or ()
     }
     answered = [message["tool_call_id"] for message in episode.messages if message["role"] == "tool"]
-    found: dict[str, QueryResult] = {}
+    queries: dict[str, QueryResult] = {}
     for call_id, result in zip(answered, episode.tool_results, strict=True):
         if result.ok and result.rows:
-            found.setdefault(json.loads(sqls[call_id])["sql"], result)
-    return list(found.items())
-
-
-def merged(lists: Any) -> list[FoundRow]:
-    """The rows of several queries, each once, with the cells of all."""
-    rows: dict[tuple[str, int], FoundRow] = {}
-    for row in (row for rows_of in lists for row in rows_of):
-        known = rows.get((row.table, row.row_id))
-        cells = (known.cells if known else {}) | row.cells
-        rows[row.table, row.row_id] = FoundRow(row.table, row.row_id, row.name, cells)
-    return list(rows.values())
+            queries.setdefault(json.loads(sqls[call_id])["sql"], result)
+    return list(queries.items())
 
 
 def gold_of(used: list[tuple[str, QueryResult]], evidence: list[dict[str, Any]]) -> str:
@@ -146,22 +136,19 @@ def gold_of(used: list[tuple[str, QueryResult]], evidence: list[dict[str, Any]])
     return _json({"columns": fields, "rows": [[line[place] for place in places] for line in result.rows]})
 
 
-def agent_endpoint(model: str, settings: Settings) -> Endpoint:
-    """The chat-completions endpoint behind litellm's name of a model.
+def agent_endpoint(client: LLMClient) -> Endpoint:
+    """Where the agent finds the client's model.
 
     Raises:
-        LLMError: cause "setup", there is none that is known.
+        LLMError: cause "setup", the provider does not speak OpenAI's chat completions at a known address.
     """
-    litellm = load_litellm()
-    key = settings.teacher_api_key.get_secret_value() if settings.teacher_api_key else None
-    try:
-        name, provider, own_key, url = litellm.get_llm_provider(model, api_base=settings.teacher_base_url)
-    except litellm.BadRequestError:
-        raise LLMError(f"{model}: litellm knows no such provider; write it as openai/NAME", "setup") from None
-    url = settings.teacher_base_url or url or (OPENAI_URL if provider == "openai" else None)
+    provider = client.provider
+    url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)
     if not url:
-        raise LLMError(f"{model}: set TEACHER_BASE_URL to an endpoint that speaks OpenAI's chat completions", "setup")
-    return Endpoint(url, name, key or own_key, temperature=0.0, top_p=None)
+        raise LLMError(
+            f"{client.model}: set TEACHER_BASE_URL to an endpoint that speaks OpenAI's chat completions", "setup"
+        )
+    return Endpoint(url, provider.model, provider.api_key, temperature=0.0, top_p=None)
 
 
 def _one_or_list(statements: list[str]) -> str | list[str]:

@@ -1,7 +1,7 @@
 """Whether a question is known already, by ever looser comparison: exact, normalised, MinHash.
 
     known = KnownQuestions(near=0.8)
-    known.add("布洛芬怎么吃？", Source("train.parquet", "q1", "布洛芬怎么吃？"))
+    known.add(Source("train.parquet", "q1", "布洛芬怎么吃？"))
     known.find("布洛芬 怎么吃")       # Match("normalised", 1.0, Source(...))
 
 `normalised` ignores width, case, white space and punctuation; `minhash` is `data/questions/near_duplicates.py`. Time is
@@ -16,7 +16,7 @@ from typing import Any
 
 from data.questions.near_duplicates import NearDuplicates
 from scoring.reference.text import words_only
-from utils.curation.seen import Seen
+from utils.curation.text_set import TextSet
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,6 @@ class Source:
     file: str
     id: str
     question: str
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class KnownQuestions:
     """A growing set of questions that tells which of them another one repeats; `near` is MinHash's least similarity."""
 
     def __init__(self, near: float) -> None:
-        self._exact, self._normalised, self._near = Seen(), Seen(), NearDuplicates(near)
+        self._exact, self._normalised, self._near = TextSet(), TextSet(), NearDuplicates(near)
 
     def __enter__(self) -> KnownQuestions:
         return self
@@ -58,20 +55,27 @@ class KnownQuestions:
         self._exact.__exit__()
         self._normalised.__exit__()
 
-    def add(self, question: str, source: Source) -> None:
+    def add(self, source: Source) -> None:
         """Remember it; of equal ones the first stays."""
-        label = source.to_json()
-        self._exact.add(question, label)
-        if self._normalised.add(words_only(question), label):
-            self._near.add(label, question)
+        label = json.dumps(asdict(source), ensure_ascii=False)
+        self._exact.add(source.question, label)
+        if self._normalised.add(words_only(source.question), label):
+            self._near.add(label, source.question)
+
+    def match_or_add(self, source: Source) -> Match | None:
+        """What the question repeats; one that repeats nothing is remembered."""
+        match = self.find(source.question)
+        if match is None:
+            self.add(source)
+        return match
 
     def find(self, question: str) -> Match | None:
-        """What it repeats, found by the strictest method that finds anything."""
-        for method, seen, form in (
+        """What it repeats, by the strictest method that sees it."""
+        for method, known, form in (
             ("exact", self._exact, question),
             ("normalised", self._normalised, words_only(question)),
         ):
-            label = seen.label(form)
+            label = known.label(form)
             if label is not None:
                 return Match(method, 1.0, Source(**json.loads(label)))
         near = self._near.nearest(question)
