@@ -29,7 +29,6 @@ from scoring.reference.text import words_only
 from utils.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
 from utils.curation.chat_questions import judge
 from utils.curation.personal_data import mask
-from utils.curation.text_set import TextSet
 
 SHOWN = 10  # unreadable records named in the report
 
@@ -40,6 +39,8 @@ class Candidates:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._user_roles = frozenset(role.strip().lower() for role in options.user_role)
+        self._digests: set[str] = set()
+        self._masked: dict[str, int] = {}  # names of sessions that hold personal data, by their order
         self.messages = self.kept = 0
         self.dropped: Counter[str] = Counter()
         self.masked: Counter[str] = Counter()
@@ -47,16 +48,15 @@ class Candidates:
         self.unreadable: list[str] = []
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of the output; memory does not grow with their number."""
-        with TextSet() as questions, TextSet() as sessions:
-            for message in read_messages(self._options.input, self._options.encoding):
-                self.messages += 1
-                if isinstance(message, Unreadable):
-                    self._note(message)
-                elif self._is_user(message.role):
-                    row = self._row(message, questions, sessions)
-                    if row:
-                        yield row
+        """The rows of the output; memory grows by some hundred bytes a question."""
+        for message in read_messages(self._options.input, self._options.encoding):
+            self.messages += 1
+            if isinstance(message, Unreadable):
+                self._note(message)
+            elif self._is_user(message.role):
+                row = self._row(message)
+                if row:
+                    yield row
 
     def report(self) -> dict[str, Any]:
         """All counts; messages = kept + sum of dropped."""
@@ -78,30 +78,31 @@ class Candidates:
             self.unknown_roles[mask(role)[0][:30]] += 1
         return False
 
-    def _row(self, message: Message, questions: TextSet, sessions: TextSet) -> dict[str, Any] | None:
+    def _row(self, message: Message) -> dict[str, Any] | None:
         text, reason = judge(message.text, self._options.min_length, self._options.max_length)
         if reason:
             self.dropped[reason] += 1
             return None
         question, kinds = mask(text)
-        form = words_only(question)
-        if not questions.add(form):
+        digest = hashlib.sha256(words_only(question).encode()).hexdigest()[:16]
+        if digest in self._digests:
             self.dropped["duplicate"] += 1
             return None
+        self._digests.add(digest)
         self.kept += 1
         self.masked.update(kinds)
         return {
-            "id": "chat-" + hashlib.sha256(form.encode()).hexdigest()[:16],
+            "id": f"chat-{digest}",
             "question": question,
-            "session": self._session(message.session, sessions),
+            "session": self._session(message.session),
             "time": message.time,
             "masked": sorted(set(kinds)),
         }
 
-    def _session(self, name: str, sessions: TextSet) -> str:
+    def _session(self, name: str) -> str:
         """The session's own name; a number in its place when the name holds personal data, such as a phone number."""
         clean, kinds = mask(name)
-        return f"masked-{sessions.number(name)}" if kinds else clean
+        return f"masked-{self._masked.setdefault(name, len(self._masked) + 1)}" if kinds else clean
 
     def _note(self, record: Unreadable) -> None:
         self.dropped["unreadable"] += 1

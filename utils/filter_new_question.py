@@ -110,14 +110,14 @@ def _blocks(sources: Iterator[Source]) -> Iterator[list[Source]]:
 
 def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match | None]]:
     """Every row of the input and what it repeats, by all methods asked for; a new one is known from then on."""
-    with KnownQuestions(arguments.near) as known:
-        for source, _ in (item for path in arguments.against for item in read_questions(path)):
-            known.add(source)
-        rows = ((source, row, known.match_or_add(source)) for source, row in read_questions(arguments.input))
-        if not arguments.embedding_model:
-            yield from rows
-            return
-        held = list(rows)
+    known = KnownQuestions(arguments.near)
+    for source, _ in (item for path in arguments.against for item in read_questions(path)):
+        known.add(source)
+    rows = ((source, row, known.match_or_add(source)) for source, row in read_questions(arguments.input))
+    if not arguments.embedding_model:
+        yield from rows
+        return
+    held = list(rows)
     new = [source for source, _, match in held if match is None]
     embeddings = open_embeddings(arguments)
     matches = asyncio.run(embedding_matches(new, arguments.against, embeddings, arguments.cosine)) if new else {}

@@ -5,18 +5,16 @@
     known.find("布洛芬 怎么吃")       # Match("normalised", 1.0, Source(...))
 
 `normalised` ignores width, case, white space and punctuation; `minhash` is `data/questions/near_duplicates.py`. Time is
-linear in the number of questions. Memory: only what MinHash remembers. Used by `utils/filter_new_question.py`.
+linear in the number of questions; memory is MinHash's, about 7 KB a question. Used by `utils/filter_new_question.py`.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from data.questions.near_duplicates import NearDuplicates
 from scoring.reference.text import words_only
-from utils.curation.text_set import TextSet
 
 
 @dataclass(frozen=True)
@@ -46,21 +44,17 @@ class KnownQuestions:
     """A growing set of questions that tells which of them another one repeats; `near` is MinHash's least similarity."""
 
     def __init__(self, near: float) -> None:
-        self._exact, self._normalised, self._near = TextSet(), TextSet(), NearDuplicates(near)
-
-    def __enter__(self) -> KnownQuestions:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._exact.__exit__()
-        self._normalised.__exit__()
+        self._exact: dict[str, Source] = {}
+        self._normalised: dict[str, Source] = {}
+        self._near = NearDuplicates(near)
+        self._sources: list[Source] = []
 
     def add(self, source: Source) -> None:
         """Remember it; of equal ones the first stays."""
-        label = json.dumps(asdict(source), ensure_ascii=False)
-        self._exact.add(source.question, label)
-        if self._normalised.add(words_only(source.question), label):
-            self._near.add(label, source.question)
+        self._exact.setdefault(source.question, source)
+        if self._normalised.setdefault(words_only(source.question), source) is source:
+            self._near.add(str(len(self._sources)), source.question)
+            self._sources.append(source)
 
     def match_or_add(self, source: Source) -> Match | None:
         """What the question repeats; one that repeats nothing is remembered."""
@@ -71,12 +65,9 @@ class KnownQuestions:
 
     def find(self, question: str) -> Match | None:
         """What it repeats, by the strictest method that sees it."""
-        for method, known, form in (
-            ("exact", self._exact, question),
-            ("normalised", self._normalised, words_only(question)),
-        ):
-            label = known.label(form)
-            if label is not None:
-                return Match(method, 1.0, Source(**json.loads(label)))
+        if question in self._exact:
+            return Match("exact", 1.0, self._exact[question])
+        if words_only(question) in self._normalised:
+            return Match("normalised", 1.0, self._normalised[words_only(question)])
         near = self._near.nearest(question)
-        return Match("minhash", near[1], Source(**json.loads(near[0]))) if near else None
+        return Match("minhash", near[1], self._sources[int(near[0])]) if near else None
