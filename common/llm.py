@@ -158,7 +158,7 @@ class LLMClient:
                 spent.cached += 1
                 return Answer(kept, cached=True)
             load_litellm()  # importing it takes seconds once, which are not the model's
-            text = await persist(
+            text, value = await persist(
                 lambda: self._attempt(question, spent),
                 self.model,
                 attempts=self._attempts,
@@ -168,7 +168,7 @@ class LLMClient:
             )
             if self._cache:
                 self._cache.put(key, text)
-            return Answer(parse_reply(text, question.schema), cached=False)
+            return Answer(value, cached=False)
 
     def _enter_loop(self) -> None:
         loop = asyncio.get_running_loop()
@@ -190,7 +190,7 @@ class LLMClient:
         except ValueError:  # kept by an older version whose schema demanded less: ask again
             return None
 
-    async def _attempt(self, question: _Question[Schema], spent: Usage) -> str:
+    async def _attempt(self, question: _Question[Schema], spent: Usage) -> tuple[str, Schema]:
         """One usable reply. An endpoint that refuses a form of it is asked for a looser one, at once and ever after."""
         if self._form is None:
             self._form = 0 if self._endpoint.takes_schemas else 1
@@ -204,7 +204,9 @@ class LLMClient:
                 self._form = max(self._form, number + 1)
         raise AssertionError("the last form either answers or raises")
 
-    async def _request(self, question: _Question[Schema], form: dict[str, Any] | None, spent: Usage) -> str:
+    async def _request(
+        self, question: _Question[Schema], form: dict[str, Any] | None, spent: Usage
+    ) -> tuple[str, Schema]:
         has_schema = form is not None and "json_schema" in form
         body = {
             "messages": question.messages if has_schema else with_schema(question.messages, question.schema),
@@ -216,10 +218,9 @@ class LLMClient:
         completion = await self._endpoint.complete(body)
         spent.add(Usage(0, 0, completion.prompt_tokens, completion.completion_tokens, completion.cost_usd))
         try:
-            parse_reply(completion.text, question.schema)
+            return completion.text, parse_reply(completion.text, question.schema)
         except ValueError as error:
             raise LLMError(f"{self.model}: {clean(str(error), self._endpoint.api_key)}", "malformed") from None
-        return completion.text
 
 
 @lru_cache(maxsize=16)
