@@ -14,16 +14,7 @@ from typing import Any
 
 from common.files import FileError, file_digest, refuse_existing, replacing
 
-__all__ = [
-    "FileError",
-    "JsonlRows",
-    "file_digest",
-    "read_jsonl",
-    "refuse_existing",
-    "replacing",
-    "write_jsonl",
-    "write_text",
-]
+__all__ = ["FileError", "JsonlRows", "file_digest", "read_jsonl", "write_jsonl", "write_text"]
 
 SHOWN = 80  # characters of a bad line in a message
 

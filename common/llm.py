@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from common.llm_endpoint import LLMEndpoint, Provider, load_litellm
 from common.llm_error import LLMError, clean
 from common.llm_reply import Message, Schema, parse_reply, with_schema
-from common.llm_retry import LONGEST_WAIT, Pace, persist
+from common.llm_retry import LONGEST_WAIT, RateLimit, persist
 from common.text_store import TextStore
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class LLMClient:
         self.usage = Usage()
         self._endpoint = LLMEndpoint(model, base_url, api_key, timeout)
         self._cache = open_cache(cache) if cache else None
-        self._pace, self._concurrency = Pace(requests_per_minute), concurrency
+        self._rate, self._concurrency = RateLimit(requests_per_minute), concurrency
         self._attempts, self._longest_wait = attempts, longest_wait
         self._loop: asyncio.AbstractEventLoop | None = None
         self._form: int | None = None  # the strictest form of reply that this endpoint took
@@ -163,7 +163,7 @@ class LLMClient:
                 self.model,
                 attempts=self._attempts,
                 timeout=self.timeout,
-                pace=self._pace,
+                rate=self._rate,
                 longest_wait=self._longest_wait,
             )
             if self._cache:

@@ -1,7 +1,7 @@
 """When an endpoint is asked (again): requests a minute, pauses it asks for, growing random waits, one budget of time.
 
-pace = Pace(requests_per_minute=60)
-reply = await persist(ask_once, "openai/NAME", attempts=5, timeout=60.0, pace=pace)
+rate = RateLimit(requests_per_minute=60)
+reply = await persist(ask_once, "openai/NAME", attempts=5, timeout=60.0, rate=rate)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST_WAIT = 0.5  # seconds at most; doubled at each further attempt
 LONGEST_WAIT = 30.0  # seconds, unless the endpoint asks for more
 
 
-class Pace:
+class RateLimit:
     """Gives turns: at most so many a minute, evenly spread, and none during a pause."""
 
     def __init__(self, requests_per_minute: float | None = None) -> None:
@@ -45,13 +45,13 @@ async def persist(
     *,
     attempts: int,
     timeout: float,
-    pace: Pace | None = None,
+    rate: RateLimit | None = None,
     longest_wait: float = LONGEST_WAIT,
 ) -> Result:
     """The result of the first attempt that succeeds; `who` is asked, for messages.
 
     `timeout` is the budget in seconds of all attempts and the waits between them; it starts after the first turn of
-    `pace`. A pause that the endpoint asks for holds for everybody who shares the `pace`.
+    `rate`. A pause that the endpoint asks for holds for everybody who shares the `rate`.
 
     Raises:
         LLMError: that of the last attempt, or of one that will not pass; or the budget is over.
@@ -64,19 +64,19 @@ async def persist(
         wait_random_exponential,
     )
 
-    pace, jitter = pace or Pace(), wait_random_exponential(2 * FIRST_WAIT, longest_wait)
+    rate, jitter = rate or RateLimit(), wait_random_exponential(2 * FIRST_WAIT, longest_wait)
     last: LLMError | None = None
 
     async def next_attempt() -> Result:
         nonlocal last
         if last is not None:
-            await pace.turn()
+            await rate.turn()
         try:
             return await attempt()
         except LLMError as error:
             last = error
             if error.retry_after is not None and error.retry_after <= timeout:
-                pace.pause(error.retry_after)
+                rate.pause(error.retry_after)
             raise
 
     retrying = AsyncRetrying(
@@ -85,7 +85,7 @@ async def persist(
         retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.may_pass),
         reraise=True,
     )
-    await pace.turn()
+    await rate.turn()
     try:
         async with asyncio.timeout(timeout):
             return await retrying(next_attempt)

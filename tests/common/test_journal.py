@@ -58,16 +58,16 @@ def test_what_was_put_is_there_again(path):
 
 
 def test_a_killed_process_loses_nothing_it_was_told_is_kept(path):
-    told = 0
+    reported = 0
     for _ in range(3):
         program = subprocess.Popen([sys.executable, "-c", PUT, path], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for _ in range(200):
-            told = int(program.stdout.readline())
+            reported = int(program.stdout.readline())
         program.kill()
         rest = program.communicate()[0].split()
-        told = max(told, *map(int, rest[:-1] or ["0"]))  # the last line may be cut
+        reported = max(reported, *map(int, rest[:-1] or ["0"]))  # the last line may be cut
         with Journal(path, {}) as journal:
-            assert len(journal) > told
+            assert len(journal) > reported
             assert [journal.get(str(number)) for number in range(len(journal))] == list(range(len(journal)))
 
 

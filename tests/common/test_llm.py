@@ -15,8 +15,9 @@ from pydantic import BaseModel
 
 from common import llm_retry
 from common.llm import LLMClient, LLMError, client_from_settings, load_litellm
+from common.llm_endpoint import proxy_of
 from common.llm_error import retry_after
-from common.llm_retry import Pace
+from common.llm_retry import RateLimit
 from common.settings import ROOT, Settings
 from tests.common import llm_server
 from tests.common.llm_server import KEY, Fault
@@ -148,7 +149,7 @@ def test_retry_after_is_honoured_by_all_callers(llm, client, form):
 
     async def two():
         first = asyncio.create_task(client.ask(ASKED, Verdict))
-        while client._pace._next <= time.monotonic():  # until the first was told to wait
+        while client._rate._next <= time.monotonic():  # until the first was told to wait
             await asyncio.sleep(0.01)
         await asyncio.gather(first, client.ask([{"role": "user", "content": "二"}], Verdict))
 
@@ -226,12 +227,20 @@ def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch)
 
 
 async def test_a_pause_stops_all_turns():
-    pace = Pace(None)
-    await pace.turn()
-    pace.pause(0.2)
+    rate = RateLimit(None)
+    await rate.turn()
+    rate.pause(0.2)
     start = time.monotonic()
-    await asyncio.gather(pace.turn(), pace.turn())
+    await asyncio.gather(rate.turn(), rate.turn())
     assert time.monotonic() - start >= 0.19
+
+
+def test_the_proxy_of_the_environment_is_used(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    proxy_of.cache_clear()
+    assert [proxy_of(url) for url in ("http://models/v1", "http://127.0.0.1:8000/v1")] == ["http://proxy:3128", None]
+    proxy_of.cache_clear()
 
 
 def test_cancelling_is_not_swallowed(llm, client):
