@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from common.jsonl import FileError, JsonlRows, read_jsonl, write_jsonl
@@ -67,16 +65,3 @@ def test_nothing_is_overwritten_without_force(path):
     assert path.read_text() == "mine"
     write_jsonl(path, [{}], force=True)
     assert path.read_text() == "{}\n"
-
-
-def test_a_failure_leaves_the_old_file_and_no_draft(path):
-    path.write_text("old")
-
-    def rows():
-        yield {"a": 1}
-        raise RuntimeError("half way")
-
-    with pytest.raises(RuntimeError):
-        write_jsonl(path, rows(), force=True)
-    assert path.read_text() == "old"
-    assert os.listdir(path.parent) == ["rows.jsonl"]
