@@ -34,8 +34,8 @@ from typing import Any
 import psutil
 from pydantic import BaseModel
 
+from common.journal import Journal, run_all
 from common.llm import LLMClient
-from common.progress import Journal, run_all
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.split import Families, deal
 

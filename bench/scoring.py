@@ -27,14 +27,16 @@ from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import psutil
 
-from data.load import load_rows
-from scoring.canaries import Canaries
+from common.llm_endpoint import LLMEndpoint
+from common.settings import Settings
 from scoring.judge import Case, LLMJudge, ReferenceJudge
-from scoring.judge_prompt import WEIGHTS
+from sql_agent.agent import AGENT
+from sql_agent.judge_words import WORDS
 
 ROOT = Path(__file__).resolve().parent.parent
 LABELS = ROOT / "tests" / "scoring" / "labels.jsonl"
@@ -72,7 +74,7 @@ def offline_rate(known: list[Case]) -> float:
 
 def serve(port: Connection) -> None:
     """A chat-completions server that answers every request after LATENCY with four scores; runs until it is killed."""
-    scores = json.dumps(dict.fromkeys(WEIGHTS, 0.5))
+    scores = json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     message = {"role": "assistant", "content": scores}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     reply = {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
@@ -108,18 +110,13 @@ def llm_ratios(known: list[Case]) -> tuple[float, float]:
     server.start()
     try:
         address = ("openai/judge", f"http://127.0.0.1:{here.recv()}/v1", "none", 30.0)
-        direct, through = (_best_ratio(partial(kind, *address), known) for kind in (LLMJudge, _ThroughLitellm))
-        return direct, through
+        make = partial(LLMJudge, WORDS, *address)
+        direct = _best_ratio(make, known)
+        LLMEndpoint._direct = LLMEndpoint._through_litellm  # type: ignore[method-assign]
+        return direct, _best_ratio(make, known)
     finally:
         server.kill()
         server.join()
-
-
-class _ThroughLitellm(LLMJudge):
-    """Takes litellm's path though the endpoint speaks OpenAI's protocol."""
-
-    async def _direct(self, body: dict[str, Any]) -> Any:
-        return await self._through_litellm(body)
 
 
 def _best_ratio(make: Callable[[], LLMJudge], known: list[Case]) -> float:
@@ -148,30 +145,22 @@ async def _must_score(judge: LLMJudge, case: Case) -> None:
 
 def scoring_seconds() -> float:
     """Processor seconds of scoring EPISODES episodes as a runner does it: gold SQL really run, canaries drawn."""
-    from common.settings import Settings
-    from episodes.openai_agents import Episode
-    from sql_agent.reward import case_of, score_episode
-    from sql_agent.task import Task
-    from tools.sql.query import QueryTool
-
     settings = Settings(_env_file=None)
-    tool, judge, canaries = QueryTool(settings.database_url), ReferenceJudge(), Canaries(settings.canary_share)
-    played: list[tuple[Task, Episode]] = []
-    for row in load_rows(ROOT / "data" / "train.parquet")[:EPISODES]:
-        statements = [row["sql"]] if isinstance(row["sql"], str) else row["sql"]
-        results = [tool.run(sql) for sql in statements]
-        played.append((Task.from_row(row), Episode(row["answer"], "answered", tool_results=results, turns=2)))
+    environment, random = AGENT.open(settings, {}), Random(0)
+    rows = AGENT.rows(AGENT.splits["train"])[:EPISODES]
+    tasks = [AGENT.task(row, settings) for row in rows]
 
-    async def score() -> None:
+    async def score() -> float:
+        played = [(task, episode) for task in tasks if (episode := await environment.gold(task))]
+        start = time.process_time()
         for task, episode in played:
-            await score_episode(task, episode, judge)
-            canary = canaries.draw(case_of(task, Episode()))
-            if canary:
-                await judge.judge(canary)
+            await environment.score(task, episode)
+            bad = environment.bad(task, random)
+            if bad and random.random() < settings.canary_share:
+                await environment.score(task, bad)
+        return time.process_time() - start
 
-    start = time.process_time()
-    asyncio.run(score())
-    return time.process_time() - start
+    return asyncio.run(score())
 
 
 def step_seconds() -> float:

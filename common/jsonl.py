@@ -14,16 +14,7 @@ from typing import Any
 
 from common.files import FileError, file_digest, refuse_existing, replacing
 
-__all__ = [
-    "FileError",
-    "JsonlRows",
-    "file_digest",
-    "read_jsonl",
-    "refuse_existing",
-    "replacing",
-    "write_jsonl",
-    "write_text",
-]
+__all__ = ["FileError", "JsonlRows", "file_digest", "read_jsonl", "write_jsonl", "write_text"]
 
 SHOWN = 80  # characters of a bad line in a message
 
@@ -44,32 +35,36 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 class JsonlRows:
-    """The rows of a file, read anew at each iteration so that none is kept; `len` counts them.
+    """The rows of files, one after the other, read anew at each iteration so that none is kept; `len` counts them.
 
     `texts` are the columns every row must have as text that is not blank; `limit` takes the first so many rows.
     """
 
-    def __init__(self, path: Path, texts: tuple[str, ...], limit: int | None = None) -> None:
-        """Reads the whole file once.
+    def __init__(self, *paths: Path, texts: tuple[str, ...], limit: int | None = None) -> None:
+        """Reads the files once.
 
         Raises:
             FileError: see read_jsonl; or a row lacks one of `texts`; or there are no rows.
         """
-        self._path, self._texts, self._limit = path, texts, limit
+        self._paths, self._texts, self._limit = paths, texts, limit
         self._count = sum(1 for _ in self)
         if not self._count:
-            raise FileError(f"{path} has no rows")
+            raise FileError(f"{', '.join(map(str, paths))}: no rows")
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for number, row in islice(read_jsonl(self._path), self._limit):
-            for name in self._texts:
-                if not isinstance(row.get(name), str) or not row[name].strip():
-                    has = ", ".join(row) if name not in row else repr(row[name])
-                    raise FileError(f"{self._path}, line {number}: expected text in {name!r}, found {has[:SHOWN]}")
-            yield row
+        return islice(self._rows(), self._limit)
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        for path in self._paths:
+            for number, row in read_jsonl(path):
+                for name in self._texts:
+                    if not isinstance(row.get(name), str) or not row[name].strip():
+                        has = ", ".join(row) if name not in row else repr(row[name])
+                        raise FileError(f"{path}, line {number}: expected text in {name!r}, found {has[:SHOWN]}")
+                yield row
 
 
 def _object(line: bytes, where: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The one way to ask an LLM for structured answers: any provider litellm knows; an answer that fits, or an error.
 
-What it adds to litellm: a strict JSON schema made from a pydantic model, with JSON mode where an endpoint refuses that;
-retries with jitter that honour Retry-After; limits of concurrency and of requests a minute; a cache on disk by content;
-counters of calls, tokens and cost. Keys come from the environment and appear in no message.
+What it adds to a request (common/llm_endpoint.py): a strict JSON schema made from a pydantic model, with JSON mode
+where an endpoint refuses that; retries with jitter that honour Retry-After; limits of concurrency and of requests a
+minute; a cache on disk by content; counters of calls, tokens and cost. Keys appear in no message.
 
     client = client_from_settings(load_settings(), cache=Path("outputs/llm_cache.sqlite"))
     answer = await client.ask([{"role": "user", "content": "..."}], Verdict)
@@ -14,32 +14,32 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import re
-import sqlite3
-import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 from weakref import WeakValueDictionary
 
-from common.llm_cache import ReplyCache
-from common.llm_error import LLMError, clean, explain
-from common.llm_pace import Pace, seconds_to_wait
-from common.llm_reply import Message, Schema, parse_reply, tell_schema
+from common.llm_endpoint import LLMEndpoint, Provider, load_litellm
+from common.llm_error import LLMError, clean
+from common.llm_reply import Message, Schema, parse_reply, with_schema
+from common.llm_retry import LONGEST_WAIT, RateLimit, persist
+from common.text_store import TextStore
 
 if TYPE_CHECKING:
-    from tenacity import RetryCallState
+    from pydantic import BaseModel, SecretStr
 
     from common.settings import Settings
 
+__all__ = ["Answer", "LLMClient", "LLMError", "Usage", "client_from_settings", "load_litellm", "open_cache", "reveal"]
 
 ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IGNORECASE)
 
 
 @dataclass
 class Usage:
-    """What a client did so far.
+    """What was spent.
 
     `calls` are requests sent, retries included; `cost_usd` is None once a reply came from a model of unknown price.
     """
@@ -49,6 +49,15 @@ class Usage:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = 0.0
+
+    def add(self, other: Usage) -> None:
+        """Count another's too."""
+        self.calls += other.calls
+        self.cached += other.cached
+        self.prompt_tokens += other.prompt_tokens
+        self.completion_tokens += other.completion_tokens
+        known = self.cost_usd is not None and other.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
 
     def __str__(self) -> str:
         cost = "cost unknown (no price for this model)" if self.cost_usd is None else f"${self.cost_usd:.4f}"
@@ -84,6 +93,7 @@ class LLMClient:
         cache: Path | None = None,
         timeout: float = 60.0,
         attempts: int = 5,
+        longest_wait: float = LONGEST_WAIT,
         concurrency: int = 8,
         requests_per_minute: float | None = None,
     ) -> None:
@@ -95,41 +105,70 @@ class LLMClient:
         Raises:
             LLMError: cause "setup", the cache file can not be used.
         """
-        self.model, self.base_url, self.timeout, self.attempts = model, base_url, timeout, attempts
+        self.model, self.timeout = model, timeout
         self.usage = Usage()
-        self._api_key, self._cache_file, self._concurrency = api_key, cache, concurrency
-        self._cache = self._open(cache) if cache else None
-        self._pace = Pace(requests_per_minute)
+        self._endpoint = LLMEndpoint(model, base_url, api_key, timeout)
+        self._cache = open_cache(cache) if cache else None
+        self._rate, self._concurrency = RateLimit(requests_per_minute), concurrency
+        self._attempts, self._longest_wait = attempts, longest_wait
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._schema_refused = False
+        self._form: int | None = None  # the strictest form of reply that this endpoint took
 
     @property
     def endpoint(self) -> str | None:
         """The base URL without a password in it."""
-        return clean(self.base_url, self._api_key) if self.base_url else None
+        return clean(self._endpoint.base_url) if self._endpoint.base_url else None
+
+    @property
+    def provider(self) -> Provider:
+        """Where the model is called. Raises LLMError for a name that litellm does not know."""
+        return self._endpoint.provider
 
     async def ask(
-        self, messages: list[Message], schema: type[Schema], *, temperature: float = 0.0, max_tokens: int = 1024
+        self,
+        messages: list[Message],
+        schema: type[Schema],
+        *,
+        temperature: float = 0.0,
+        max_tokens: int = 1024,
+        spent: Usage | None = None,
     ) -> Answer[Schema]:
         """The model's answer as a `schema`; from the cache if the same was asked before, in any process.
+
+        `spent`, a new Usage, is told what it took, whether it succeeds or not; `usage` is told in any case.
 
         Raises:
             LLMError: after the attempts or the budget; what may pass was tried again (connection, 408, 409, 429, 5xx,
                 replies that do not fit the schema).
         """
+        own = spent if spent is not None else Usage()
+        try:
+            return await self._once(_Question(messages, schema, temperature, max_tokens), own)
+        finally:
+            self.usage.add(own)
+
+    async def _once(self, question: _Question[Schema], spent: Usage) -> Answer[Schema]:
         self._enter_loop()
-        question = _Question(messages, schema, temperature, max_tokens)
-        key = self._content_key(question)
-        same = self._same.setdefault(key, asyncio.Lock())  # two tasks with one question make one call
+        key = self._content_key(question) if self._cache else ""
+        # With a cache two tasks with one question make one call.
+        same = self._same.setdefault(key, asyncio.Lock()) if self._cache else asyncio.Lock()
         async with same, self._slots:
-            kept = self._kept(key, schema)
+            kept = self._kept(key, question.schema)
             if kept is not None:
-                self.usage.cached += 1
+                spent.cached += 1
                 return Answer(kept, cached=True)
-            await self._pace.turn()
-            text = await self._persist(question)
-            self._keep(key, text)
-            return Answer(parse_reply(text, schema), cached=False)
+            load_litellm()  # importing it takes seconds once, which are not the model's
+            text, value = await persist(
+                lambda: self._attempt(question, spent),
+                self.model,
+                attempts=self._attempts,
+                timeout=self.timeout,
+                rate=self._rate,
+                longest_wait=self._longest_wait,
+            )
+            if self._cache:
+                self._cache.put(key, text)
+            return Answer(value, cached=False)
 
     def _enter_loop(self) -> None:
         loop = asyncio.get_running_loop()
@@ -141,129 +180,59 @@ class LLMClient:
         # The endpoint belongs to the content: two servers may serve different models under one name.
         schema = question.schema.model_json_schema()
         limits = [question.temperature, question.max_tokens]
-        content = [self.model, self.base_url, question.messages, schema, limits]
+        content = [self.model, self._endpoint.base_url, question.messages, schema, limits]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def _open(self, file: Path) -> ReplyCache:
-        try:
-            return ReplyCache(file)
-        except (sqlite3.Error, OSError) as error:
-            raise self._cache_error(error) from None
-
     def _kept(self, key: str, schema: type[Schema]) -> Schema | None:
-        try:
-            text = self._cache.get(key) if self._cache else None
-        except sqlite3.Error as error:
-            raise self._cache_error(error) from None
+        text = self._cache.get(key) if self._cache else None
         try:
             return None if text is None else parse_reply(text, schema)
         except ValueError:  # kept by an older version whose schema demanded less: ask again
             return None
 
-    def _keep(self, key: str, text: str) -> None:
-        try:
-            if self._cache:
-                self._cache.put(key, text)
-        except sqlite3.Error as error:
-            raise self._cache_error(error) from None
-
-    def _cache_error(self, error: Exception) -> LLMError:
-        return LLMError(f"{self._cache_file} can not be used as the cache of LLM answers: {error}", "setup")
-
-    async def _persist(self, question: _Question[Any]) -> str:
-        """A reply that fits, after as many attempts as it takes and the limits allow."""
-        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay
-
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self.attempts) | stop_before_delay(self.timeout),
-            wait=_wait,
-            retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.may_pass),
-            reraise=True,
-        )
-        litellm = load_litellm()  # importing it takes seconds once, which are not the model's
-        last: LLMError | None = None
-
-        async def attempt() -> str:
-            nonlocal last
-            if last is not None:
-                await self._pace.turn()
+    async def _attempt(self, question: _Question[Schema], spent: Usage) -> tuple[str, Schema]:
+        """One usable reply. An endpoint that refuses a form of it is asked for a looser one, at once and ever after."""
+        if self._form is None:
+            self._form = 0 if self._endpoint.takes_schemas else 1
+        forms = _forms(question.schema)
+        for number in range(self._form, len(forms)):
             try:
-                return await self._attempt(litellm, question)
+                return await self._request(question, forms[number], spent)
             except LLMError as error:
-                last = error
-                raise
-
-        try:
-            async with asyncio.timeout(self.timeout):
-                return await retrying(attempt)
-        except TimeoutError:
-            before = f"; before that: {last}" if last else ""
-            message = f"{self.model}: no usable answer within {self.timeout:g} s{before}"
-            raise LLMError(message, "timeout", last.status if last else None) from None
-
-    async def _attempt(self, litellm: Any, question: _Question[Any]) -> str:
-        """One usable reply. An endpoint that refuses schemas is asked at once in JSON mode, now and ever after."""
-        if not self._schema_refused and self._takes_schemas(litellm):
-            try:
-                return await self._call(litellm, question, question.messages, question.schema)
-            except LLMError as error:
-                if error.cause != "refused" or not ABOUT_SCHEMA.search(str(error)):
+                if error.cause != "refused" or not ABOUT_SCHEMA.search(str(error)) or number == len(forms) - 1:
                     raise
-                self._schema_refused = True
-        told = tell_schema(question.messages, question.schema)
-        return await self._call(litellm, question, told, {"type": "json_object"})
+                self._form = max(self._form, number + 1)
+        raise AssertionError("the last form either answers or raises")
 
-    def _takes_schemas(self, litellm: Any) -> bool:
-        """Whether litellm passes a schema on to this provider; else it would drop it without a word."""
+    async def _request(
+        self, question: _Question[Schema], form: dict[str, Any] | None, spent: Usage
+    ) -> tuple[str, Schema]:
+        has_schema = form is not None and "json_schema" in form
+        body = {
+            "messages": question.messages if has_schema else with_schema(question.messages, question.schema),
+            "temperature": question.temperature,
+            "max_tokens": question.max_tokens,
+            **({"response_format": form} if form else {}),
+        }
+        spent.calls += 1
+        completion = await self._endpoint.complete(body)
+        spent.add(Usage(0, 0, completion.prompt_tokens, completion.completion_tokens, completion.cost_usd))
         try:
-            return "response_format" in (litellm.get_supported_openai_params(self.model) or ())
-        except Exception:  # a provider litellm does not know: the call itself says so, in better words
-            return True
-
-    async def _call(self, litellm: Any, question: _Question[Any], messages: list[Message], response_format: Any) -> str:
-        """One request; what fails becomes an LLMError without secrets."""
-        self.usage.calls += 1
-        try:
-            reply = await litellm.acompletion(
-                model=self.model,
-                messages=messages,
-                response_format=response_format,
-                temperature=question.temperature,
-                max_tokens=question.max_tokens,
-                api_base=self.base_url,
-                api_key=self._api_key,
-                timeout=self.timeout,
-                drop_params=True,
-                num_retries=0,
-                max_retries=0,
-            )
-        except Exception as error:  # litellm raises what its providers' clients raise
-            raise self._explained(error, litellm) from None
-        self._count(litellm, reply)
-        text = reply.choices[0].message.content or "" if reply.choices else ""
-        try:
-            parse_reply(text, question.schema)
+            return completion.text, parse_reply(completion.text, question.schema)
         except ValueError as error:
-            raise LLMError(f"{self.model}: {clean(str(error), self._api_key)}", "malformed") from None
-        return text
+            raise LLMError(f"{self.model}: {clean(str(error), self._endpoint.api_key)}", "malformed") from None
 
-    def _explained(self, error: Exception, litellm: Any) -> LLMError:
-        explained = explain(error, litellm, self.model, self._api_key)
-        seconds = explained.retry_after
-        if seconds is not None and seconds <= self.timeout:
-            self._pace.pause(seconds)  # the endpoint means all callers, not this one alone
-        return explained
 
-    def _count(self, litellm: Any, reply: Any) -> None:
-        used = getattr(reply, "usage", None)
-        self.usage.prompt_tokens += getattr(used, "prompt_tokens", 0) or 0
-        self.usage.completion_tokens += getattr(used, "completion_tokens", 0) or 0
-        if self.usage.cost_usd is None:
-            return
-        try:
-            self.usage.cost_usd += litellm.completion_cost(reply, model=self.model)
-        except Exception:  # litellm's way of saying that it has no price for this model
-            self.usage.cost_usd = None
+@lru_cache(maxsize=16)
+def _forms(schema: type[BaseModel]) -> tuple[dict[str, Any] | None, ...]:
+    """What `response_format` can be, from the strictest to none."""
+    strict = load_litellm().utils.type_to_response_format_param(schema)
+    return strict, {"type": "json_object"}, None
+
+
+def open_cache(path: Path) -> TextStore:
+    """The file where replies are kept. It raises LLMError, cause "setup", where it can not be used."""
+    return TextStore(path, lambda error: LLMError(f"{path} can not be used as the cache of replies: {error}", "setup"))
 
 
 def client_from_settings(settings: Settings, *, model: str | None = None, **options: Any) -> LLMClient:
@@ -275,21 +244,9 @@ def client_from_settings(settings: Settings, *, model: str | None = None, **opti
     name = model or settings.teacher_model
     if not name:
         raise LLMError("no LLM: set TEACHER_MODEL, in the environment or .env, to litellm's name of one", "setup")
-    key = settings.teacher_api_key.get_secret_value() if settings.teacher_api_key else None
-    return LLMClient(name, base_url=settings.teacher_base_url, api_key=key, **options)
+    return LLMClient(name, base_url=settings.teacher_base_url, api_key=reveal(settings.teacher_api_key), **options)
 
 
-def load_litellm() -> Any:
-    """litellm, imported late: it takes seconds, and would ask the internet for prices and print advertisements."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    import litellm
-
-    litellm.suppress_debug_info = True
-    # A call that is cancelled leaves coroutines of litellm unawaited; nobody at a terminal can use the warning.
-    warnings.filterwarnings("ignore", r"coroutine '\w+\.(acompletion|async_\w+)' was never awaited", RuntimeWarning)
-    return litellm
-
-
-def _wait(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    return seconds_to_wait(state.attempt_number, getattr(error, "retry_after", None))
+def reveal(secret: SecretStr | None) -> str | None:
+    """The text of a secret setting, None where it is not set."""
+    return secret.get_secret_value() if secret else None

@@ -1,20 +1,22 @@
-"""What can go wrong when an LLM is asked, told in one line without keys.
+"""What can go wrong when a model is asked, told in one line without keys, and whether asking again can help.
 
 from common.llm import LLMError
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import time
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from common.command import Failure, UsageError
-from common.llm_pace import retry_after
 
 Cause = Literal["timeout", "connection", "refused", "status", "malformed", "setup"]
 
-PASSING_STATUS = {408, 409, 429}  # and every 5xx: may pass when asked again
+NOT_IMPLEMENTED = 501
 SHOWN = 300  # characters of an endpoint's words in a message
 SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 SHORTEST_SECRET = 6  # shorter values of such variables are words like "true", which must not be blotted out
@@ -26,8 +28,8 @@ LITELLMS_NAMES = re.compile(r"^(?:litellm\.)?(?:\w+Error: )+")
 class LLMError(Failure):
     """No usable answer; the message holds no secret.
 
-    `cause`: timeout (the budget is over), connection, refused (a 4xx that asking again does not mend), status (another
-    HTTP failure that stayed), malformed (replies that do not fit the schema), setup (this side: no model, no cache).
+    `cause`: timeout (the budget is over), connection, refused (a status that asking again does not mend), status
+    (another HTTP failure that stayed), malformed (replies that do not fit), setup (this side: no model, no cache).
     `status` is the HTTP status where there was one, `retry_after` the seconds the endpoint asked to wait.
     """
 
@@ -44,6 +46,12 @@ class LLMError(Failure):
         return self.cause not in ("refused", "setup")
 
 
+def of_status(who: str, status: int, text: str, header: str | None) -> LLMError:
+    """The error of a reply that is no success; `header` is its Retry-After."""
+    passing = status in (408, 409, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
+    return LLMError(f"{who}: HTTP {status}: {text}", "status" if passing else "refused", status, retry_after(header))
+
+
 def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> LLMError:
     """litellm's exception, of whatever provider, as ours."""
     status = getattr(error, "status_code", None)
@@ -53,15 +61,14 @@ def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> 
     if isinstance(error, litellm.APIConnectionError) or NO_CONNECTION.search(text):
         return LLMError(f"{model}: no connection ({text})", "connection")
     if "Missing credentials" in text:
-        return LLMError(
-            f"{model}: no API key; set TEACHER_API_KEY (any word where the endpoint asks for none)", "setup"
-        )
-    refused = status is not None and 400 <= status < 500 and status not in PASSING_STATUS
-    said = f"HTTP {status}: {text}" if status else text
-    return LLMError(f"{model}: {said}", "refused" if refused else "status", status, retry_after(_header(error)))
+        return LLMError(f"{model}: no API key; set TEACHER_API_KEY", "setup")
+    headers = getattr(error, "litellm_response_headers", None) or {}  # litellm empties those of error.response
+    if status:
+        return of_status(model, status, text, headers.get("retry-after"))
+    return LLMError(f"{model}: {text}", "status")
 
 
-def clean(text: str, api_key: str | None) -> str:
+def clean(text: str, api_key: str | None = None) -> str:
     """An endpoint's words in one short line, without keys: some endpoints repeat the one they were sent."""
     named = (value for name, value in os.environ.items() if name.upper().endswith(SECRET_NAMES))
     for secret in sorted({api_key or "", *named}, key=len, reverse=True):
@@ -71,6 +78,15 @@ def clean(text: str, api_key: str | None) -> str:
     return " ".join(text.split("Traceback (most recent call last)")[0].split())[:SHOWN]
 
 
-def _header(error: Exception) -> str | None:
-    headers = getattr(error, "litellm_response_headers", None)  # litellm empties those of error.response
-    return headers.get("retry-after") if headers else None
+def retry_after(header: str | None) -> float | None:
+    """Seconds of a Retry-After header (RFC 9110, section 10.2.3: a number of seconds or a date), else None."""
+    if header is None:
+        return None
+    try:
+        seconds = float(header)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(header).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

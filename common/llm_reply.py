@@ -30,7 +30,7 @@ def parse_reply(text: str, schema: type[Schema]) -> Schema:
         raise ValueError(f"expected {schema.__name__} as JSON; {where}: {first['msg']}; got {text[:SHOWN]!r}") from None
 
 
-def tell_schema(messages: list[Message], schema: type[BaseModel]) -> list[Message]:
+def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Message]:
     """The messages with the schema written out, for endpoints that take none."""
     text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
     return [*messages, {"role": "user", "content": f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"}]

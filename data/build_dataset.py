@@ -168,8 +168,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run_safely(options: argparse.Namespace) -> int:
     """The exit code; what a user can cause becomes one line."""
+    from common.journal import JournalError, RunError
     from common.llm_error import LLMError
-    from common.progress import JournalError, RunError
     from common.settings import SettingsError
     from data.load import DataError
     from tools.sql.database import DatabaseError
@@ -208,8 +208,8 @@ def _build(options: argparse.Namespace) -> int:
 
 def _paraphrase(dataset: Dataset, options: argparse.Namespace) -> str:
     """Reword a share of the questions; returns a line for the operator."""
+    from common.journal import Journal
     from common.llm import client_from_settings
-    from common.progress import Journal
     from common.settings import load_settings
     from data.questions.paraphrase import ask_all, choose, fingerprint, reword
 

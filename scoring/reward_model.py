@@ -1,6 +1,7 @@
 """A reward model behind one URL: POST {"prompt", "response"} -> {"score"}.
 
     await RewardModelJudge("http://127.0.0.1:8001/score", timeout=30, scale=load_scale("runs/scale.json")).judge(case)
+    await RewardModel("http://127.0.0.1:8001/score", timeout=60).score("question", "answer")      # the number as it is
 
 A scale (`utils/reward_scale.py` fits one, `scoring/scale.py` reads it) maps raw scores to [0, 1]. Without one a score
 outside [0, 1] is a failure: clipping a logit would make every good answer equal.
@@ -8,28 +9,66 @@ outside [0, 1] is a failure: clipping a logit would make every good answer equal
 
 from __future__ import annotations
 
-from scoring.case import Case
-from scoring.remote import MalformedReply, RemoteJudge, Scored, finite_number, strict_json
+from typing import Any
+
+from common.llm import Usage as Spent
+from common.llm_endpoint import Connections, without_secrets
+from common.llm_error import LLMError
+from common.llm_retry import persist
+from scoring import remote
+from scoring.case import Case, Verdict
 from scoring.scale import Scale
 
+MOST = 1e300  # an integer too large for a float is no score
 
-class RewardModelJudge(RemoteJudge):
+
+class RewardModel:
+    """The endpoint. `timeout` is the budget in seconds of one score, retries included."""
+
+    def __init__(self, url: str, timeout: float) -> None:
+        self.url, self.timeout = url, timeout
+        self.name = without_secrets(url)
+        self._connections = Connections()
+
+    async def score(
+        self, prompt: str, response: str, spent: Spent | None = None, bounds: tuple[float, float] = (-MOST, MOST)
+    ) -> float:
+        """The score of a response, a number within `bounds`; `spent` is told the requests it took.
+
+        Raises:
+            LLMError: the endpoint refuses, or gives no such number in time.
+        """
+
+        async def attempt() -> float:
+            if spent:
+                spent.calls += 1
+            body = {"prompt": prompt, "response": response}
+            return self._score_of(await self._connections.post(self.url, body, timeout=self.timeout), *bounds)
+
+        return await persist(
+            attempt, self.name, attempts=remote.ATTEMPTS, timeout=self.timeout, longest_wait=remote.LONGEST_WAIT
+        )
+
+    def _score_of(self, reply: Any, low: float, high: float) -> float:
+        score = reply.get("score") if isinstance(reply, dict) else None
+        # NaN fails every comparison.
+        if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
+            wanted = f'{{"score": NUMBER}}, at least {low:g} and at most {high:g}'
+            raise LLMError(f"{self.name}: expected {wanted}, got {str(reply)[:120]}", "malformed")
+        return float(score)
+
+
+class RewardModelJudge(remote.RemoteJudge):
     """Sees the question and the answer only."""
 
     name = "reward_model"
 
     def __init__(self, url: str, timeout: float, scale: Scale | None = None) -> None:
         """`timeout` is the budget in seconds for one case, retries included."""
-        super().__init__(timeout)
-        self.url = url
-        self.scale = scale
+        super().__init__()
+        self.model, self.scale = RewardModel(url, timeout), scale
 
-    async def _ask(self, case: Case) -> Scored:
-        body = strict_json(await self._post(self.url, {"prompt": case.question, "response": case.answer}))
-        if not isinstance(body, dict):
-            raise MalformedReply(f'expected {{"score": number}}, got {str(body)[:200]}')
-        if self.scale is None:
-            score = finite_number(body.get("score"), "score", 0, 1)
-        else:
-            score = self.scale.apply(finite_number(body.get("score"), "score"))
-        return Scored(score, {"reward_model": score}, 0.0)
+    async def _ask(self, case: Case, spent: Spent) -> Verdict:
+        raw = await self.model.score(case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1))
+        score = self.scale.apply(raw) if self.scale else raw
+        return Verdict(score, {"reward_model": score})

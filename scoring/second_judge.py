@@ -27,13 +27,13 @@ class SecondOpinion:
         if int(case.key[:8], 16) >= self.share * 16**8:
             return await self.first.judge(case)
         first, second = await asyncio.gather(self.first.judge(case), self.second.judge(case))
-        usage = _together(first.usage, second.usage)
+        usage = _sum_of(first.usage, second.usage)
         if first.score is None or second.score is None or "degenerate" in first.parts:
             return replace(first, usage=usage)
         return replace(first, usage=usage, checks={"second_judge_difference": abs(first.score - second.score)})
 
 
-def _together(first: Usage, second: Usage) -> Usage:
+def _sum_of(first: Usage, second: Usage) -> Usage:
     known = first.cost_usd is not None and second.cost_usd is not None
     cost = (first.cost_usd or 0.0) + (second.cost_usd or 0.0) if known else None
     return Usage(first.calls + second.calls, first.cached, cost)

@@ -20,6 +20,7 @@ from scoring.judge import Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
 from sql_agent.canaries import Canaries
+from sql_agent.judge_words import WORDS
 from sql_agent.prompts import SCHEMA_TOOLS, SYSTEM_PROMPT, TOOL
 from sql_agent.reward import Query, case_of, rubric_from, score_episode
 from sql_agent.task import SqlTask
@@ -39,7 +40,7 @@ class SqlEnvironment(Environment):
     def __init__(self, settings: Settings, evaluating: bool = False) -> None:
         self.settings = settings
         self.tool = QueryTool(settings.database_url)
-        self.judge: Judge = choose_judge(settings)
+        self.judge: Judge = choose_judge(settings, WORDS)
         rubric = rubric_from(settings)
         self.rubric = Rubric({**rubric.weights, "judge": rubric.weights.get("judge", 1.0)}) if evaluating else rubric
         self.highest = self.rubric.highest
@@ -102,7 +103,7 @@ class SqlEnvironment(Environment):
             self.tool.database()
         except DatabaseError as error:
             raise ServiceError(str(error)) from error
-        problem = await why_unusable(self.judge) if "judge" in self.rubric.weights else None
+        problem = await why_unusable(self.judge, WORDS.known_case) if "judge" in self.rubric.weights else None
         if problem:
             raise ServiceError(
                 f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={self.settings.judge_timeout:g} s. "

@@ -10,6 +10,7 @@ from data.questions.check import Checker
 from data.questions.draft import fill_answers
 from episodes.agent import AgentError, Row
 from scoring.judge import ReferenceJudge, choose_judge
+from sql_agent.judge_words import WORDS
 
 CHECKED = 64  # questions of each file that are checked against the database
 
@@ -33,7 +34,7 @@ def notes_on(name: str, rows: Sequence[Row], settings: Settings) -> list[str]:
 
 def require_references(rows: Sequence[Row], settings: Settings) -> None:
     """Raises AgentError when the judge that would be used can score too few of the rows."""
-    offline = choose_judge(settings).name == ReferenceJudge.name
+    offline = choose_judge(settings, WORDS).name == ReferenceJudge.name
     bare = [row for row in rows if not row["answer"]]  # what has gold has an answer drafted from it
     if offline and len(bare) > settings.max_unscored_share * len(rows):
         raise AgentError(

@@ -21,13 +21,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.jsonl import FileError, refuse_existing, write_jsonl
+from common.command import Failure, UsageError, new_parser, run_command
+from common.files import refuse_existing
+from common.jsonl import write_jsonl
 from data.intake.sources import SourceError
 from scoring.reference.text import words_only
 from utils.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
 from utils.curation.chat_questions import judge
 from utils.curation.personal_data import mask
-from utils.curation.seen import Seen
 
 SHOWN = 10  # unreadable records named in the report
 
@@ -38,6 +39,8 @@ class Candidates:
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._user_roles = frozenset(role.strip().lower() for role in options.user_role)
+        self._digests: set[str] = set()
+        self._masked: dict[str, int] = {}  # names of sessions that hold personal data, by their order
         self.messages = self.kept = 0
         self.dropped: Counter[str] = Counter()
         self.masked: Counter[str] = Counter()
@@ -45,16 +48,15 @@ class Candidates:
         self.unreadable: list[str] = []
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of the output; memory does not grow with their number."""
-        with Seen() as questions, Seen() as sessions:
-            for message in read_messages(self._options.input, self._options.encoding):
-                self.messages += 1
-                if isinstance(message, Unreadable):
-                    self._note(message)
-                elif self._is_user(message.role):
-                    row = self._row(message, questions, sessions)
-                    if row:
-                        yield row
+        """The rows of the output; memory grows by some hundred bytes a question."""
+        for message in read_messages(self._options.input, self._options.encoding):
+            self.messages += 1
+            if isinstance(message, Unreadable):
+                self._note(message)
+            elif self._is_user(message.role):
+                row = self._row(message)
+                if row:
+                    yield row
 
     def report(self) -> dict[str, Any]:
         """All counts; messages = kept + sum of dropped."""
@@ -76,30 +78,31 @@ class Candidates:
             self.unknown_roles[mask(role)[0][:30]] += 1
         return False
 
-    def _row(self, message: Message, questions: Seen, sessions: Seen) -> dict[str, Any] | None:
+    def _row(self, message: Message) -> dict[str, Any] | None:
         text, reason = judge(message.text, self._options.min_length, self._options.max_length)
         if reason:
             self.dropped[reason] += 1
             return None
         question, kinds = mask(text)
-        form = words_only(question)
-        if not questions.add(form):
+        digest = hashlib.sha256(words_only(question).encode()).hexdigest()[:16]
+        if digest in self._digests:
             self.dropped["duplicate"] += 1
             return None
+        self._digests.add(digest)
         self.kept += 1
         self.masked.update(kinds)
         return {
-            "id": "chat-" + hashlib.sha256(form.encode()).hexdigest()[:16],
+            "id": f"chat-{digest}",
             "question": question,
-            "session": self._session(message.session, sessions),
+            "session": self._session(message.session),
             "time": message.time,
             "masked": sorted(set(kinds)),
         }
 
-    def _session(self, name: str, sessions: Seen) -> str:
+    def _session(self, name: str) -> str:
         """The session's own name; a number in its place when the name holds personal data, such as a phone number."""
         clean, kinds = mask(name)
-        return f"masked-{sessions.number(name)}" if kinds else clean
+        return f"masked-{self._masked.setdefault(name, len(self._masked) + 1)}" if kinds else clean
 
     def _note(self, record: Unreadable) -> None:
         self.dropped["unreadable"] += 1
@@ -108,38 +111,25 @@ class Candidates:
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """Counts as a table on stderr."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"{report['messages']:,} messages, {report['kept']:,} candidate questions")
-    table.add_column("dropped because")
-    table.add_column("messages", justify="right")
-    for reason, count in report["dropped"].items():
-        table.add_row(reason, f"{count:,}")
-    for kind, count in report["masked"].items():
-        table.add_row(f"(masked: {kind})", f"{count:,}", style="dim")
-    console = Console(stderr=True)
-    console.print(table)
-    for line in report["unreadable"]:
-        console.print(f"unreadable: {line}", markup=False, highlight=False)
+    """The counts, on stderr."""
+    lines = [f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because"]
+    lines += [f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()]
+    lines += [f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()]
+    lines += [f"unreadable: {line}" for line in report["unreadable"]]
+    print(*lines, sep="\n", file=sys.stderr)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx or .parquet")
-    parser.add_argument("--output", type=Path, required=True, help="JSONL of candidate questions")
-    parser.add_argument("--report", type=Path, help="also write the counts as JSON")
-    parser.add_argument("--encoding", help="of a text file; default: UTF-8, UTF-16 or GB18030, found by reading")
-    parser.add_argument(
-        "--user-role",
-        action="append",
-        default=[],
-        help="only this role asks (may be repeated)",
-    )
-    parser.add_argument("--min-length", type=int, default=4, help="characters of a question (default 4)")
-    parser.add_argument("--max-length", type=int, default=200, help="characters of a question (default 200)")
-    parser.add_argument("--force", action="store_true", help="replace existing outputs")
+    parser = new_parser(__doc__)
+    add = parser.add_argument
+    add("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx or .parquet")
+    add("--output", type=Path, required=True, help="JSONL of candidate questions")
+    add("--report", type=Path, help="also write the counts as JSON")
+    add("--encoding", help="of a text file; default: UTF-8, UTF-16 or GB18030, whichever reads it")
+    add("--user-role", action="append", default=[], help="only this role asks (may be repeated)")
+    add("--min-length", type=int, default=4, help="characters of a question (default 4)")
+    add("--max-length", type=int, default=200, help="characters of a question (default 200)")
+    add("--force", action="store_true", help="replace existing outputs")
     arguments = parser.parse_args(argv)
     if not 1 <= arguments.min_length <= arguments.max_length:
         parser.error(
@@ -148,39 +138,30 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return arguments
 
 
-def run(arguments: argparse.Namespace) -> int:
+def filter_messages(arguments: argparse.Namespace) -> None:
+    """The program's body."""
     candidates = Candidates(arguments)
     for file in filter(None, (arguments.output, arguments.report)):
         refuse_existing(file, arguments.force)
     try:
         write_jsonl(arguments.output, candidates.rows(), arguments.force)
     except SourceError as error:
-        raise FileError(str(error)) from None
+        raise UsageError(str(error)) from None
     report = candidates.report()
     if arguments.report:
         write_jsonl(arguments.report, [report], arguments.force)
     print_report(report)
     if candidates.unknown_roles and not report["kept"]:
         roles = ", ".join(report["unknown_roles"])
-        print(f"chat_session_filter: no known role asks; the roles are {roles}; give --user-role", file=sys.stderr)
-        return 1
+        raise Failure(f"no known role asks; the roles are {roles}; give --user-role")
     if report["messages"] == report["dropped"].get("unreadable", 0):
-        print(f"chat_session_filter: {arguments.input} holds no readable message", file=sys.stderr)
-        return 1
-    return 0
+        raise Failure(f"{arguments.input} holds no readable message")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
-    try:
-        return run(arguments)
-    except FileError as error:
-        print(f"chat_session_filter: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("chat_session_filter: interrupted; nothing was written", file=sys.stderr)
-        return 130
+    return run_command("chat_session_filter", lambda: filter_messages(arguments))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,12 @@ wrong; a warning is something that only some runs need.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,20 +124,12 @@ def check_engine() -> Iterable[Row]:
 
 
 def read_settings() -> tuple[Any, Row | None]:
-    """The project's settings; without pydantic what the environment says, so that the checks below still run."""
+    """The project's settings, None where they cannot be read, and why."""
     try:
         from common.settings import SettingsError, load_settings
     except ImportError as error:
-        defaults = {
-            "database_url": f"sqlite:///{ROOT / 'data' / 'medical.db'}",
-            "agl_server_host": "127.0.0.1",
-            "agl_server_port": 4747,
-            "llm_proxy_host": "127.0.0.1",
-            "llm_proxy_port": 0,
-        }
-        names = (*defaults, "base_model", "teacher_model", "teacher_base_url", "reward_model_url")
-        values = {name: os.environ.get(name.upper()) or defaults.get(name) for name in names}
-        return SimpleNamespace(**values), Row("settings", "failed", f"no module {error.name}; .env not read", INSTALL)
+        seen = f"no module {error.name}; ports, database, judge and model were not looked at"
+        return None, Row("settings", "failed", seen, INSTALL)
     try:
         return load_settings(), None
     except SettingsError as error:
@@ -225,21 +215,10 @@ def all_rows() -> list[Row]:
 
 
 def show(rows: list[Row]) -> None:
-    """Print the table, with rich where it is installed."""
-    if find_spec("rich") is None:
-        for row in rows:
-            fix = f"\n{'':<29}fix: {row.fix}" if row.fix else ""
-            print(f"{row.verdict:<8} {row.what:<19} {row.seen}{fix}")
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    colours = {"ok": "green", "warning": "yellow", "failed": "red"}
-    table = Table("", "what", "seen", "fix")
+    """Print the table."""
     for row in rows:
-        table.add_row(Text(row.verdict, style=colours[row.verdict]), Text(row.what), Text(row.seen), Text(row.fix))
-    Console().print(table)
+        fix = f"\n{'':<29}fix: {row.fix}" if row.fix else ""
+        print(f"{row.verdict:<8} {row.what:<19} {row.seen}{fix}")
 
 
 def main() -> int:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,70 +25,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from pydantic import ValidationError
 
-from common.jsonl import FileError, JsonlRows, write_jsonl, write_text
-from common.progress import Failed, Outcome
-from utils.curation import screening as judging
-from utils.curation.kappa import CONSTANT, HEADINGS, Agreement
-from utils.curation.verdict import FIELDS, STRICT, Verdict, is_kept
+from common.command import new_parser, run_command
+from common.files import FileError
+from common.jsonl import JsonlRows, write_jsonl, write_text
+from utils.curation import llm_pass
+from utils.curation.kappa import Agreement
+from utils.curation.screening import FIELDS, STRICT, Screening, Verdict, is_kept
 
 PROGRAM = "filter_again"
 Row = dict[str, Any]
 
 
-class FilteredRows:
-    """The rows of several outputs of filter_with_llm, one file after the other, read anew at each iteration."""
-
-    def __init__(self, paths: list[Path], limit: int | None) -> None:
-        """Raises FileError where a file cannot be read or a row has no verdict of the first pass."""
-        self._files = [JsonlRows(path, ("id", "question")) for path in paths]
-        self._limit = limit
-        for path, rows in zip(paths, self._files, strict=True):
-            for row in rows:
-                first_verdict(row, path)
-
-    def __len__(self) -> int:
-        count = sum(len(rows) for rows in self._files)
-        return min(count, self._limit or count)
-
-    def __iter__(self) -> Iterator[Row]:
-        return islice(chain.from_iterable(self._files), self._limit)
-
-
-def first_verdict(row: Row, path: Path | None = None) -> Verdict:
+def first_verdict(row: Row) -> Verdict:
     """What the first pass said. Raises FileError if the row holds no such thing."""
     try:
         return Verdict.model_validate(row.get("verdict"))
     except ValidationError:
-        where = f"{path}, row {row['id']!r}"
-        raise FileError(f"{where}: expected the `verdict` of filter_with_llm, got {row.get('verdict')!r}") from None
-
-
-class Comparison:
-    """Both verdicts of every row, read from the journal at each pass."""
-
-    def __init__(self, rows: FilteredRows, outcome: Outcome[Row], model: str) -> None:
-        self._rows, self._outcome, self._model = rows, outcome, model
-        self.agreement = Agreement((*FIELDS, "kept"))
-
-    def pairs(self) -> Iterator[tuple[Row, Verdict, Verdict]]:
-        """Rows that have a second verdict, with both."""
-        for row, found in zip(self._rows, self._outcome, strict=True):
-            if not isinstance(found, Failed):
-                yield row, first_verdict(row), Verdict(**found)
-
-    def judged(self) -> Iterator[tuple[Row, bool]]:
-        """Rows of the outputs, and whether both passes keep them."""
-        for row, first, second in self.pairs():
-            told = {"task_type": second.task_type, "second_verdict": second.model_dump() | {"model": self._model}}
-            yield row | told, is_kept(first) and is_kept(second)
-
-    def disagreements(self) -> Iterator[Row]:
-        """The rows in which the passes differ; counts every row in `agreement` on the way."""
-        for row, first, second in self.pairs():
-            differ = self.agreement.add(compared(first), compared(second))
-            if differ:
-                verdicts = {"first": first.model_dump(), "second": second.model_dump()}
-                yield {"id": row["id"], "question": row["question"], "differ": differ, **verdicts}
+        expected = "expected the `verdict` of filter_with_llm"
+        raise FileError(f"row {row['id']!r}: {expected}, got {row.get('verdict')!r}") from None
 
 
 def compared(verdict: Verdict) -> dict[str, Any]:
@@ -97,46 +50,57 @@ def compared(verdict: Verdict) -> dict[str, Any]:
     return {name: getattr(verdict, name) for name in FIELDS} | {"kept": is_kept(verdict)}
 
 
-def print_agreement(agreement: Agreement) -> None:
-    """The agreement as a table on stderr."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*HEADINGS, title="agreement of both passes")
-    for line in agreement.table():
-        table.add_row(*line)
-    console = Console(stderr=True)
-    console.print(table)
-    if agreement.has_constant:
-        console.print(CONSTANT, highlight=False)
+def disagreements(results: Iterator[tuple[Row, Row]], agreement: Agreement) -> Iterator[Row]:
+    """The rows in which the passes differ; counts every row in `agreement` on the way."""
+    for row, result in results:
+        first, second = first_verdict(row), Verdict(**result)
+        differ = agreement.add(compared(first), compared(second))
+        if differ:
+            verdicts = {"first": first.model_dump(), "second": second.model_dump()}
+            yield {"id": row["id"], "question": row["question"], "differ": differ, **verdicts}
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("input", type=Path, nargs="+", help="JSONL files of filter_with_llm")
-    judging.add_options(parser)
-    return parser.parse_args(argv)
-
-
-def run(options: argparse.Namespace) -> int:
+def filter_rows(options: argparse.Namespace) -> int:
     """The program's body; returns the exit code."""
-    rows = FilteredRows(options.input, options.limit)
-    client = judging.open_client(options)
-    disagreements, report = judging.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
-    with judging.open_work(PROGRAM, options, client, STRICT, options.input, (disagreements, report)) as journal:
-        outcome = judging.ask_all(PROGRAM, rows, client, STRICT, journal, options.concurrency)
-        comparison = Comparison(rows, outcome, client.model)
-        counts = judging.write_outputs(options.output, comparison.judged, rows, outcome)
-        write_jsonl(disagreements, comparison.disagreements(), force=True)
-        write_text(report, comparison.agreement.markdown(), force=True)
-        print_agreement(comparison.agreement)
-        return judging.conclude(PROGRAM, options.output, counts, outcome, client)
+    rows = JsonlRows(*options.input, texts=("id", "question"), limit=options.limit)
+    for row in rows:
+        first_verdict(row)
+    client = llm_pass.open_client(options)
+    ask = Screening(client, STRICT)
+    differing, report = llm_pass.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
+
+    def judge(row: Row, result: Row) -> tuple[Row, bool]:
+        columns = {"task_type": result["task_type"], "second_verdict": result | {"model": client.model}}
+        return row | columns, is_kept(first_verdict(row)) and is_kept(Verdict(**result))
+
+    def compare(results: Iterator[tuple[Row, Row]]) -> None:
+        agreement = Agreement((*FIELDS, "kept"))
+        write_jsonl(differing, disagreements(results, agreement), force=True)
+        write_text(report, agreement.markdown(), force=True)
+        print(agreement.markdown(), file=sys.stderr)
+
+    return llm_pass.run_pass(
+        PROGRAM,
+        options,
+        rows,
+        client,
+        inputs=options.input,
+        depends=ask.depends,
+        key=ask.key,
+        work=ask,
+        judge=judge,
+        others=(differing, report),
+        finish=compare,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    options = parse_arguments(argv)
-    return judging.run_safely(PROGRAM, lambda: run(options))
+    parser = new_parser(__doc__)
+    parser.add_argument("input", type=Path, nargs="+", help="JSONL files of filter_with_llm")
+    llm_pass.add_options(parser)
+    options = parser.parse_args(argv)
+    return run_command(PROGRAM, lambda: filter_rows(options), llm_pass.AFTERWARDS)
 
 
 if __name__ == "__main__":

@@ -20,18 +20,21 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.jsonl import FileError, refuse_existing, write_jsonl
-from common.llm_error import LLMError
-from common.settings import SettingsError, load_settings
+from common.command import new_parser, number, run_command
+from common.files import FileError, refuse_existing
+from common.jsonl import write_jsonl
+from common.llm import reveal
+from common.settings import load_settings
 from data.questions.near_duplicates import NEAR
 from data.rows import DataError, read_records
 from utils.curation.known_questions import KnownQuestions, Match, Source
-from utils.curation.screening import beside
+from utils.curation.llm_pass import beside
 
 if TYPE_CHECKING:
     import numpy
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from utils.curation.embeddings import Embeddings
 
 PROGRAM = "filter_new_question"
-TIMEOUT = 60.0  # seconds of one embedding request
 BLOCK = 512  # known questions whose vectors are held at once
 
 JSON_KINDS = str | int | float | list | dict | None
@@ -66,24 +68,6 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
             yield Source(str(path), str(row.get("id") or row.get("qid") or number), question), row
     except DataError as error:
         raise FileError(str(error)) from None
-
-
-def known_of(against: Sequence[Path], near: float) -> KnownQuestions:
-    """The questions of the existing sets."""
-    known = KnownQuestions(near)
-    for path in against:
-        for source, _ in read_questions(path):
-            known.add(source.question, source)
-    return known
-
-
-def split_new(path: Path, known: KnownQuestions) -> Iterator[tuple[Source, Row, Match | None]]:
-    """Every row of the file and what it repeats; a new one is known from then on."""
-    for source, row in read_questions(path):
-        match = known.find(source.question)
-        if match is None:
-            known.add(source.question, source)
-        yield source, row, match
 
 
 async def embedding_matches(
@@ -121,31 +105,26 @@ def _repetitions(new: list[Source], vectors: numpy.ndarray, known: Collection[in
 
 
 def _blocks(sources: Iterator[Source]) -> Iterator[list[Source]]:
-    block: list[Source] = []
-    for source in sources:
-        block.append(source)
-        if len(block) == BLOCK:
-            yield block
-            block = []
-    if block:
-        yield block
+    return iter(lambda: list(islice(sources, BLOCK)), [])
 
 
 def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match | None]]:
-    """Every row of the input and what it repeats, by all methods asked for."""
-    with known_of(arguments.against, arguments.near) as known:
-        rows = split_new(arguments.input, known)
-        if not arguments.embedding_model:
-            yield from rows
-            return
-        held = list(rows)
+    """Every row of the input and what it repeats, by all methods asked for; a new one is known from then on."""
+    known = KnownQuestions(arguments.near)
+    for source, _ in (item for path in arguments.against for item in read_questions(path)):
+        known.add(source)
+    rows = ((source, row, known.match_or_add(source)) for source, row in read_questions(arguments.input))
+    if not arguments.embedding_model:
+        yield from rows
+        return
+    held = list(rows)
     new = [source for source, _, match in held if match is None]
     embeddings = open_embeddings(arguments)
-    found = asyncio.run(embedding_matches(new, arguments.against, embeddings, arguments.cosine)) if new else {}
+    matches = asyncio.run(embedding_matches(new, arguments.against, embeddings, arguments.cosine)) if new else {}
     print(f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier", file=sys.stderr)
     places = iter(range(len(new)))
     for source, row, match in held:
-        yield source, row, found.get(next(places)) if match is None else match
+        yield source, row, matches.get(next(places)) if match is None else match
 
 
 def open_embeddings(arguments: argparse.Namespace) -> Embeddings:
@@ -153,9 +132,8 @@ def open_embeddings(arguments: argparse.Namespace) -> Embeddings:
     from utils.curation.embeddings import Embeddings
 
     settings = load_settings()
-    key = settings.teacher_api_key.get_secret_value() if settings.teacher_api_key else None
     url = arguments.embedding_base_url or settings.teacher_base_url
-    return Embeddings(arguments.embedding_model, url, key, settings.llm_cache, TIMEOUT)
+    return Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
 
 
 def write(arguments: argparse.Namespace) -> Counter[str]:
@@ -181,51 +159,33 @@ def write(arguments: argparse.Namespace) -> Counter[str]:
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     add = parser.add_argument
+    share = number(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
+    near = number(float, lambda value: NEAR <= value <= 1, f"from {NEAR}, below which MinHash misses too many, to 1")
     add("input", type=Path, help="JSONL or Parquet with the column question")
     add("--against", type=Path, nargs="*", default=[], metavar="FILE", help="existing sets, JSONL or Parquet")
     add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the new rows; the others: OUT.dropped.jsonl")
-    add("--near", type=unit, default=NEAR, help=f"least MinHash similarity of a repetition ({NEAR} to 1, {NEAR})")
+    add("--near", type=near, default=NEAR, help=f"least MinHash similarity of a repetition ({NEAR} to 1, {NEAR})")
     add("--embedding-model", metavar="NAME", help="litellm's name of an embedding model, such as openai/NAME")
     add("--embedding-base-url", metavar="URL", help="its endpoint (default: TEACHER_BASE_URL)")
-    add("--cosine", type=unit, default=0.92, help="least cosine of a repetition (default: 0.92)")
+    add("--cosine", type=share, default=0.92, help="least cosine of a repetition (default: 0.92)")
     add("--force", action="store_true", help="replace existing outputs")
-    arguments = parser.parse_args(argv)
-    if arguments.near < NEAR:
-        parser.error(f"--near {arguments.near}: below {NEAR} MinHash would miss too many")
-    return arguments
+    return parser.parse_args(argv)
 
 
-def unit(text: str) -> float:
-    """A type for argparse: a number above 0, at most 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"expected a number above 0 and at most 1, got {text!r}")
-    return value
+def filter_rows(arguments: argparse.Namespace) -> None:
+    """The program's body."""
+    counts = write(arguments)
+    known = ", ".join(f"{count:,} {method}" for method, count in counts.items() if method != "new")
+    new = f"{counts['new']:,} new in {arguments.output}"
+    print(f"{PROGRAM}: {new}; known: {known or 'none'} ({beside(arguments.output, 'dropped')})")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
-    try:
-        counts = write(arguments)
-    except (FileError, SettingsError) as error:
-        code, text = 2, str(error)
-    except (LLMError, OSError) as error:
-        code, text = 1, f"{error}; nothing was written, and vectors got so far are kept"
-    except KeyboardInterrupt:
-        code, text = 130, "interrupted; nothing was written"
-    else:
-        known = ", ".join(f"{count:,} {method}" for method, count in counts.items() if method != "new")
-        new = f"{counts['new']:,} new in {arguments.output}"
-        print(f"{PROGRAM}: {new}; known: {known or 'none'} ({beside(arguments.output, 'dropped')})")
-        return 0
-    print(f"{PROGRAM}: {text}", file=sys.stderr)
-    return code
+    return run_command(PROGRAM, lambda: filter_rows(arguments), "nothing was written, and vectors got so far are kept")
 
 
 if __name__ == "__main__":

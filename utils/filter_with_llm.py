@@ -15,48 +15,43 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from common.command import new_parser, run_command
 from common.jsonl import JsonlRows
-from common.progress import Failed
-from utils.curation import screening as judging
-from utils.curation.verdict import FIRST, Verdict, is_kept
+from utils.curation import llm_pass
+from utils.curation.screening import FIRST, Screening, Verdict, is_kept
 
 PROGRAM = "filter_with_llm"
+Row = dict[str, Any]
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("input", type=Path, help="JSONL of candidate questions")
-    judging.add_options(parser)
-    return parser.parse_args(argv)
-
-
-def run(options: argparse.Namespace) -> int:
+def filter_rows(options: argparse.Namespace) -> int:
     """The program's body; returns the exit code."""
-    rows = JsonlRows(options.input, ("id", "question"), options.limit)
-    client = judging.open_client(options)
-    with judging.open_work(PROGRAM, options, client, FIRST, [options.input]) as journal:
-        outcome = judging.ask_all(PROGRAM, rows, client, FIRST, journal, options.concurrency)
+    rows = JsonlRows(options.input, texts=("id", "question"), limit=options.limit)
+    client = llm_pass.open_client(options)
+    ask = Screening(client, FIRST)
 
-        def judged() -> Iterator[tuple[dict[str, Any], bool]]:
-            for row, verdict in zip(rows, outcome, strict=True):
-                if not isinstance(verdict, Failed):
-                    told = {"task_type": verdict["task_type"], "verdict": verdict | {"model": client.model}}
-                    yield row | told, is_kept(Verdict(**verdict))
+    def judge(row: Row, verdict: Row) -> tuple[Row, bool]:
+        columns = {"task_type": verdict["task_type"], "verdict": verdict | {"model": client.model}}
+        return row | columns, is_kept(Verdict(**verdict))
 
-        counts = judging.write_outputs(options.output, judged, rows, outcome)
-        return judging.conclude(PROGRAM, options.output, counts, outcome, client)
+    return llm_pass.run_pass(
+        PROGRAM, options, rows, client, inputs=[options.input], depends=ask.depends, key=ask.key, work=ask, judge=judge
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    options = parse_arguments(argv)
-    return judging.run_safely(PROGRAM, lambda: run(options))
+    parser = new_parser(__doc__)
+    parser.add_argument("input", type=Path, help="JSONL of candidate questions")
+    llm_pass.add_options(parser)
+    options = parser.parse_args(argv)
+    return run_command(PROGRAM, lambda: filter_rows(options), llm_pass.AFTERWARDS)
 
 
 if __name__ == "__main__":

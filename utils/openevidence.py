@@ -15,107 +15,78 @@ Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.jsonl import JsonlRows, file_digest
-from common.progress import Failed, Journal, open_journal, run_all
+from common.command import Failure, new_parser, positive, run_command
+from common.jsonl import JsonlRows
 from common.settings import load_settings
-from utils.curation import screening as judging
-
-if TYPE_CHECKING:
-    from utils.curation.drafting import Drafter
+from utils.curation import llm_pass
 
 PROGRAM = "openevidence"
 VERSION = 1  # of what becomes of a question; raised, an unfinished journal is not continued
+Row = dict[str, Any]
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("input", type=Path, help="JSONL of questions")
-    judging.add_options(parser)
-    parser.add_argument("--db", metavar="URL", help="the database (default: DATABASE_URL, else the embedded one)")
-    parser.add_argument(
-        "--max-turns", type=judging.positive(int), default=6, metavar="N", help="calls of the agent a question (6)"
-    )
-    return parser.parse_args(argv)
-
-
-def open_work(options: argparse.Namespace, drafter: Drafter) -> Journal:
-    """The journal: results depend on models, prompts, database and input."""
-    from utils.curation.cited_answer import INSTRUCTIONS
-
-    fingerprint = {
-        "program": PROGRAM,
-        "version": VERSION,
-        "model": drafter.client.model,
-        "endpoint": drafter.client.endpoint,
-        "prompt": hashlib.sha256(INSTRUCTIONS.encode()).hexdigest()[:16],
-        "database": drafter.database_label,
-        "max_turns": options.max_turns,
-        "input": file_digest(options.input)[:16],
-    }
-    files = (judging.beside(options.output, "dropped"), judging.beside(options.output, "failed"))
-    return open_journal(options.output, fingerprint, force=options.force, others=files)
-
-
-def run(options: argparse.Namespace) -> int:
+def draft_answers(options: argparse.Namespace) -> int:
     """The program's body; returns the exit code."""
-    from common.llm_error import LLMError
+    from utils.curation.cited_answer import INSTRUCTIONS
     from utils.curation.drafting import Drafter
 
-    rows = JsonlRows(options.input, ("id", "question"), options.limit)
-    client = judging.open_client(options)
+    rows = JsonlRows(options.input, texts=("id", "question"), limit=options.limit)
+    client = llm_pass.open_client(options)
     drafter = Drafter(client, load_settings(), options.db, options.max_turns)
-    with open_work(options, drafter) as journal:
-        everything = run_all(
-            rows,
-            key=lambda row: hashlib.sha256(f"{row['id']}\0{row['question']}".encode()).hexdigest()[:32],
-            work=drafter.draft,
-            journal=journal,
-            concurrency=options.concurrency,
-            title=PROGRAM,
-            describe=lambda: f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}",
-            failures=LLMError,
-        )
-        outcome = asyncio.run(everything)
-        refused: Counter[str] = Counter()
 
-        def answered() -> Iterator[tuple[dict[str, Any], bool]]:
-            refused.clear()
-            for row, result in zip(rows, outcome, strict=True):
-                if not isinstance(result, Failed):
-                    refused[(result.get("refused") or {}).get("reason", "")] += 1
-                    yield row | result, "refused" not in result
+    def count_refused(results: Iterator[tuple[Row, Row]]) -> None:
+        refused = Counter(result["refused"]["reason"] for _, result in results if "refused" in result)
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
+        print(f"{PROGRAM}: refused: {reasons or 'none'}")
 
-        counts = judging.write_outputs(options.output, answered, rows, outcome)
-        code = judging.conclude(PROGRAM, options.output, counts, outcome, client)
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common() if reason)
-    print(f"{PROGRAM}: refused: {reasons or 'none'}")
-    return code
+    return llm_pass.run_pass(
+        PROGRAM,
+        options,
+        rows,
+        client,
+        inputs=[options.input],
+        depends={
+            "version": VERSION,
+            "prompt": llm_pass.digest(INSTRUCTIONS)[:16],
+            "database": drafter.database_label,
+            "max_turns": options.max_turns,
+        },
+        key=lambda row: llm_pass.digest(f"{row['id']}\0{row['question']}"),
+        work=drafter.draft,
+        judge=lambda row, result: (row | result, "refused" not in result),
+        finish=count_refused,
+        describe=lambda: f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}",
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    from tools.sql.database import DatabaseError
+    parser = new_parser(__doc__)
+    parser.add_argument("input", type=Path, help="JSONL of questions")
+    llm_pass.add_options(parser)
+    parser.add_argument("--db", metavar="URL", help="the database (default: DATABASE_URL, else the embedded one)")
+    parser.add_argument(
+        "--max-turns", type=positive(int), default=6, metavar="N", help="calls of the agent a question (6)"
+    )
+    options = parser.parse_args(argv)
 
-    options = parse_arguments(argv)
+    def body() -> int:
+        from tools.sql.database import DatabaseError
 
-    def with_database() -> int:
         try:
-            return run(options)
+            return draft_answers(options)
         except DatabaseError as error:
-            print(f"{PROGRAM}: {error}", file=sys.stderr)
-            return 1
+            raise Failure(str(error)) from None
 
-    return judging.run_safely(PROGRAM, with_database)
+    return run_command(PROGRAM, body, llm_pass.AFTERWARDS)
 
 
 if __name__ == "__main__":

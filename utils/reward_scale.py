@@ -24,11 +24,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.jsonl import FileError, JsonlRows, file_digest, read_jsonl, refuse_existing, write_jsonl
-from common.progress import Failed, JournalError, RunError, open_journal, run_all
-from common.settings import SettingsError, load_settings
-from scoring.scale import Scale
-from utils.curation.scale_fit import FEWEST, FitError, fit
+from common.command import UsageError, new_parser, positive, run_command
+from common.files import FileError, file_digest, refuse_existing
+from common.journal import Failed, RunError, open_journal, run_all
+from common.jsonl import JsonlRows, read_jsonl, write_jsonl
+from common.settings import load_settings
 
 PROGRAM = "reward_scale"
 MISSING: Any = object()
@@ -63,29 +63,24 @@ def ask_endpoint(arguments: argparse.Namespace, url: str) -> list[float]:
     Raises:
         RunError: some pairs have no score.
     """
-    from utils.curation.reward_endpoint import RewardEndpoint, ScoreError, without_secrets
+    from common.llm import LLMError
+    from scoring.reward_model import RewardModel
 
-    pairs = JsonlRows(arguments.pairs, ("prompt", "response"))
-    fingerprint = {"program": PROGRAM, "url": without_secrets(url), "input": file_digest(arguments.pairs)}
-    endpoint = RewardEndpoint(url, arguments.timeout)
-
-    async def ask_all() -> list[Any]:
-        async with endpoint:
-            return list(
-                await run_all(
-                    pairs,
-                    key=lambda row: hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32],
-                    work=lambda row: endpoint.score(row["prompt"], row["response"]),
-                    journal=journal,
-                    concurrency=arguments.concurrency,
-                    title=PROGRAM,
-                    failures=ScoreError,
-                )
-            )
-
+    pairs = JsonlRows(arguments.pairs, texts=("prompt", "response"))
+    model = RewardModel(url, arguments.timeout)
+    fingerprint = {"program": PROGRAM, "url": model.name, "input": file_digest(arguments.pairs)}
     others = [arguments.output.with_suffix(suffix) for suffix in (".png", ".scores.jsonl")]
     with open_journal(arguments.output, fingerprint, force=arguments.force, others=others) as journal:
-        scores = asyncio.run(ask_all())
+        everything = run_all(
+            pairs,
+            key=lambda row: hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32],
+            work=lambda row: model.score(row["prompt"], row["response"]),
+            journal=journal,
+            concurrency=arguments.concurrency,
+            title=PROGRAM,
+            failures=LLMError,
+        )
+        scores = list(asyncio.run(everything))
         failed = [score for score in scores if isinstance(score, Failed)]
         if failed:
             raise RunError(f"{len(failed):,} of {len(scores):,} pairs have no score, the first one: {failed[0].reason}")
@@ -100,49 +95,36 @@ def collect(arguments: argparse.Namespace) -> tuple[list[float], int, str]:
     if arguments.pairs:
         url = arguments.url or load_settings().reward_model_url
         if not url:
-            raise FileError("no endpoint: set REWARD_MODEL_URL (environment or .env), or give --url")
+            raise UsageError("no endpoint: set REWARD_MODEL_URL (environment or .env), or give --url")
         return ask_endpoint(arguments, url), 0, str(arguments.pairs)
     path = arguments.run / "episodes.jsonl" if arguments.run else arguments.scores
     column = arguments.column or ("reward" if arguments.run else "score")
     return *read_scores(path, column), f"{path}, {column}"
 
 
-def show(scores: list[float], scale: Scale, unscored: int, source: str) -> None:
-    """The scores before and after, as a table."""
-    from rich.console import Console
-    from rich.table import Table
+def fit_scale(arguments: argparse.Namespace) -> None:
+    """The program's body."""
+    from utils.curation.scale_fit import FEWEST, draw, fit, summary
 
-    from utils.curation.scale_fit import summary
-
-    table = Table(title=f"{len(scores):,} scores of {source}" + (f", {unscored:,} rows not scored" if unscored else ""))
-    for name in ("", "before", "after"):
-        table.add_column(name, justify="right" if name else "left")
-    after = summary([scale.apply(score) for score in scores])
-    for name, before in summary(scores).items():
-        table.add_row(name, f"{before:.4g}", f"{after[name]:.4g}")
-    Console().print(table)
-
-
-def run(arguments: argparse.Namespace) -> int:
     output, picture = arguments.output, arguments.output.with_suffix(".png")
     if not arguments.pairs:
         for file in (output, picture):
             refuse_existing(file, arguments.force)
     scores, unscored, source = collect(arguments)
     scale = fit(scores, arguments.kind)
-    from utils.curation.scale_picture import draw
-
     draw(scores, scale, source, picture)
     write_jsonl(output, [scale.model_dump()], force=True)
-    show(scores, scale, unscored, source)
+    print(f"{len(scores):,} scores of {source}, {unscored:,} rows not scored\n{'':<24}{'before':>12}{'after':>12}")
+    after = summary([scale.apply(score) for score in scores])
+    for name, before in summary(scores).items():
+        print(f"{name:<24}{before:>12.4g}{after[name]:>12.4g}")
     if len(scores) < FEWEST:
         print(f"{PROGRAM}: only {len(scores)} scores; with fewer than {FEWEST} the map is rough", file=sys.stderr)
     print(f"map: {output}, picture: {picture}\nto use it, set  REWARD_SCALE={output.resolve()}")
-    return 0
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = new_parser(__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--pairs", type=Path, metavar="FILE", help="JSONL {prompt, response} to send to the endpoint")
     source.add_argument("--run", type=Path, metavar="FOLDER", help="a run's folder: its episodes.jsonl")
@@ -152,12 +134,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--url", help="the reward model's address (default: REWARD_MODEL_URL)")
     add("--kind", choices=("quantile", "logistic"), default="quantile", help="the map (default: quantile)")
     add("--output", type=Path, required=True, metavar="OUT.json", help="the map's file")
-    add("--timeout", type=float, default=60.0, metavar="S", help="seconds for one pair, retries included (60)")
-    add("--concurrency", type=int, default=8, metavar="N", help="requests at once (8)")
+    add("--timeout", type=positive(float), default=60.0, metavar="S", help="seconds for a pair, retries included (60)")
+    add("--concurrency", type=positive(int), default=8, metavar="N", help="requests at once (8)")
     add("--force", action="store_true", help="replace existing outputs")
     arguments = parser.parse_args(argv)
-    if arguments.concurrency < 1 or not 0 < arguments.timeout < float("inf"):
-        parser.error("--concurrency must be at least 1 and --timeout above 0")
     if arguments.column and arguments.pairs:
         parser.error("--column belongs to --run and --scores; --pairs asks the endpoint")
     if arguments.output.suffix != ".json":
@@ -168,16 +148,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
-    try:
-        return run(arguments)
-    except (FileError, FitError, JournalError, SettingsError) as error:
-        code, text = 2, str(error)
-    except (RunError, OSError) as error:
-        code, text = 1, f"{error}; what was scored is kept: give the same command again to go on"
-    except KeyboardInterrupt:
-        code, text = 130, "interrupted; what was scored is kept: give the same command again to go on"
-    print(f"{PROGRAM}: {text}", file=sys.stderr)
-    return code
+    afterwards = "what was scored is kept: give the same command again to go on" if arguments.pairs else ""
+    return run_command(PROGRAM, lambda: fit_scale(arguments), afterwards)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from common.journal import Failed, Journal, RunError, run_all
 from common.llm import LLMClient, LLMError
-from common.progress import Failed, Journal, RunError, run_all
 from data.questions.keywords import Mentions
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.questions import Row

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from common.jsonl import FileError, JsonlRows, read_jsonl, write_jsonl
@@ -47,16 +45,17 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_rows_are_checked_and_read_anew(path):
     write_jsonl(path, [{"id": str(number), "question": "?"} for number in range(5)], force=False)
-    rows = JsonlRows(path, ("id", "question"), limit=3)
+    rows = JsonlRows(path, texts=("id", "question"), limit=3)
     assert len(rows) == 3
     assert list(rows) == list(rows) == [{"id": str(number), "question": "?"} for number in range(3)]
+    assert len(JsonlRows(path, path, texts=("id",))) == len(list(JsonlRows(path, path, texts=("id",), limit=10))) == 10
     for bad, words in (({"id": "1"}, "'question', found id"), ({"id": 1, "question": "?"}, "'id', found 1")):
         write_jsonl(path, [bad], force=True)
         with pytest.raises(FileError, match=f"line 1: expected text in {words}"):
-            JsonlRows(path, ("id", "question"))
+            JsonlRows(path, texts=("id", "question"))
     path.write_text("\n")
     with pytest.raises(FileError, match="no rows"):
-        JsonlRows(path, ("id",))
+        JsonlRows(path, texts=("id",))
 
 
 def test_nothing_is_overwritten_without_force(path):
@@ -66,16 +65,3 @@ def test_nothing_is_overwritten_without_force(path):
     assert path.read_text() == "mine"
     write_jsonl(path, [{}], force=True)
     assert path.read_text() == "{}\n"
-
-
-def test_a_failure_leaves_the_old_file_and_no_draft(path):
-    path.write_text("old")
-
-    def rows():
-        yield {"a": 1}
-        raise RuntimeError("half way")
-
-    with pytest.raises(RuntimeError):
-        write_jsonl(path, rows(), force=True)
-    assert path.read_text() == "old"
-    assert os.listdir(path.parent) == ["rows.jsonl"]

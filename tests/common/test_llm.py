@@ -13,9 +13,11 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from common import llm_pace
+from common import llm_retry
 from common.llm import LLMClient, LLMError, client_from_settings, load_litellm
-from common.llm_pace import Pace, retry_after
+from common.llm_endpoint import proxy_of
+from common.llm_error import retry_after
+from common.llm_retry import RateLimit
 from common.settings import ROOT, Settings
 from tests.common import llm_server
 from tests.common.llm_server import KEY, Fault
@@ -47,7 +49,7 @@ def refusal(client, **options):
         ask(client, **options)
     assert KEY not in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
     return caught.value
 
 
@@ -147,7 +149,7 @@ def test_retry_after_is_honoured_by_all_callers(llm, client, form):
 
     async def two():
         first = asyncio.create_task(client.ask(ASKED, Verdict))
-        while client._pace._next <= time.monotonic():  # until the first was told to wait
+        while client._rate._next <= time.monotonic():  # until the first was told to wait
             await asyncio.sleep(0.01)
         await asyncio.gather(first, client.ask([{"role": "user", "content": "二"}], Verdict))
 
@@ -180,7 +182,7 @@ def test_a_slow_endpoint_ends_within_the_budget(llm):
 
 
 def test_the_budget_names_what_failed_before(llm, monkeypatch):
-    monkeypatch.setattr(llm_pace, "FIRST_WAIT", 0.05)
+    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.05)
     llm.faults = [Fault(503)] * 99
     client = LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=0.5, attempts=99)
     error = refusal(client)
@@ -194,17 +196,21 @@ def test_nobody_listens(no_waiting):
     assert refusal(client).cause == "connection"
 
 
-def test_a_missing_key_is_named_without_a_call(llm, monkeypatch):
+def test_a_missing_key_is_named(llm, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    error = refusal(LLMClient("openai/stand-in", base_url=llm.url))
+    error = refusal(LLMClient("openai/stand-in"))  # at the provider's own address
     assert error.cause == "setup"
     assert "TEACHER_API_KEY" in str(error)
-    assert llm.requests == []
+    llm.answer = lambda body: GOOD
+    assert ask(LLMClient("openai/stand-in", base_url=llm.url)).value.certain  # many servers ask for none
+    assert llm.keys == {None}
+    llm.faults = [Fault(401, body="{}")]
+    assert "no API key was sent" in str(refusal(LLMClient("openai/stand-in", base_url=llm.url)))
 
 
 def test_messages_are_the_endpoints_words(llm, client):
     llm.faults = [Fault(404, body='{"error": {"message": "no model stand-in"}}')]
-    assert str(refusal(client)) == "openai/stand-in: HTTP 404: OpenAIException - no model stand-in"
+    assert str(refusal(client)) == 'openai/stand-in: HTTP 404: {"error": {"message": "no model stand-in"}}'
 
 
 def test_an_unknown_provider_says_so(llm):
@@ -221,12 +227,20 @@ def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch)
 
 
 async def test_a_pause_stops_all_turns():
-    pace = Pace(None)
-    await pace.turn()
-    pace.pause(0.2)
+    rate = RateLimit(None)
+    await rate.turn()
+    rate.pause(0.2)
     start = time.monotonic()
-    await asyncio.gather(pace.turn(), pace.turn())
+    await asyncio.gather(rate.turn(), rate.turn())
     assert time.monotonic() - start >= 0.19
+
+
+def test_the_proxy_of_the_environment_is_used(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    proxy_of.cache_clear()
+    assert [proxy_of(url) for url in ("http://models/v1", "http://127.0.0.1:8000/v1")] == ["http://proxy:3128", None]
+    proxy_of.cache_clear()
 
 
 def test_cancelling_is_not_swallowed(llm, client):
@@ -246,7 +260,7 @@ def test_cancelling_is_not_swallowed(llm, client):
 def test_the_settings_make_a_client():
     settings = Settings(_env_file=None, teacher_model="openai/m", teacher_base_url="http://t", teacher_api_key="k")
     client = client_from_settings(settings, timeout=7)
-    assert (client.model, client.base_url, client.timeout) == ("openai/m", "http://t", 7)
+    assert (client.model, client.endpoint, client.timeout) == ("openai/m", "http://t", 7)
     assert client_from_settings(settings, model="openai/other").model == "openai/other"
     with pytest.raises(LLMError, match="TEACHER_MODEL") as caught:
         client_from_settings(Settings(_env_file=None, teacher_model=None))

@@ -89,8 +89,8 @@ def test_one_question_of_many_tasks_is_one_call(llm, client, tmp_path):
 
 def test_processes_share_the_cache(tmp_path):
     program = (
-        "import sys; from pathlib import Path; from common.llm_cache import ReplyCache\n"
-        "cache = ReplyCache(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from common.llm import open_cache\n"
+        "cache = open_cache(Path(sys.argv[1]))\n"
         "for n in range(200): cache.put(f'{sys.argv[2]}-{n}', 'x')\n"
     )
     file = tmp_path / "cache.sqlite"

@@ -20,9 +20,9 @@ from scoring.judge import (
     choose_judge,
     why_unusable,
 )
-from scoring.judge_prompt import FORMATS
 from scoring.remote import ATTEMPTS
 from scoring.scale import LogisticScale
+from sql_agent.judge_words import WORDS
 from tests.scoring.judge_servers import (
     CASE,
     FAILED,
@@ -48,8 +48,11 @@ def test_the_llm_judge_sends_the_case_and_weighs_the_scores(server):
     assert headers["Authorization"] == "Bearer key-canary"
     assert body["temperature"] == 0
     assert body["model"] == "judge"
-    assert body["response_format"]["json_schema"]["strict"] is True
-    assert body["response_format"] == FORMATS[0]
+    form = body["response_format"]["json_schema"]
+    assert form["strict"] is True
+    assert form["schema"]["required"] == list(WORDS.weights)
+    assert form["schema"]["additionalProperties"] is False
+    assert form["schema"]["properties"]["clarity"].items() >= {"type": "number", "minimum": 0, "maximum": 1}.items()
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -114,7 +117,7 @@ def test_a_judge_that_is_not_there_gives_no_score(server):
 def test_a_reward_model_reply_that_is_no_score_is_not_scored(server, caplog, body):
     server.replies = [(200, body)]
     assert ask_reward_model(server) == NONSENSE
-    assert "MalformedReply" in caplog.text
+    assert "expected" in caplog.text
 
 
 def test_the_reward_model_gets_prompt_and_response(server):
@@ -145,17 +148,18 @@ def test_cancelling_is_not_swallowed(server):
 
 def test_the_settings_choose_the_judge():
     def choose(**values):
-        return choose_judge(Settings(_env_file=None, **values))
+        return choose_judge(Settings(_env_file=None, **values), WORDS)
 
     teacher = choose(teacher_model="openai/m", teacher_api_key="k", teacher_base_url="http://t", judge_timeout=7)
     assert isinstance(teacher, LLMJudge)
-    assert (teacher.model, teacher.base_url, teacher.api_key, teacher.timeout) == ("openai/m", "http://t", "k", 7)
+    client, provider = teacher.client, teacher.client.provider
+    assert (client.model, client.timeout, provider.base_url, provider.api_key) == ("openai/m", 7, "http://t", "k")
     both = choose(teacher_model="openai/m", reward_model_url="http://r")
     assert isinstance(both, LLMJudge)
-    assert both.api_key is None
+    assert both.client.provider.api_key is None
     reward_model = choose(reward_model_url="http://r", judge_timeout=7)
     assert isinstance(reward_model, RewardModelJudge)
-    assert (reward_model.url, reward_model.timeout) == ("http://r", 7)
+    assert (reward_model.model.url, reward_model.model.timeout) == ("http://r", 7)
     assert isinstance(choose(), ReferenceJudge)
     assert len({judge.name for judge in (teacher, reward_model, choose())}) == 3
 
@@ -226,9 +230,10 @@ def test_a_scale_maps_raw_scores_and_refuses_none_that_is_finite(server):
 
 
 def test_a_judge_that_is_down_is_described(server):
-    assert asyncio.run(why_unusable(ReferenceJudge())) is None
+    assert asyncio.run(why_unusable(ReferenceJudge(), WORDS.known_case)) is None
     server.replies = [(200, '{"score": 0.5}')]
-    assert asyncio.run(why_unusable(RewardModelJudge(server.url, 20.0))) is None
+    assert asyncio.run(why_unusable(RewardModelJudge(server.url, 20.0), WORDS.known_case)) is None
     server.replies = [(401, "wrong key")]
-    seen = asyncio.run(why_unusable(SecondOpinion(ReferenceJudge(), RewardModelJudge(server.url, 20.0), 0.1)))
-    assert "reward_model judge gave no score (judge_failed: RefusedCall: HTTP 401: wrong key)" in str(seen)
+    both = SecondOpinion(ReferenceJudge(), RewardModelJudge(server.url, 20.0), 0.1)
+    seen = asyncio.run(why_unusable(both, WORDS.known_case))
+    assert f"reward_model judge gave no score (judge_failed: {server.url}: HTTP 401: wrong key" in str(seen)

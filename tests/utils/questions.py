@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from common.jsonl import read_jsonl
-from utils.curation.verdict import STRICT
+from utils.curation.screening import STRICT
 
 QUESTIONS = [f"药品{number:03d}怎么保存？" for number in range(60)]
 

@@ -16,7 +16,7 @@ from data.questions.questions import TASK_TYPES
 from tests.common.llm_server import KEY, Fault
 from tests.utils.questions import QUESTIONS, ids_of, judge, number_of, question_of, rows_of
 from utils import filter_again, filter_with_llm
-from utils.curation.verdict import FIRST, MEANINGS, TaskType, Verdict, build_messages, is_kept
+from utils.curation.screening import FIRST, MEANINGS, TaskType, Verdict, build_messages, is_kept
 
 
 def first(*options):
@@ -45,7 +45,7 @@ def test_rows_are_kept_and_dropped_in_order(place, llm, capsys):
     shown = capsys.readouterr()
     assert "40 kept in out.jsonl, 20 dropped in out.dropped.jsonl; 60 calls" in shown.out
     assert "600 + 300 tokens, cost unknown" in shown.out
-    assert "60 of 60 rows" in shown.err
+    assert "60/60 rows" in shown.err
     assert 1 < llm.busiest <= 8
 
 
@@ -208,7 +208,7 @@ def test_agreement_is_measured_on_kept_and_dropped_rows(place, llm):
 
 def test_the_second_pass_resumes_and_refuses_rows_without_a_verdict(place, llm, capsys):
     assert again(files=("in.jsonl",)) == 2
-    assert "in.jsonl, row 'q0': expected the `verdict` of filter_with_llm, got None" in capsys.readouterr().err
+    assert "row 'q0': expected the `verdict` of filter_with_llm, got None" in capsys.readouterr().err
     assert first() == 0
     llm.answer = lambda body: "x" if number_of(question_of(body)) == 7 else judge(body)
     llm.requests.clear()

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from data.questions.markup import comparable
 from scoring.reference.text import numbers, words_only
-from utils.curation.found_rows import FoundRow
+from utils.curation.queried_rows import QueriedRow
 
 MOST_ROWS = 20  # shown to the LLM
 LONGEST_CELL = 1_500  # characters
@@ -73,7 +73,7 @@ class Draft(_Strict):
         return "\n".join(statement.text.strip() for statement in self.statements)
 
 
-def build_messages(question: str, rows: list[FoundRow]) -> list[dict[str, str]]:
+def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]]:
     """The prompt: instructions, then question and rows as JSON between marks that no cell can guess.
 
     The mark is made of the content, so the same question and rows are the same prompt and the cache knows them. "<" is
@@ -89,7 +89,7 @@ def build_messages(question: str, rows: list[FoundRow]) -> list[dict[str, str]]:
     return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": user}]
 
 
-def verify(draft: Draft, question: str, rows: list[FoundRow]) -> list[dict[str, Any]]:
+def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str, Any]]:
     """The evidence of an answer whose every statement is verified: [{table, row_id, field, quote}], each once.
 
     Raises:
@@ -97,12 +97,12 @@ def verify(draft: Draft, question: str, rows: list[FoundRow]) -> list[dict[str, 
     """
     if not draft.can_answer or not draft.statements:
         raise Refused("declined", "the rows do not answer the question, says the LLM")
-    found = {(row.table, row.row_id): row for row in rows}
+    by_key = {(row.table, row.row_id): row for row in rows}
     evidence = {}
     for statement in draft.statements:
         if not statement.citations:
             raise Refused("uncited", f"{statement.text[:60]!r} cites nothing")
-        cited = [_cited_row(citation, found) for citation in statement.citations]
+        cited = [_cited_row(citation, by_key) for citation in statement.citations]
         _check_statement(statement, question, cited)
         for citation, row in zip(statement.citations, cited, strict=True):
             item = {"table": row.table, "row_id": row.row_id, "field": citation.field.lower(), "quote": citation.quote}
@@ -110,9 +110,9 @@ def verify(draft: Draft, question: str, rows: list[FoundRow]) -> list[dict[str, 
     return list(evidence.values())
 
 
-def _cited_row(citation: Citation, found: dict[tuple[str, int], FoundRow]) -> FoundRow:
+def _cited_row(citation: Citation, by_key: dict[tuple[str, int], QueriedRow]) -> QueriedRow:
     place = f"{citation.table}.{citation.field} of row {citation.row_id}"
-    row = found.get((citation.table.lower(), citation.row_id))
+    row = by_key.get((citation.table.lower(), citation.row_id))
     if row is None:
         raise Refused("bad_citation", f"the agent found no row {citation.row_id} in {citation.table!r}")
     cell = row.cells.get(citation.field.lower())
@@ -125,7 +125,7 @@ def _cited_row(citation: Citation, found: dict[tuple[str, int], FoundRow]) -> Fo
     return row
 
 
-def _check_statement(statement: Statement, question: str, cited: list[FoundRow]) -> None:
+def _check_statement(statement: Statement, question: str, cited: list[QueriedRow]) -> None:
     quotes = [citation.quote for citation in statement.citations]
     said = words_only(statement.text)
     for quote in quotes:

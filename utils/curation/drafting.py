@@ -10,13 +10,17 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from common.llm import LLMClient, load_litellm
-from common.llm_error import LLMError, clean
+from common.llm import LLMClient, LLMError
+from common.llm_error import clean
 from data.questions.check import Checker
-from episodes.openai_agents import Endpoint, Episode, EpisodeError, run_episode
+from episodes.agent import Episode
+from episodes.play import play
+from episodes.policy import ChatPolicy, Endpoint
+from sql_agent.agent import AGENT
+from sql_agent.task import SqlTask
 from tools.sql.query import QueryResult, QueryTool
 from utils.curation.cited_answer import Draft, Refused, build_messages, verify
-from utils.curation.found_rows import FoundRow, RowFinder
+from utils.curation.queried_rows import RowFinder, merged
 
 if TYPE_CHECKING:
     from common.settings import Settings
@@ -39,9 +43,12 @@ class Drafter:
         url = database_url or settings.database_url
         self.client, self.max_turns = client, max_turns
         self.timeout = settings.episode_timeout
-        self.endpoint = agent_endpoint(client.model, settings)
-        self.tool, self.finder, self.checker = QueryTool(url), RowFinder(url), Checker(url)
-        self.database_label = self.tool.database().label
+        self.endpoint = agent_endpoint(client)
+        # Nobody judges an episode here: what is drafted from it is checked against the database.
+        unjudged = {"teacher_model": None, "reward_model_url": None, "second_judge_model": None}
+        self.environment = AGENT.open(settings.model_copy(update={"database_url": url, **unjudged}), {})
+        self.finder, self.checker = RowFinder(url), Checker(url)
+        self.database_label = QueryTool(url).database().label
         self.episodes = 0
         self._checking = asyncio.Lock()  # a Checker holds the cells of one row at a time
 
@@ -59,20 +66,20 @@ class Drafter:
 
     async def _play(self, question: str) -> Episode:
         self.episodes += 1
-        try:
-            async with asyncio.timeout(self.timeout):
-                return await run_episode(question, self.endpoint, self.tool, self.max_turns)
-        except TimeoutError:
-            raise LLMError(f"no end of the episode after {self.timeout:g} s (EPISODE_TIMEOUT)", "timeout") from None
-        except EpisodeError as error:
-            raise LLMError(clean(str(error), self.endpoint.api_key), "status") from None
+        task, policy = SqlTask(id="draft", question=question), ChatPolicy(self.endpoint, self.max_turns)
+        episode = self.environment.play(task, policy)
+        played = await play(self.environment, task, episode, policy, self.timeout)
+        if played.detail:
+            cause = "timeout" if played.reward.unscored == "timeout" else "status"
+            raise LLMError(clean(played.detail, self.endpoint.api_key), cause)
+        return played.episode
 
     async def _from(self, row: Row, episode: Episode) -> Row:
         queries = queries_of(episode)
         rows_of = {sql: await asyncio.to_thread(self.finder.rows_of, sql) for sql, _ in queries}
-        rows = merged(rows_of.values())
+        rows = merged(shown for listed in rows_of.values() for shown in listed)
         if not rows:
-            ran = f"{len(queries)} of {len(episode.tool_results)} queries gave rows, {episode.stop_reason}"
+            ran = f"{len(queries)} of {len(episode.events)} queries gave rows, {episode.stop_reason}"
             raise Refused("no_rows", f"the agent found no row that can be cited ({ran})")
         answer = await self.client.ask(build_messages(row["question"], rows), Draft, max_tokens=ANSWER_TOKENS)
         evidence = verify(answer.value, row["question"], rows)
@@ -80,9 +87,9 @@ class Drafter:
         used = [
             (sql, result)
             for sql, result in queries
-            if result.count == len(result.rows) and cited & {(found.table, found.row_id) for found in rows_of[sql]}
+            if result.count == len(result.rows) and cited & {(shown.table, shown.row_id) for shown in rows_of[sql]}
         ]
-        names = [found.name for found in rows if (found.table, found.row_id) in cited and found.name]
+        names = [shown.name for shown in rows if (shown.table, shown.row_id) in cited and shown.name]
         columns = {
             "answer": answer.value.answer,
             "sql": [sql for sql, _ in used],
@@ -110,27 +117,11 @@ class Drafter:
 
 def queries_of(episode: Episode) -> list[tuple[str, QueryResult]]:
     """The agent's different statements that returned rows, in order, with what they returned."""
-    sqls = {
-        call["id"]: call["function"]["arguments"]
-        for message in episode.messages
-        for call in message.get("tool_calls") or ()
-    }
-    answered = [message["tool_call_id"] for message in episode.messages if message["role"] == "tool"]
-    found: dict[str, QueryResult] = {}
-    for call_id, result in zip(answered, episode.tool_results, strict=True):
-        if result.ok and result.rows:
-            found.setdefault(json.loads(sqls[call_id])["sql"], result)
-    return list(found.items())
-
-
-def merged(lists: Any) -> list[FoundRow]:
-    """The rows of several queries, each once, with the cells of all."""
-    rows: dict[tuple[str, int], FoundRow] = {}
-    for row in (row for rows_of in lists for row in rows_of):
-        known = rows.get((row.table, row.row_id))
-        cells = (known.cells if known else {}) | row.cells
-        rows[row.table, row.row_id] = FoundRow(row.table, row.row_id, row.name, cells)
-    return list(rows.values())
+    queries: dict[str, QueryResult] = {}
+    for query in episode.events:
+        if query.result.ok and query.result.rows:
+            queries.setdefault(query.sql, query.result)
+    return list(queries.items())
 
 
 def gold_of(used: list[tuple[str, QueryResult]], evidence: list[dict[str, Any]]) -> str:
@@ -146,22 +137,19 @@ def gold_of(used: list[tuple[str, QueryResult]], evidence: list[dict[str, Any]])
     return _json({"columns": fields, "rows": [[line[place] for place in places] for line in result.rows]})
 
 
-def agent_endpoint(model: str, settings: Settings) -> Endpoint:
-    """The chat-completions endpoint behind litellm's name of a model.
+def agent_endpoint(client: LLMClient) -> Endpoint:
+    """Where the agent finds the client's model.
 
     Raises:
-        LLMError: cause "setup", there is none that is known.
+        LLMError: cause "setup", the provider does not speak OpenAI's chat completions at a known address.
     """
-    litellm = load_litellm()
-    key = settings.teacher_api_key.get_secret_value() if settings.teacher_api_key else None
-    try:
-        name, provider, own_key, url = litellm.get_llm_provider(model, api_base=settings.teacher_base_url)
-    except litellm.BadRequestError:
-        raise LLMError(f"{model}: litellm knows no such provider; write it as openai/NAME", "setup") from None
-    url = settings.teacher_base_url or url or (OPENAI_URL if provider == "openai" else None)
+    provider = client.provider
+    url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)
     if not url:
-        raise LLMError(f"{model}: set TEACHER_BASE_URL to an endpoint that speaks OpenAI's chat completions", "setup")
-    return Endpoint(url, name, key or own_key, temperature=0.0, top_p=None)
+        raise LLMError(
+            f"{client.model}: set TEACHER_BASE_URL to an endpoint that speaks OpenAI's chat completions", "setup"
+        )
+    return Endpoint(url, provider.model, provider.api_key, temperature=0.0, top_p=None)
 
 
 def _one_or_list(statements: list[str]) -> str | list[str]:

@@ -9,39 +9,31 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.llm import load_litellm
-from common.llm_cache import ReplyCache
-from common.llm_error import LLMError, explain
-from common.llm_pace import seconds_to_wait
+from common.llm import open_cache
+from common.llm_endpoint import LLMEndpoint, load_litellm
+from common.llm_error import LLMError
+from common.llm_retry import persist
 
 if TYPE_CHECKING:
     import numpy
-    from tenacity import RetryCallState
 
 BATCH = 64  # texts of one request
 ATTEMPTS = 5
+TIMEOUT = 60.0  # seconds of one request; five times that for one batch with its retries
 
 
 class Embeddings:
-    """An embedding model behind an endpoint. Errors are LLMError, without keys."""
+    """An embedding model by litellm's name of it. Errors are LLMError, without keys."""
 
-    def __init__(self, model: str, base_url: str | None, api_key: str | None, cache: Path, timeout: float) -> None:
-        """`model` is litellm's name; `timeout` is in seconds, for one request.
-
-        Raises:
-            LLMError: cause "setup", the cache can not be used.
-        """
-        self.model, self.base_url, self._api_key, self.timeout = model, base_url, api_key, timeout
-        self.calls = self.cached = 0
-        try:
-            self._cache = ReplyCache(cache)
-        except (sqlite3.Error, OSError) as error:
-            raise LLMError(f"{cache} can not be used as the cache of embeddings: {error}", "setup") from None
+    def __init__(self, model: str, base_url: str | None, api_key: str | None, cache: Path) -> None:
+        """Raises LLMError, cause "setup", where the cache can not be used."""
+        self._endpoint = LLMEndpoint(model, base_url, api_key, TIMEOUT)
+        self._cache = open_cache(cache)
+        self.model, self.calls, self.cached = model, 0, 0
 
     async def of(self, texts: Sequence[str]) -> numpy.ndarray:
         """One row of length 1 a text, float32.
@@ -51,69 +43,40 @@ class Embeddings:
         """
         import numpy
 
-        kept = [self._cache.get(self._key(text)) for text in texts]
-        missing = list(dict.fromkeys(text for text, found in zip(texts, kept, strict=True) if found is None))
+        kept = {text: self._cache.get(self._key(text)) for text in texts}
+        missing = [text for text, row in kept.items() if row is None]
         self.cached += len(texts) - len(missing)
-        fresh: dict[str, str] = {}
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
-            for text, vector in zip(batch, await self._ask(batch), strict=True):
-                fresh[text] = base64.b64encode(vector.tobytes()).decode()
-                self._cache.put(self._key(text), fresh[text])
-        rows = [
-            numpy.frombuffer(base64.b64decode(found or fresh[text]), dtype=numpy.float32)
-            for text, found in zip(texts, kept, strict=True)
-        ]
+            for text, vector in zip(batch, await self._vectors(batch), strict=True):
+                kept[text] = base64.b64encode(vector.tobytes()).decode()
+                self._cache.put(self._key(text), kept[text] or "")
+        rows = [numpy.frombuffer(base64.b64decode(kept[text] or ""), dtype=numpy.float32) for text in texts]
         if len({len(row) for row in rows}) > 1:
             raise LLMError(f"{self.model}: its vectors differ in length; was the model changed?", "malformed")
         return numpy.stack(rows)
 
     def _key(self, text: str) -> str:
-        return hashlib.sha256(f"{self.model}\n{self.base_url}\n{text}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.model}\n{self._endpoint.base_url}\n{text}".encode()).hexdigest()
 
-    async def _ask(self, texts: list[str]) -> list[numpy.ndarray]:
-        from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
+    async def _vectors(self, texts: list[str]) -> numpy.ndarray:
+        load_litellm()  # importing it takes seconds once, which are not the endpoint's
+        return await persist(lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT)
 
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(ATTEMPTS),
-            wait=_wait,
-            retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.may_pass),
-            reraise=True,
-        )
-        return await retrying(self._request, texts)
-
-    async def _request(self, texts: list[str]) -> list[numpy.ndarray]:
-        litellm = load_litellm()
+    async def _request(self, texts: list[str]) -> numpy.ndarray:
         self.calls += 1
-        try:
-            reply = await litellm.aembedding(
-                model=self.model,
-                input=texts,
-                api_base=self.base_url,
-                api_key=self._api_key,
-                timeout=self.timeout,
-                encoding_format="float",
-                num_retries=0,
-                max_retries=0,
-            )
-        except Exception as error:  # litellm raises what its providers' clients raise
-            raise explain(error, litellm, self.model, self._api_key) from None
-        return self._vectors(reply, len(texts))
+        reply = await self._endpoint.call_litellm("aembedding", input=texts, encoding_format="float")
+        return self._checked(reply, len(texts))
 
-    def _vectors(self, reply: Any, count: int) -> list[numpy.ndarray]:
+    def _checked(self, reply: Any, count: int) -> numpy.ndarray:
         import numpy
 
         try:
-            found = sorted(reply.data, key=lambda item: item["index"])
-            table = numpy.asarray([item["embedding"] for item in found], dtype=numpy.float32)
+            rows = sorted(reply.data, key=lambda item: item["index"])
+            table = numpy.asarray([item["embedding"] for item in rows], dtype=numpy.float32)
             lengths = numpy.linalg.norm(table, axis=1, keepdims=True)
         except (TypeError, ValueError, KeyError) as error:
             raise LLMError(f"{self.model}: a reply that holds no vectors ({error})", "malformed") from None
         if len(table) != count or not numpy.isfinite(table).all() or not (lengths > 0).all():
             raise LLMError(f"{self.model}: asked for {count} vectors, got {len(table)}, or some are zero", "malformed")
-        return list(table / lengths)
-
-
-def _wait(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    return seconds_to_wait(state.attempt_number, getattr(error, "retry_after", None))
+        return table / lengths

@@ -1,22 +1,20 @@
 """Whether a question is known already, by ever looser comparison: exact, normalised, MinHash.
 
     known = KnownQuestions(near=0.8)
-    known.add("布洛芬怎么吃？", Source("train.parquet", "q1", "布洛芬怎么吃？"))
+    known.add(Source("train.parquet", "q1", "布洛芬怎么吃？"))
     known.find("布洛芬 怎么吃")       # Match("normalised", 1.0, Source(...))
 
 `normalised` ignores width, case, white space and punctuation; `minhash` is `data/questions/near_duplicates.py`. Time is
-linear in the number of questions. Memory: only what MinHash remembers. Used by `utils/filter_new_question.py`.
+linear in the number of questions; memory is MinHash's, about 7 KB a question. Used by `utils/filter_new_question.py`.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from data.questions.near_duplicates import NearDuplicates
 from scoring.reference.text import words_only
-from utils.curation.seen import Seen
 
 
 @dataclass(frozen=True)
@@ -26,9 +24,6 @@ class Source:
     file: str
     id: str
     question: str
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -49,30 +44,30 @@ class KnownQuestions:
     """A growing set of questions that tells which of them another one repeats; `near` is MinHash's least similarity."""
 
     def __init__(self, near: float) -> None:
-        self._exact, self._normalised, self._near = Seen(), Seen(), NearDuplicates(near)
+        self._exact: dict[str, Source] = {}
+        self._normalised: dict[str, Source] = {}
+        self._near = NearDuplicates(near)
+        self._sources: list[Source] = []
 
-    def __enter__(self) -> KnownQuestions:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._exact.__exit__()
-        self._normalised.__exit__()
-
-    def add(self, question: str, source: Source) -> None:
+    def add(self, source: Source) -> None:
         """Remember it; of equal ones the first stays."""
-        label = source.to_json()
-        self._exact.add(question, label)
-        if self._normalised.add(words_only(question), label):
-            self._near.add(label, question)
+        self._exact.setdefault(source.question, source)
+        if self._normalised.setdefault(words_only(source.question), source) is source:
+            self._near.add(str(len(self._sources)), source.question)
+            self._sources.append(source)
+
+    def match_or_add(self, source: Source) -> Match | None:
+        """What the question repeats; one that repeats nothing is remembered."""
+        match = self.find(source.question)
+        if match is None:
+            self.add(source)
+        return match
 
     def find(self, question: str) -> Match | None:
-        """What it repeats, found by the strictest method that finds anything."""
-        for method, seen, form in (
-            ("exact", self._exact, question),
-            ("normalised", self._normalised, words_only(question)),
-        ):
-            label = seen.label(form)
-            if label is not None:
-                return Match(method, 1.0, Source(**json.loads(label)))
+        """What it repeats, by the strictest method that sees it."""
+        if question in self._exact:
+            return Match("exact", 1.0, self._exact[question])
+        if words_only(question) in self._normalised:
+            return Match("normalised", 1.0, self._normalised[words_only(question)])
         near = self._near.nearest(question)
-        return Match("minhash", near[1], Source(**json.loads(near[0]))) if near else None
+        return Match("minhash", near[1], self._sources[int(near[0])]) if near else None

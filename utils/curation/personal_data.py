@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from utils.curation.chinese_names import name_patterns, other_word
 
@@ -93,16 +93,14 @@ def mask(text: str) -> tuple[str, list[str]]:
 
 
 def _apart(spans: Iterator[Span]) -> Iterator[Span]:
-    """The spans in order, those that overlap joined."""
-    start, end = -1, -1
-    for next_start, next_end in sorted(spans):
-        if next_start >= end:
-            if end > start:
-                yield start, end
-            start, end = next_start, next_end
-        end = max(end, next_end)
-    if end > start:
-        yield start, end
+    """The spans in order, those that overlap joined, empty ones left out."""
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start < joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        elif end > start:
+            joined.append((start, end))
+    return iter(joined)
 
 
 def plain(text: str) -> str:
@@ -123,10 +121,6 @@ def _numerals(text: str) -> str:
     return plain("".join(CHINESE_DIGITS.get(char, char) for char in text))
 
 
-def _emails(text: str) -> Iterator[Span]:
-    return _all(plain(text), EMAIL)
-
-
 def _id_numbers(text: str) -> Iterator[Span]:
     text = _numerals(text)
     for pattern in (ID_18, ID_15):
@@ -144,23 +138,6 @@ def has_check_digit(number: str) -> bool:
     """Whether the last of 18 characters is the check digit of GB 11643-1999."""
     total = sum(weight * int(digit) for weight, digit in zip(WEIGHTS, number, strict=False))
     return CHECK_DIGITS[total % 11] == number[17].lower()
-
-
-def _phones(text: str) -> Iterator[Span]:
-    text = _numerals(text)
-    yield from _all(text, MOBILE, MOBILE_ABROAD, MOBILE_STARRED, LANDLINE, SERVICE, LOCAL_NUMBER)
-
-
-def _numbers(text: str) -> Iterator[Span]:
-    return _all(_numerals(text), LONG_NUMBER, RECORD_NUMBER)
-
-
-def _wechat(text: str) -> Iterator[Span]:
-    return _all(plain(text), WECHAT)
-
-
-def _qq(text: str) -> Iterator[Span]:
-    return _all(plain(text), QQ)
 
 
 def _addresses(text: str) -> Iterator[Span]:
@@ -187,14 +164,18 @@ def _all(text: str, *patterns: re.Pattern[str]) -> Iterator[Span]:
             yield match.span(1 if pattern.groups else 0)
 
 
+def _finder(form: Callable[[str], str], *patterns: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
+    return lambda text: _all(form(text), *patterns)
+
+
 # In this order: an e-mail address may hold a phone number, a WeChat id may be one.
 FINDERS = (
-    ("email", _emails),
+    ("email", _finder(plain, EMAIL)),
     ("id_number", _id_numbers),
-    ("wechat", _wechat),
-    ("qq", _qq),
-    ("phone", _phones),
-    ("number", _numbers),
+    ("wechat", _finder(plain, WECHAT)),
+    ("qq", _finder(plain, QQ)),
+    ("phone", _finder(_numerals, MOBILE, MOBILE_ABROAD, MOBILE_STARRED, LANDLINE, SERVICE, LOCAL_NUMBER)),
+    ("number", _finder(_numerals, LONG_NUMBER, RECORD_NUMBER)),
     ("address", _addresses),
     ("name", _names),
 )

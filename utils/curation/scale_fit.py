@@ -1,4 +1,4 @@
-"""Fit a map to [0, 1] to raw scores, and describe scores. Used by `utils/reward_scale.py`.
+"""Fit a map to [0, 1] to raw scores, describe scores, and draw both. Used by `utils/reward_scale.py`.
 
 fit([-1.2, 0.3, 2.0, ...], "quantile").apply(0.3)
 """
@@ -8,16 +8,20 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
+from common.command import UsageError
+from common.files import replacing
 from scoring.scale import LogisticScale, QuantileScale, Scale
 
 POINTS = 21  # of a quantile map: every five percent
 LARGEST = 1e100
+BINS, STEPS = 40, 200  # of the picture
 FEWEST = 100  # scores; with fewer, five percent are less than five scores
 
 
-class FitError(ValueError):
+class FitError(UsageError):
     """Scores that no map can be fitted to; the message says why."""
 
 
@@ -88,3 +92,24 @@ def summary(scores: Sequence[float]) -> dict[str, float]:
         "greatest": ordered[-1],
         "share outside [0, 1]": sum(not 0 <= score <= 1 for score in ordered) / len(ordered),
     }
+
+
+def draw(scores: Sequence[float], scale: Scale, title: str, path: Path) -> None:
+    """Write a PNG of the scores before, the map and the scores after; it appears when it is complete."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    before, curve, after = figure.subplots(1, 3)
+    figure.suptitle(f"{len(scores)} scores")
+    before.hist(scores, bins=BINS, color="tab:gray")
+    before.set(title="before", xlabel="raw score", ylabel="answers")
+    low, high = min(scores), max(scores)
+    raw = [low + (high - low) * step / STEPS for step in range(STEPS + 1)]
+    curve.plot(raw, [scale.apply(score) for score in raw], color="tab:blue")
+    if isinstance(scale, QuantileScale):
+        curve.plot(scale.raw, scale.unit, "o", color="tab:blue", markersize=3)
+    curve.set(title=f"map: {scale.kind}", xlabel="raw score", ylabel="score in [0, 1]", ylim=(-0.02, 1.02))
+    after.hist([scale.apply(score) for score in scores], bins=BINS, range=(0, 1), color="tab:green")
+    after.set(title="after", xlabel="score in [0, 1]", ylabel="answers")
+    with replacing(path) as draft:
+        figure.savefig(draft, dpi=120, metadata={"Title": title})

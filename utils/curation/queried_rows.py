@@ -2,7 +2,7 @@
 
     finder = RowFinder("sqlite:///data/medical.db")
     finder.rows_of("SELECT dosage FROM drugs_info WHERE med_name LIKE '%布洛芬%'")
-    # [FoundRow(table="drugs_info", row_id=7, name="布洛芬片", cells={"dosage": "..."})]
+    # [QueriedRow(table="drugs_info", row_id=7, name="布洛芬片", cells={"dosage": "..."})]
 
 Each SELECT of the statement is asked again for the key, the name and the columns it looked at, with its own conditions,
 through the agent's own guarded tool. Used by `utils/openevidence.py`.
@@ -10,7 +10,7 @@ through the agent's own guarded tool. Used by `utils/openevidence.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,13 +27,23 @@ KEY = "id"
 
 
 @dataclass(frozen=True)
-class FoundRow:
+class QueriedRow:
     """A row that a query read: table, key, name of the drug or disease, and the columns the query looked at."""
 
     table: str
     row_id: int
     name: str
     cells: dict[str, str]
+
+
+def merged(rows: Iterable[QueriedRow]) -> list[QueriedRow]:
+    """The rows of several queries, each once, with the cells of all."""
+    by_key: dict[tuple[str, int], QueriedRow] = {}
+    for row in rows:
+        known = by_key.get((row.table, row.row_id))
+        cells = (known.cells if known else {}) | row.cells
+        by_key[row.table, row.row_id] = QueriedRow(row.table, row.row_id, row.name, cells)
+    return list(by_key.values())
 
 
 class _Part(NamedTuple):
@@ -57,22 +67,16 @@ class RowFinder:
         self.dialect = database.dialect
         self.columns = {table: [column.name.lower() for column in database.columns(table)] for table in NAME_COLUMN}
 
-    def rows_of(self, sql: str) -> list[FoundRow]:
+    def rows_of(self, sql: str) -> list[QueriedRow]:
         """The rows that a statement the tool accepts read; [] where its form does not let them be told."""
-        found: dict[tuple[str, int], FoundRow] = {}
-        for part in self._parts(sql):
-            for values in self.tool.run(part.sql).rows:
-                cells = {
-                    name: str(value)
-                    for name, value in zip(part.columns, values, strict=True)
-                    if value is not None and name != KEY
-                }
-                if isinstance(values[0], int):
-                    known = found.get((part.table, values[0]))
-                    merged = (known.cells if known else {}) | cells
-                    name = cells.get(NAME_COLUMN[part.table], "")
-                    found[part.table, values[0]] = FoundRow(part.table, values[0], name, merged)
-        return list(found.values())
+        return merged(row for part in self._parts(sql) for row in self._rows_of_part(part))
+
+    def _rows_of_part(self, part: _Part) -> Iterator[QueriedRow]:
+        for values in self.tool.run(part.sql).rows:
+            named = zip(part.columns, values, strict=True)
+            cells = {name: str(value) for name, value in named if value is not None and name != KEY}
+            if isinstance(values[0], int):
+                yield QueriedRow(part.table, values[0], cells.get(NAME_COLUMN[part.table], ""), cells)
 
     def _parts(self, sql: str) -> Iterator[_Part]:
         try:
@@ -93,12 +97,8 @@ class RowFinder:
             table = source.name.lower()
             columns = list(dict.fromkeys([KEY, NAME_COLUMN[table], *self._asked(select, source)]))
             asked = select.copy()
-            for clause in (
-                "distinct",
-                "with_",
-                "with",
-                *(("group", "having", "order") if select.args.get("group") else ()),
-            ):
+            grouping = ("group", "having", "order") if select.args.get("group") else ()
+            for clause in ("distinct", "with_", "with", *grouping):
                 asked.set(clause, None)
             asked.set("expressions", [exp.column(column, source.alias_or_name) for column in columns])
             yield _Part(table, columns, asked.sql(dialect=self.dialect))

@@ -1,9 +1,10 @@
-"""The journal: killed at any byte it ends the same; locked; flat in memory. And the runner of many rows."""
+"""The journal: killed at any moment it ends the same; locked; flat in memory. And the runner of many rows."""
 
 from __future__ import annotations
 
 import asyncio
-import json
+import shutil
+import sqlite3
 import subprocess
 import sys
 import tracemalloc
@@ -12,14 +13,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common import eta, progress
-from common.eta import Eta
-from common.jsonl import FileError
-from common.progress import MISSING, Failed, Journal, JournalError, RunError, open_journal, run_all
+from common import journal as journals
+from common.files import FileError
+from common.journal import MISSING, Failed, Journal, JournalError, RunError, open_journal, run_all
 from common.settings import ROOT
 
 WORK = {"program": "test", "model": "模型", "input": "abc"}
 RECORDS = [("a", {"text": "阿莫西林", "yes": True}), ("键", "\u2028 line\nbreak"), ("c", None), ("d", [1.5, "\ud83d"])]
+PUT = """
+import sys
+from pathlib import Path
+from common.journal import Journal
+with Journal(Path(sys.argv[1]), {}) as journal:
+    for number in range(len(journal), 100_000):
+        journal.put(str(number), number)
+        print(number, flush=True)
+"""
 
 
 @pytest.fixture
@@ -38,6 +47,7 @@ def fill(path, records=RECORDS):
 
 def test_what_was_put_is_there_again(path):
     assert fill(path) == []
+    assert path.stat().st_mode & 0o077 == 0
     with Journal(path, WORK) as journal:
         assert [(key, journal.get(key)) for key, _ in RECORDS] == RECORDS
         assert len(journal) == 4
@@ -47,16 +57,38 @@ def test_what_was_put_is_there_again(path):
             journal.put("a", 1)
 
 
-def test_killed_at_every_byte_it_ends_the_same(path):
-    fill(path)
-    whole = path.read_bytes()
-    ends = [position for position, byte in enumerate(whole, 1) if byte == ord("\n")]
-    assert len(ends) == 5
-    for length in range(len(whole) + 1):
-        path.write_bytes(whole[:length])
-        complete = max(0, sum(end <= length for end in ends) - 1)
-        assert fill(path) == [key for key, _ in RECORDS[:complete]], f"cut at byte {length}"
-        assert path.read_bytes() == whole, f"cut at byte {length}"
+def test_a_killed_process_loses_nothing_it_was_told_is_kept(path):
+    reported = 0
+    for _ in range(3):
+        program = subprocess.Popen([sys.executable, "-c", PUT, path], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in range(200):
+            reported = int(program.stdout.readline())
+        program.kill()
+        rest = program.communicate()[0].split()
+        reported = max(reported, *map(int, rest[:-1] or ["0"]))  # the last line may be cut
+        with Journal(path, {}) as journal:
+            assert len(journal) > reported
+            assert [journal.get(str(number)) for number in range(len(journal))] == list(range(len(journal)))
+
+
+def test_cut_at_any_byte_the_first_rows_are_there(path, tmp_path):
+    """What a power loss leaves: the log that SQLite appends to ends anywhere."""
+    fill(path, RECORDS[:1])
+    with Journal(path, WORK) as journal:
+        for key, value in RECORDS[1:]:
+            journal.put(key, value)
+        log = path.with_name(path.name + "-wal").read_bytes()
+        shutil.copy(path, tmp_path / "main")
+    counts = set()
+    for length in (*range(0, len(log), 97), len(log)):
+        copy = tmp_path / "copy"
+        shutil.copy(tmp_path / "main", copy)
+        copy.with_name("copy-wal").write_bytes(log[:length])
+        done = fill(copy)
+        assert done == [key for key, _ in RECORDS[: len(done)]], f"cut at byte {length}"
+        assert fill(copy) == [key for key, _ in RECORDS]
+        counts.add(len(done))
+    assert counts == {1, 2, 3, 4}
 
 
 @settings(max_examples=60, deadline=None)
@@ -69,32 +101,20 @@ def test_any_key_and_value_survive(tmp_path_factory, records):
         assert {key: journal.get(key) for key in records} == records
 
 
-def test_the_tail_a_power_loss_leaves_is_cut(path):
-    fill(path, RECORDS[:2])
-    whole = path.read_bytes()
-    path.write_bytes(whole + b"\0" * 4096)
-    assert fill(path) == ["a", "键"]
-    with Journal(path, WORK) as journal:
-        assert len(journal) == 4
-
-
 def test_damage_in_the_middle_is_not_passed_over(path):
-    fill(path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:2], b'{"key": "x"}\n', *lines[3:]]))
-    with pytest.raises(JournalError, match="damaged at byte"):
-        fill(path)
+    fill(path, [(str(number), "x" * 500) for number in range(100)])
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(JournalError, match="damaged"):
+        fill(path, [(str(number), "x" * 500) for number in range(100)])
 
 
-@pytest.mark.parametrize("content", ["notes\n", "notes", '{"id": 1}\n', "{", "\n", '{"journal": 1, x\n'])
-def test_a_foreign_file_is_left_alone(path, content):
-    path.write_text(content)
-    if content == "{":  # also how a journal begins
-        assert fill(path) == []
-        return
+@pytest.mark.parametrize("force", [False, True])
+def test_a_foreign_file_is_left_alone(path, force):
+    path.write_text("notes\n")
     with pytest.raises(JournalError, match="not a journal"):
-        fill(path)
-    assert path.read_text() == content
+        Journal(path, WORK, fresh=force)
+    assert path.read_text() == "notes\n"
 
 
 def test_other_work_is_refused_and_says_what_differs(path):
@@ -107,7 +127,7 @@ def test_other_work_is_refused_and_says_what_differs(path):
 
 
 def test_a_second_process_is_refused(path):
-    program = "import sys; from pathlib import Path; from common.progress import *\nJournal(Path(sys.argv[1]), {})"
+    program = "import sys; from pathlib import Path; from common.journal import *\nJournal(Path(sys.argv[1]), {})"
     with Journal(path, WORK):
         done = subprocess.run([sys.executable, "-c", program, path], cwd=ROOT, capture_output=True, text=True)
         assert "is in use by another process" in done.stderr.splitlines()[-1]
@@ -116,16 +136,14 @@ def test_a_second_process_is_refused(path):
     assert fill(path) == []
 
 
-def test_a_full_disk_leaves_the_journal_whole(path, monkeypatch):
+def test_a_full_disk_leaves_the_journal_whole(path):
     with Journal(path, WORK) as journal:
         journal.put("a", 1)
-        before = path.read_bytes()
-        write = progress.os.pwrite
-        monkeypatch.setattr(progress.os, "pwrite", lambda file, data, place: write(file, data[:7], place))
-        with pytest.raises(OSError, match="full"):
-            journal.put("b", 2)
-        monkeypatch.undo()
-        assert path.read_bytes() == before
+        pages = journal._store._database.execute("PRAGMA page_count").fetchone()[0]
+        journal._store._database.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(RunError, match="full"):
+            journal.put("b", "2" * 10_000)
+        journal._store._database.execute("PRAGMA max_page_count=1000")
         journal.put("b", 2)
         assert (journal.get("a"), journal.get("b")) == (1, 2)
 
@@ -225,50 +243,36 @@ def test_other_exceptions_end_the_run_as_they_are(path):
     assert again.done == ["b", "c"]
 
 
-def test_every_kill_of_the_runner_ends_the_same(path, tmp_path):
-    items = list("abcdefgh")
-    expected = run(items, Work(), path, concurrency=1)
-    whole = path.read_bytes()
-    for length in range(0, len(whole) + 1, 7):
-        path.write_bytes(whole[:length])
-        assert run(items, Work(), path, concurrency=1) == expected
-        assert path.read_bytes() == whole
-
-
 def test_progress_is_told_in_lines_where_there_is_no_terminal(path, capsys, monkeypatch):
-    monkeypatch.setattr(eta, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(journals, "SECONDS_A_LINE", 0.0)
     run("abcd", Work("b"), path, concurrency=1, describe=lambda: "$0.01")
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("test: 1 of 4 rows, ")
-    assert lines[0].endswith(" left, $0.01")
-    assert lines[-1].startswith("test: 4 of 4 rows, 1 failed, ")
-    assert " left" not in lines[-1]
-    run("abcd", Work(), path)
-    assert "4 of 4 rows, 3 done before, " in capsys.readouterr().err.splitlines()[-1]
+    lines = [line for line in capsys.readouterr().err.replace("\r", "\n").splitlines() if line.strip()]
+    assert lines[1].startswith("test: 1/4 rows [00:00<")
+    assert lines[1].endswith(", $0.01]")
+    assert lines[-1].startswith("test: 4/4 rows [")
+    assert lines[-1].endswith(", 1 failed, $0.01]")
 
 
-def test_progress_moves_on_a_terminal(monkeypatch, capsys):
+def test_progress_moves_on_a_terminal(path, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with Eta("test", 10) as shown:
-        for _ in range(10):
-            shown.add(done=1)
-    assert "test: 10 of 10 rows" in capsys.readouterr().err
+    run("abcdefghij", Work(), path)
+    assert "| 10/10 [" in capsys.readouterr().err
 
 
-def test_earlier_rows_do_not_enter_the_speed(monkeypatch):
-    now = iter([0.0, 0.0, 0.0, 10.0])
-    monkeypatch.setattr(eta.time, "monotonic", lambda: next(now))
-    shown = Eta("test", 1_000)
-    shown._bar = None
-    shown.add(resumed=900)
-    shown.add(done=10)
-    monkeypatch.setattr(eta.time, "monotonic", lambda: 10.0)
-    assert shown.line() == "test: 910 of 1,000 rows, 900 done before, 1.0/s, 0:01:30 left"
+def test_earlier_rows_do_not_enter_the_speed(path, monkeypatch, capsys):
+    run([str(number) for number in range(900)], Work(), path, concurrency=100)
+    capsys.readouterr()
+
+    async def slow(item):
+        await asyncio.sleep(0.2)
+        return item
+
+    run([str(number) for number in range(902)], slow, path, concurrency=1)
+    speed = capsys.readouterr().err.split("902/902 rows")[-1]
+    assert "s/ rows" in speed or float(speed.split("?")[0].split(" rows/s")[0].split()[-1]) < 10
 
 
-def test_a_journal_is_json_lines_anyone_can_read(path):
+def test_a_journal_is_a_database_anyone_can_read(path):
     fill(path, RECORDS[:1])
-    assert [json.loads(line) for line in path.read_text().splitlines()] == [
-        {"journal": 1, **WORK},
-        {"key": "a", "value": {"text": "阿莫西林", "yes": True}},
-    ]
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT key FROM replies").fetchall() == [(journals.FINGERPRINT,), ("a",)]

@@ -1,0 +1,226 @@
+"""Long jobs that may be killed at any moment: a journal of finished rows, and a runner of many rows at once.
+
+Every finished row is in `OUT.journal`, an SQLite file. The same command given again reads it and goes on; when all rows
+are done the output is written at once and the journal removed. A row is handed to the system before it counts as done,
+so a killed process loses nothing but rows in flight. After a power loss the last seconds may be missing; they are done
+again.
+
+    with open_journal(Path("out.jsonl"), {"program": "x", "input": file_digest(source)}, force=False) as journal:
+        outcome = await run_all(rows, key=row_key, work=ask, journal=journal, concurrency=8, title="filter")
+        write_jsonl(Path("out.jsonl"), (value for value in outcome if not isinstance(value, Failed)), force=True)
+        journal.remove()
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from common.command import Failure, UsageError
+from common.files import refuse_existing
+from common.text_store import TextStore
+
+Item = TypeVar("Item")
+
+FINGERPRINT = "\0fingerprint"  # the key of what the results depend on
+TOO_MANY_FAILURES = 20  # one after the other: the endpoint is at fault, not the rows
+SECONDS_A_LINE = 15.0  # of progress, where there is no terminal
+MISSING: Any = object()  # what Journal.get gives for a key that was not put
+
+
+class JournalError(UsageError):
+    """A journal that cannot be used: of other work, in use, or damaged."""
+
+
+class RunError(Failure):
+    """A run that makes no sense to continue."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """In place of a result: why there is none. The row is tried again when the same command is given again."""
+
+    reason: str
+
+
+class Journal:
+    """Results by key, and of which work they are. Locked against a second process; memory does not grow with them."""
+
+    def __init__(self, path: Path, fingerprint: Mapping[str, Any], *, fresh: bool = False) -> None:
+        """`fingerprint` is what the results depend on, as JSON values; `fresh` throws earlier results away.
+
+        Raises:
+            JournalError: another fingerprint, another process has it open, not a journal, or damaged.
+        """
+        self.path = path
+        self._store = TextStore(path, self._explained, exclusive=True)
+        try:
+            if fresh:
+                self._store.clear()
+            self._compare(json.loads(json.dumps(fingerprint)))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self._store.count() - 1
+
+    def __contains__(self, key: str) -> bool:
+        return self._store.get(key) is not None
+
+    def get(self, key: str) -> Any:
+        """The value put under this key, MISSING if there is none."""
+        text = self._store.get(key)
+        return MISSING if text is None else json.loads(text)
+
+    def put(self, key: str, value: Any) -> None:
+        """Add a JSON value. It survives the death of this process once this returns.
+
+        Raises:
+            KeyError: the key has a value already.
+            RunError: the disk is full; the journal stays as it was.
+        """
+        if key in self:
+            raise KeyError(f"{key} is in {self.path} already")
+        self._store.put(key, json.dumps(value))
+
+    def remove(self) -> None:
+        """Close and delete it: the work is done and its output is written."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let another process have it."""
+        self._store.close()
+
+    def _compare(self, expected: dict[str, Any]) -> None:
+        kept = self.get(FINGERPRINT)
+        if kept is MISSING:
+            self._store.put(FINGERPRINT, json.dumps(expected))
+            return
+        names = [name for name in {**expected, **kept} if kept.get(name) != expected.get(name)]
+        if names:
+            text = "; ".join(f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}" for name in names)
+            raise JournalError(
+                f"{self.path} belongs to an unfinished run that differs: {text}. "
+                "Give that run's options to finish it, --force to start over, or another output"
+            )
+
+    def _explained(self, error: Exception) -> Exception:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_BUSY"):
+            return JournalError(f"{self.path} is in use by another process; wait for it, or use another output")
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+            return JournalError(f"{self.path} is not a journal of this project, or damaged ({error}); move it away")
+        return RunError(f"{self.path} can not be used: {error}")
+
+
+def open_journal(output: Path, fingerprint: Mapping[str, Any], *, force: bool, others: Iterable[Path] = ()) -> Journal:
+    """The journal of a program that writes `output` and `others`: an unfinished run goes on, else nothing may be there.
+
+    Raises:
+        FileError: an output exists, there is no unfinished run that explains it, and not `force`.
+        JournalError: see Journal.
+    """
+    path = output.with_name(output.name + ".journal")
+    for file in (output, *others):
+        refuse_existing(file, force or path.exists())
+    return Journal(path, fingerprint, fresh=force)
+
+
+class Outcome(Generic[Item]):
+    """Results in the order of the items, read from the journal anew at each iteration; `Failed` where there is none."""
+
+    def __init__(self, items: Iterable[Item], key: Callable[[Item], str], journal: Journal) -> None:
+        self.failed: dict[str, str] = {}
+        self.items, self.key, self.journal = items, key, journal
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in self.items:
+            name = self.key(item)
+            value = self.journal.get(name)
+            yield Failed(self.failed.get(name, "not done")) if value is MISSING else value
+
+
+async def run_all(
+    items: Iterable[Item],
+    key: Callable[[Item], str],
+    work: Callable[[Item], Awaitable[Any]],
+    journal: Journal,
+    *,
+    concurrency: int,
+    title: str,
+    describe: Callable[[], str] | None = None,
+    failures: type[Exception] | tuple[type[Exception], ...] = (),
+) -> Outcome[Item]:
+    """Do the work of every item that the journal does not hold yet; results are read from what is returned.
+
+    `items` is iterated here and again for each pass over the outcome, so it is a list or a class with `__iter__`, not a
+    generator; nothing is kept of it. `key` says what an item is: equal keys are done once. `work` returns a JSON
+    value. An exception of `failures` costs the row, is counted and tried again by the next run; any other ends the run.
+    `describe` adds its words to the progress, such as tokens and cost.
+
+    Raises:
+        RunError: TOO_MANY_FAILURES rows failed with no success between.
+    """
+    outcome = Outcome(items, key, journal)
+    waiting, running, in_a_row = iter(items), set[str](), 0
+
+    async def one(name: str, item: Item) -> None:
+        nonlocal in_a_row
+        try:
+            value = await work(item)
+        except failures as error:
+            outcome.failed[name] = str(error)
+            in_a_row += 1
+            if in_a_row >= TOO_MANY_FAILURES:
+                raise RunError(f"{in_a_row} rows failed one after the other, the last one: {error}") from None
+            return
+        journal.put(name, value)
+        outcome.failed.pop(name, None)
+        in_a_row = 0
+
+    async def worker() -> None:
+        for item in waiting:
+            name = key(item)
+            if name in journal or name in running:
+                bar.initial += 1  # rows an earlier run finished do not enter the speed
+            else:
+                running.add(name)
+                try:
+                    await one(name, item)
+                finally:
+                    running.discard(name)
+            failed = f"{len(outcome.failed):,} failed, " if outcome.failed else ""
+            bar.set_postfix_str(failed + (describe() if describe else ""), refresh=False)
+            bar.update()
+
+    with _progress_bar(title, len(items) if isinstance(items, Sized) else None) as bar:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(concurrency):
+                    group.create_task(worker())
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+    return outcome
+
+
+def _progress_bar(title: str, total: int | None) -> Any:
+    """On stderr: one that moves on a terminal, else a line now and then."""
+    from tqdm import tqdm
+
+    moves = sys.stderr.isatty()
+    line = None if moves else "{desc}: {n_fmt}/{total_fmt} rows [{elapsed}<{remaining}, {rate_fmt}{postfix}]\n"
+    interval = 0.2 if moves else SECONDS_A_LINE
+    return tqdm(desc=title, total=total, unit=" rows", mininterval=interval, miniters=1, bar_format=line)

@@ -1,0 +1,198 @@
+"""One request to a model: plain HTTP where its provider speaks OpenAI's protocol, else through litellm.
+
+    endpoint = LLMEndpoint("openai/NAME", "https://...", "key", timeout=60.0)
+    completion = await endpoint.complete({"messages": [...], "temperature": 0})
+    completion.text, completion.prompt_tokens
+
+litellm names the provider, its endpoint, its key and its prices. `litellm.acompletion` itself costs 3.5 ms of processor
+time a call, more than there is at 32 calls in flight and 100 ms of latency (`python -m bench.scoring`), and httpx seven
+times that of aiohttp. What fails is an LLMError without secrets. Nothing is tried again here (common/llm_retry.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import warnings
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from common.llm_error import LLMError, clean, explain, of_status
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MOST_CONNECTIONS = 256
+
+Body = dict[str, Any]
+
+
+class Connections:
+    """A pool of connections for the event loop that runs; that of an earlier loop is closed. Nobody has to close it."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    async def post(self, url: str, body: Body, *, timeout: float, key: str | None = None, who: str = "") -> Any:
+        """The JSON value of a successful reply; `who` is asked, for messages (default: the URL).
+
+        Raises:
+            LLMError: no reply, another status, or a reply that is no JSON.
+        """
+        import aiohttp
+
+        who = who or without_secrets(url)
+        headers = {"Authorization": f"Bearer {key}"} if key else None
+        limit = aiohttp.ClientTimeout(total=timeout)
+        try:
+            proxy = proxy_of(url)
+            async with self._running().post(url, json=body, headers=headers, timeout=limit, proxy=proxy) as reply:
+                text = await reply.text(errors="replace")
+        except TimeoutError:
+            raise LLMError(f"{who}: no reply in time", "timeout") from None
+        except ValueError as error:  # a URL or key that no request can be made of
+            raise LLMError(f"{who}: {clean(str(error), key)}", "refused") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise LLMError(f"{who}: no connection ({clean(str(error), key)})", "connection") from None
+        if reply.status >= 300:
+            hint = " (no API key was sent)" if reply.status == 401 and not key else ""
+            raise of_status(who, reply.status, clean(text, key) + hint, reply.headers.get("retry-after"))
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise LLMError(f"{who}: expected JSON, got {clean(text, key)!r}", "malformed") from None
+
+    def _running(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop:
+            if self._session is not None and self._session.connector is not None:
+                _close(self._session.connector)
+            connector = aiohttp.TCPConnector(limit=MOST_CONNECTIONS)
+            self._loop, self._session = loop, aiohttp.ClientSession(connector=connector)
+            weakref.finalize(self, _close, connector)
+        return self._session
+
+
+@lru_cache(maxsize=16)
+def proxy_of(url: str) -> str | None:
+    """The proxy the environment names for an address. aiohttp's own `trust_env` costs two threads a request."""
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+def _close(connector: aiohttp.BaseConnector) -> None:
+    """Close it without waiting: at a process's end, and for a loop that ended, nothing can be waited for."""
+    closing = connector.close().__await__()
+    with suppress(StopIteration, RuntimeError):
+        next(closing)
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Where a model is called, as litellm resolves its name, and its price in USD a token; None where unknown."""
+
+    name: str
+    model: str
+    base_url: str | None
+    api_key: str | None
+    prices: tuple[float, float] | None
+
+    @property
+    def speaks_openai(self) -> bool:
+        """Whether a plain POST to `{base_url}/chat/completions` is what the provider expects."""
+        known = self.name == "openai" or self.name in load_litellm().openai_compatible_providers
+        return bool(self.base_url) and known
+
+
+@dataclass(frozen=True)
+class Completion:
+    """The text of a reply, "" where it has none, and what it took; `cost_usd` is None where no price is known."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+
+
+class LLMEndpoint:
+    """A model by litellm's name of it; `timeout` is in seconds, for one request."""
+
+    def __init__(self, model: str, base_url: str | None, api_key: str | None, timeout: float) -> None:
+        self.model, self.base_url, self.api_key, self.timeout = model, base_url, api_key, timeout
+        self._connections = Connections()
+
+    @cached_property
+    def provider(self) -> Provider:
+        """Raises LLMError for a name that litellm does not know."""
+        litellm = load_litellm()
+        try:
+            model, name, key, base = litellm.get_llm_provider(self.model, api_base=self.base_url, api_key=self.api_key)
+        except Exception as error:  # litellm raises what its providers' clients raise
+            raise explain(error, litellm, self.model, self.api_key) from None
+        try:
+            prices = litellm.cost_per_token(self.model, prompt_tokens=1, completion_tokens=1)
+        except Exception:  # litellm's way of saying that it has no price for this model
+            prices = None
+        return Provider(name, model, self.base_url or base, self.api_key or key, prices)
+
+    @property
+    def takes_schemas(self) -> bool:
+        """Whether a JSON schema reaches the provider; else litellm would drop it without a word."""
+        if self.provider.speaks_openai:
+            return True
+        return "response_format" in (load_litellm().get_supported_openai_params(self.model) or ())
+
+    async def complete(self, body: Body) -> Completion:
+        """One completion of OpenAI's request `body`, without `model`. Raises LLMError."""
+        reply = await (self._direct(body) if self.provider.speaks_openai else self._through_litellm(body))
+        try:
+            text, used = reply["choices"][0]["message"]["content"] or "", reply.get("usage") or {}
+        except (LookupError, TypeError):
+            words = clean(str(reply), self.api_key)
+            raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed") from None
+        tokens = used.get("prompt_tokens") or 0, used.get("completion_tokens") or 0
+        prices = self.provider.prices
+        return Completion(text, *tokens, tokens[0] * prices[0] + tokens[1] * prices[1] if prices and used else None)
+
+    async def _direct(self, body: Body) -> Any:
+        provider = self.provider
+        url = f"{(provider.base_url or '').rstrip('/')}/chat/completions"
+        request = {"model": provider.model, **body}
+        return await self._connections.post(url, request, key=provider.api_key, timeout=self.timeout, who=self.model)
+
+    async def _through_litellm(self, body: Body) -> Any:
+        return (await self.call_litellm("acompletion", drop_params=True, **body)).model_dump()
+
+    async def call_litellm(self, function: str, **options: Any) -> Any:
+        """The reply of one of litellm's asynchronous functions for this model. Raises LLMError."""
+        litellm = load_litellm()
+        where = {"model": self.model, "api_base": self.base_url, "api_key": self.api_key, "timeout": self.timeout}
+        try:
+            return await getattr(litellm, function)(num_retries=0, max_retries=0, **where, **options)
+        except Exception as error:  # litellm raises what its providers' clients raise
+            raise explain(error, litellm, self.model, self.api_key) from None
+
+
+def without_secrets(url: str) -> str:
+    """The address without user, password and query."""
+    return clean(url.split("?")[0])
+
+
+def load_litellm() -> Any:
+    """litellm, imported late: it takes seconds, and would ask the internet for prices and print advertisements."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import litellm
+
+    litellm.suppress_debug_info = True
+    # A call that is cancelled leaves coroutines of litellm unawaited; nobody at a terminal can use the warning.
+    warnings.filterwarnings("ignore", r"coroutine '\w+\.(acompletion|async_\w+)' was never awaited", RuntimeWarning)
+    return litellm
