@@ -49,7 +49,7 @@ ROUNDS = 5  # the best of so many: other work on the machine only ever slows
 
 def cases() -> list[Case]:
     """Different answers to every question of the training set: right, half, and right for the next question."""
-    rows = load_rows(ROOT / "data" / "train.parquet")
+    rows = AGENT.rows(AGENT.splits["train"])
     found = []
     for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
         gold = {name: json.loads(row[name]) for name in ("structured_gt", "evidence") if row.get(name)}

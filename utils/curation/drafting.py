@@ -70,8 +70,8 @@ class Drafter:
         episode = self.environment.play(task, policy)
         played = await play(self.environment, task, episode, policy, self.timeout)
         if played.detail:
-            cause = "timeout" if played.reward.unscored == "timeout" else "status"
-            raise LLMError(clean(played.detail, self.endpoint.api_key), cause)
+            late = played.reward.unscored == "timeout"
+            raise LLMError(clean(played.detail, self.endpoint.api_key), "timeout" if late else "status")
         return played.episode
 
     async def _from(self, row: Row, episode: Episode) -> Row:
