@@ -1,190 +1,127 @@
-"""The real engine under all sides: one vLLM, one set of weights, and four ways to play the same episodes on it.
+"""The real engine under all sides: one vLLM, one set of weights, and five ways to play the same episodes on it.
 
 - ours, through the litellm proxy and through `--proxy direct`;
-- agent-lightning's own runners on the same store and litellm proxy (`agl_runner`), and with its own proxy as well
-  (`agl_path`: what a project has that uses agent-lightning as it comes);
-- verl's tool agent loop: in-process, no store, no proxy, no HTTP.
+- agent-lightning's own runners on the same litellm proxy (`agl_runner`), and with its own proxy as well (`agl_path`:
+  what a project has that uses agent-lightning as it comes);
+- verl's tool agent loop (`verl_loop.py`).
 
-The last and ours are measured again with 50 ms added before every call. Everything is in one Ray actor, as in
-training. Run by `bench.rollouts`.
+Everything is in one Ray worker, as in training. Run by `bench.rollouts`, in a process of its own: verl settles when it
+is imported what device it is on.
 """
 
 from __future__ import annotations
 
-import asyncio
-import copy
 import json
-import time
-from collections import Counter
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
-import ray
-import transfer_queue as tq
-from omegaconf import DictConfig, OmegaConf, open_dict
-from verl.trainer.ppo.v1 import AgentLoopManagerTQ
-from verl.utils import tensordict_utils
-from verl.workers.rollout.llm_server import LLMServerClient
+from omegaconf import DictConfig, OmegaConf
 
-from bench.rollout_sides.fixed import play
-from bench.rollout_sides.processes import process, wait_for
-from sql_agent.prompts import first_messages
-from training.direct import HEALTH
-from training.middleware import RecordingMiddleware
+from bench._harness import medians
+from bench.rollout_sides.processes import AGENT, background, plan_for, stores_with_runners, wait_for
+from common.settings import load_settings
+from training.device import choose_device, environment
 from training.plan import Plan
 from training.ports import free_port
-from training.rollouts import RolloutManager
-from training.store import TRACES_PATH
-from training.trainer import LightningTrainer
 
-LATENCY = 0.05
-Play = Callable[[], tuple[float, float]]
+PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 64  # as many runner processes on every side
 
 
-class LateClient(LLMServerClient):
-    """verl's way to its engine, 50 ms longer."""
+def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
+    """Seconds of 128 episodes of the bundled model by side, with the mean number of calls of an episode."""
+    run_dir.mkdir(parents=True)
+    device, max_turns = choose_device("auto"), load_settings().max_turns
+    os.environ.update(environment(device))
+    from training.presets import preset
 
-    async def generate(self, *args: Any, **named: Any) -> Any:
-        await asyncio.sleep(LATENCY)
-        return await super().generate(*args, **named)
+    from training.algorithm import _start_ray, _stop_ray
+    from training.config import build_config
+
+    chosen = preset(AGENT, "ci", device, 1)
+    plan = plan_for("", run_dir, max_turns, device=device, model=AGENT.model, max_tokens=chosen.max_tokens)
+    files = {name: str(AGENT.splits[name]) for name in ("train", "val")}
+    config = build_config(plan, files, {**chosen.overrides, "trainer.logger": ["console"]}, [])
+    tasks = [json.dumps(row, ensure_ascii=False) for row in AGENT.rows(files["train"])[:PROMPTS]]
+    ray = _start_ray(plan, config)
+    sizes = [(RUNNERS, CONCURRENCY, max_turns)] * 2 + [(RUNNERS, 0, max_turns)]
+    try:
+        with stores_with_runners(*sizes) as stores:
+            return ray.get(ray.remote(_measure).remote(config, plan, stores, tasks, rounds))
+    finally:
+        _stop_ray(plan)
 
 
-class VerlLoop:
-    """verl's tool agent loop on the trainer's engine."""
+def _measure(config: DictConfig, plan: Plan, stores: list[str], tasks: list[str], rounds: int) -> dict[str, Any]:
+    """Start the engine once and measure every side on it; `stores` are those of ours, direct and agent-lightning."""
+    import transfer_queue as tq
 
-    def __init__(self, config: DictConfig, client: LLMServerClient, max_turns: int) -> None:
-        self.n = config.actor_rollout_ref.rollout.n
-        self.manager = AgentLoopManagerTQ.create(
-            config=_with_tools(config, max_turns),
-            llm_client=client,
-            teacher_client=None,
-            reward_loop_worker_handles=None,
+    from bench.rollout_sides.verl_loop import VerlLoop
+    from training.trainer import LightningTrainer
+
+    OmegaConf.resolve(config)
+    tq.init(config.transfer_queue)
+    trainer = LightningTrainer(config=config)
+    trainer.init()
+    calls: dict[str, list[float]] = {}
+    sequences: list[int] = []
+    with ExitStack() as stack:
+        played = _with_runners(stack, config, plan, stores, trainer.llm_server_manager.get_addresses(), sequences)
+        played["verl"] = VerlLoop(config, trainer.get_llm_client(), plan.max_turns).play
+
+        def side(name: str) -> float:
+            seconds, mean_calls = played[name](tasks)
+            calls.setdefault(name, []).append(mean_calls)
+            return seconds
+
+        middle = medians({name: partial(side, name) for name in played}, rounds)
+    return {
+        "seconds": {name: round(value, 3) for name, value in middle.items()},
+        "calls": {name: round(fmean(values), 3) for name, values in calls.items()},
+        "sequences_per_episode": round(fmean(sequences), 4),
+    }
+
+
+def _with_runners(
+    stack: ExitStack, config: DictConfig, plan: Plan, stores: list[str], servers: list[str], sequences: list[int]
+) -> dict[str, Callable[[list[str]], tuple[float, float]]]:
+    """The four sides with runners; `sequences` gets how many each of our episodes became."""
+    from bench.rollout_sides.fixed_latency import play
+    from bench.rollout_sides.proxies import serve_agl
+    from training.direct import HEALTH
+    from training.rollouts import RolloutManager
+
+    stores_of = {"litellm": stores[0], "direct": stores[1], "agl_runner": stores[2], "agl_path": stores[2]}
+    managers = {
+        name: RolloutManager(
+            replace(plan, external_store_address=store, proxy="litellm" if name == "litellm" else "direct"),
+            config,
+            servers,
         )
+        for name, store in stores_of.items()
+    }
+    port, policy = free_port("127.0.0.1"), managers["agl_path"].policy
+    model, server = next(iter(policy.servers.items()))
+    stack.enter_context(background(serve_agl, port, stores[2], model, policy.model, server))
+    _redirect(managers["agl_path"], wait_for(port, HEALTH))
+    _redirect(managers["agl_runner"], managers["litellm"].policy.address)
 
-    def play(self, tasks: list[str]) -> tuple[float, float]:
-        """Play n episodes of every task; returns (seconds, mean number of the policy's calls)."""
-        batch = [_verl_row(number, task) for number, task in enumerate(tasks)]
-        uids = [row["uid"] for row in batch]
-        prompts = tensordict_utils.list_of_dict_to_tensordict(batch)
-        tensordict_utils.assign_non_tensor_data(prompts, "global_steps", 1)
-        started = time.perf_counter()
-        tags = [{"is_prompt": True, "status": "pending", "global_steps": 1} for _ in uids]
-        tq.kv_batch_put(keys=uids, partition_id="train", tags=tags)
-        self.manager.generate_sequences(prompts)
-        while not _all_finished(uids):
-            time.sleep(0.005)
-        seconds = time.perf_counter() - started
-        return seconds, _take_calls(len(tasks) * self.n)
+    def one(name: str, tasks: list[str]) -> tuple[float, float]:
+        with _recording_into(stores_of[name]):
+            seconds, finished = play(managers[name], tasks)
+        if name == "litellm":
+            sequences.extend(record.sequences for record, _ in finished)
+        return seconds, fmean(record.calls for record, _ in finished)
 
-
-def _with_tools(config: DictConfig, max_turns: int) -> DictConfig:
-    changed = copy.deepcopy(config)
-    with open_dict(changed):
-        changed.data.custom_cls.path = None
-        changed.actor_rollout_ref.rollout.agent.default_agent_loop = "tool_agent"
-        changed.actor_rollout_ref.rollout.multi_turn.function_tool_path = str(Path(__file__).parent / "verl_tools.py")
-        changed.actor_rollout_ref.rollout.multi_turn.max_assistant_turns = max_turns
-        changed.actor_rollout_ref.rollout.multi_turn.format = "hermes"
-    return changed
+    return {name: partial(one, name) for name in managers}
 
 
-def _verl_row(number: int, task: str) -> dict[str, Any]:
-    question = json.loads(task)["question"]
-    return {"uid": f"verl{number}", "index": number, "raw_prompt": first_messages(question), "data_source": "all"}
-
-
-def _all_finished(uids: list[str]) -> bool:
-    tags = tq.kv_list(partition_id="train")["train"]
-    states = [tags[uid]["status"] for uid in uids]
-    if "failure" in states:
-        raise RuntimeError("verl's tool agent loop failed; the worker's log says why")
-    return all(state == "finished" for state in states)
-
-
-def _take_calls(expected: int) -> float:
-    """Mean number of calls of the episodes in the queue, which is emptied."""
-    tags = tq.kv_list(partition_id="train")["train"]
-    keys = [key for key, tag in tags.items() if not tag.get("is_prompt")]
-    if len(keys) != expected:
-        raise RuntimeError(f"verl's tool agent loop left {len(keys)} episodes of {expected}")
-    data = tq.kv_batch_get(keys=keys, partition_id="train", select_fields=["num_turns"])
-    tq.kv_clear(partition_id="train", keys=list(tags))
-    # verl counts the question, every reply and every tool result.
-    return fmean(float(turns) / 2 for turns in data["num_turns"])
-
-
-@ray.remote
-class Sides:
-    """Starts the engine once and measures every side on it."""
-
-    def run(
-        self, config: DictConfig, plan: Plan, addresses: list[str], tasks: list[str], rounds: int
-    ) -> dict[str, Any]:
-        """Medians of interleaved rounds; `addresses` are the stores of ours, of direct and of agent-lightning."""
-        OmegaConf.resolve(config)
-        tq.init(config.transfer_queue)
-        trainer = LightningTrainer(config=config)
-        trainer.init()
-        with ExitStack() as stack:
-            sides = self._sides(stack, config, plan, addresses, trainer, tasks)
-            for side in sides.values():
-                side()
-            measured: dict[str, list[tuple[float, float]]] = {name: [] for name in sides}
-            for _ in range(rounds):
-                for name, side in sides.items():
-                    measured[name].append(side())
-        return {
-            "seconds": {name: round(median(seconds for seconds, _ in rows), 3) for name, rows in measured.items()},
-            "mean": {name: round(fmean(value for _, value in rows), 3) for name, rows in measured.items()},
-            "sequences_per_episode": self.sequences,
-            "breaks": dict(self.breaks),
-        }
-
-    def _sides(
-        self,
-        stack: ExitStack,
-        config: DictConfig,
-        plan: Plan,
-        addresses: list[str],
-        trainer: LightningTrainer,
-        tasks: list[str],
-    ) -> dict[str, Play]:
-        servers = trainer.llm_server_manager.get_addresses()
-        plans = [replace(plan, external_store_address=address, proxy="direct") for address in addresses]
-        ours = RolloutManager(replace(plans[0], proxy="litellm"), config, servers)
-        direct, agl_runner, agl_path = (RolloutManager(plans[at], config, servers) for at in (1, 2, 2))
-        _redirect(agl_runner, ours.policy.address)
-        _redirect(agl_path, stack.enter_context(_agl_proxy(addresses[2], agl_path)))
-        in_process = VerlLoop(config, trainer.get_llm_client(), plan.max_turns)
-        late = VerlLoop(config, trainer.llm_server_manager.get_client(client_cls=LateClient), plan.max_turns)
-        self.sequences, self.breaks = 0.0, Counter[str]()
-
-        def with_runners(side: RolloutManager, store: str, latency: float = 0.0) -> tuple[float, float]:
-            with _recording_into(store), _latency(latency):
-                seconds, finished = play(side, tasks)
-            records = [record for record, _ in finished]
-            if side is ours:
-                self.sequences = round(fmean(record.sequences for record in records), 4)
-                self.breaks = sum((Counter(record.breaks) for record in records), Counter())
-            return seconds, fmean(record.reward or 0.0 for record in records)
-
-        return {
-            "litellm": lambda: with_runners(ours, addresses[0]),
-            "direct": lambda: with_runners(direct, addresses[1]),
-            "agl_runner": lambda: with_runners(agl_runner, addresses[2]),
-            "agl_path": lambda: with_runners(agl_path, addresses[2]),
-            "verl": lambda: in_process.play(tasks),
-            "litellm_50ms": lambda: with_runners(ours, addresses[0], LATENCY),
-            "direct_50ms": lambda: with_runners(direct, addresses[1], LATENCY),
-            "verl_50ms": lambda: late.play(tasks),
-        }
-
-
-def _redirect(side: RolloutManager, address: str) -> None:
+def _redirect(side: Any, address: str) -> None:
     """Publish another proxy's address in place of the side's own."""
     side.policy.address = address
     side.policy.resources = {"train": [], "val": []}
@@ -192,34 +129,14 @@ def _redirect(side: RolloutManager, address: str) -> None:
 
 
 @contextmanager
-def _agl_proxy(store: str, side: RolloutManager) -> Iterator[str]:
-    port = free_port("127.0.0.1")
-    name, server = next(iter(side.policy.servers.items()))
-    with process("bench.rollout_sides.agl_proxy", str(port), store, name, side.policy.model, server):
-        yield wait_for(f"http://127.0.0.1:{port}", HEALTH)
-
-
-@contextmanager
 def _recording_into(store: str) -> Iterator[None]:
     """The litellm proxy's recorder writes into this store meanwhile."""
+    from training.middleware import RecordingMiddleware
+    from training.store import TRACES_PATH
+
     recorder = RecordingMiddleware.default
     if recorder is None:
         raise RuntimeError("the litellm proxy has no recorder")
     recorder.endpoint, before = store + TRACES_PATH, recorder.endpoint
     yield
     recorder.endpoint = before
-
-
-@contextmanager
-def _latency(seconds: float) -> Iterator[None]:
-    """Every call through a recording proxy of this process takes so much longer meanwhile."""
-    plain = RecordingMiddleware.__call__
-
-    async def slow(self: RecordingMiddleware, *message: Any) -> None:
-        await asyncio.sleep(seconds)
-        await plain(self, *message)
-
-    if seconds:
-        RecordingMiddleware.__call__ = slow  # type: ignore[assignment, method-assign]
-    yield
-    RecordingMiddleware.__call__ = plain  # type: ignore[method-assign]

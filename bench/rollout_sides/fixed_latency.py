@@ -1,7 +1,7 @@
 """The path around the model, against an LLM with a fixed latency: no engine, so that nothing else takes the cores.
 
-Real store, runners, proxy, agent, tool and collector; only the LLM is a stand-in (`standin.py`). The other side is a
-bare asyncio loop over the same server with the same tool. Run by `bench.rollouts`.
+Real store, runners, proxy, agent, tool and collector; only the LLM is a stand-in (`standin_llm.py`). The other side is
+a bare asyncio loop over the same server with the same tool. Run by `bench.rollouts`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,24 +19,31 @@ import aiohttp
 import psutil
 from omegaconf import OmegaConf
 
-from bench.rollout_sides.processes import llm, plan_for, stores_with_runners
+from bench._harness import medians
+from bench.rollout_sides.processes import AGENT, llm, plan_for, stores_with_runners
+from bench.rollout_sides.standin_llm import ANSWER
 from common.settings import DEFAULT_DATABASE
-from sql_agent.prompts import TOOL, first_messages
+from sql_agent.prompts import first_messages
 from tools.sql.query import QueryTool
 from training.rollouts import Finished, RolloutManager
 
 QUESTION = "第一种药治什么病？"
-TASK = json.dumps({"id": "q", "question": QUESTION, "answer": "数据库中没有找到。", "task_type": "drug_field"})
+TASK = json.dumps({"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_field"})
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
+CALLS, IN_FLIGHT = 4, 16  # of the comparison with the bare loop
+SIZES = ((1, 10), (1, 100), (1, 1000), (2, 500), (4, 250), (8, 125))  # runner processes, episodes each at once
 
 
 def manager(address: str, run_dir: Path, server: str, max_turns: int, n: int, **changes: object) -> RolloutManager:
     """The product's rollout manager before a stand-in server; `n` episodes a prompt."""
     rollout = {**SAMPLING, "n": n, "val_kwargs": {**SAMPLING, "n": 1}, "calculate_log_probs": False}
-    sizes = {"max_prompt_length": 8192, "max_response_length": 8192}
-    model = {"model": {"path": "standin"}, "rollout": rollout}
-    algorithm = {"adv_estimator": "grpo"}
-    config = OmegaConf.create({"data": sizes, "algorithm": algorithm, "actor_rollout_ref": model})
+    config = OmegaConf.create(
+        {
+            "data": {"max_prompt_length": 8192, "max_response_length": 8192},
+            "algorithm": {"adv_estimator": "grpo"},
+            "actor_rollout_ref": {"model": {"path": "standin"}, "rollout": rollout},
+        }
+    )
     return RolloutManager(plan_for(address, run_dir, max_turns, **changes), config, [server])
 
 
@@ -45,17 +53,17 @@ def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]
     Returns (seconds, what was collected). Raises RuntimeError when an episode was not collected whole.
     """
     rows = [{"uid": str(number), "global_steps": 1, "task": task} for number, task in enumerate(tasks)]
+
+    async def wave() -> list[Finished]:
+        return await side._finish_all(await side._enqueue(rows, validate=False))
+
     started = time.perf_counter()
-    finished = side._run(_wave(side, rows)).result()
+    finished = side._run(wave()).result()
     seconds = time.perf_counter() - started
     lost = Counter(record.cause for record, _ in finished if record.cause)
     if lost:
         raise RuntimeError(f"{lost.total()} of {len(finished)} episodes were not collected whole: {dict(lost)}")
     return seconds, finished
-
-
-async def _wave(side: RolloutManager, rows: list[dict[str, Any]]) -> list[Finished]:
-    return await side._finish_all(await side._enqueue(rows, validate=False))
 
 
 async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> float:
@@ -64,9 +72,9 @@ async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> f
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def episode() -> None:
-            messages = list(first_messages(QUESTION))
+            messages: list[dict[str, Any]] = list(first_messages(QUESTION))
             for _ in range(calls):
-                body = {"model": "standin", "messages": messages, "tools": [TOOL], **SAMPLING}
+                body = {"model": "standin", "messages": messages, "tools": AGENT.tools, **SAMPLING}
                 async with session.post(f"http://{server}/v1/chat/completions", json=body) as reply:
                     message = (await reply.json())["choices"][0]["message"]
                 messages.append(message)
@@ -84,72 +92,43 @@ async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> f
         return time.perf_counter() - started
 
 
-def against_bare_loop(
-    run_dir: Path, latency: float, rounds: int, calls: int = 4, in_flight: int = 16
-) -> dict[str, Any]:
-    """Rollouts a second of both proxies' paths over the bare loop's: medians of interleaved rounds."""
-    episodes = in_flight * 12  # waves enough that the first and the last do not decide
-    seconds: dict[str, list[float]] = {"litellm": [], "direct": [], "bare": []}
-    with llm(latency, calls) as server, stores_with_runners(*[(1, in_flight, calls)] * 2) as (first, second):
-        sides = {
-            "litellm": manager(first, run_dir, server, calls, in_flight),
-            "direct": manager(second, run_dir, server, calls, in_flight, proxy="direct"),
+def against_bare_loop(run_dir: Path, latency: float, rounds: int) -> dict[str, Any]:
+    """Rollouts a second of both proxies' paths, and over the bare loop's."""
+    waves = 12  # enough that the first and the last do not decide
+    episodes = IN_FLIGHT * waves
+    with llm(latency, CALLS) as server, stores_with_runners(*[(1, IN_FLIGHT, CALLS)] * 2) as addresses:
+        ours = {
+            proxy: manager(address, run_dir, server, CALLS, IN_FLIGHT, proxy=proxy)
+            for proxy, address in zip(("litellm", "direct"), addresses, strict=True)
         }
-        for side in sides.values():
-            play(side, [TASK])  # connections, imports in the runners
-        for _ in range(rounds):
-            for name, side in sides.items():
-                seconds[name].append(play(side, [TASK] * (episodes // in_flight))[0])
-            seconds["bare"].append(asyncio.run(bare_loop(server, episodes, calls, in_flight)))
-        for side in sides.values():
+        sides = {proxy: partial(_play_seconds, side, [TASK] * waves) for proxy, side in ours.items()}
+        bare = {"bare": lambda: asyncio.run(bare_loop(server, episodes, CALLS, IN_FLIGHT))}
+        middle = medians({**sides, **bare}, rounds)
+        for side in ours.values():
             side.close()
-    middle = {name: median(values) for name, values in seconds.items()}
     return {
         "rollouts_per_second": {name: round(episodes / value, 1) for name, value in middle.items()},
-        "ratio": {name: round(middle["bare"] / middle[name], 3) for name in sides},
+        "ratio": {name: round(middle["bare"] / middle[name], 3) for name in ours},
     }
 
 
-def tokens_by_calls(run_dir: Path) -> dict[str, Any]:
-    """Tokens trained on over unique tokens, merged and one sequence a call (agent-lightning's default), by calls."""
-    table = {}
-    for calls in (2, 4, 8):
-        ratios = {}
-        with llm(0.0, calls) as server, stores_with_runners((1, 8, calls)) as (address,):
-            for name, merge in (("merged", True), ("per_call", False)):
-                side = manager(address, run_dir, server, calls, 8, proxy="direct", trajectory_level=merge)
-                _, finished = play(side, [TASK])
-                ratios[name] = _processed_over_unique(finished)
-                ratios[f"{name}_sequences"] = sum(record.sequences for record, _ in finished) / len(finished)
-                side.close()
-        table[str(calls)] = ratios
-    return table
-
-
-def _processed_over_unique(finished: list[Finished]) -> float:
-    lengths = [[len(s.prompt_ids) + len(s.response_ids) for s in trajectory.sequences] for _, trajectory in finished]
-    return round(sum(map(sum, lengths)) / sum(map(max, lengths)), 3)
+def _play_seconds(side: RolloutManager, tasks: list[str]) -> float:
+    return play(side, tasks)[0]
 
 
 def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[str, Any]]:
     """Rollouts a second and memory of the path, by runner processes and episodes in flight."""
     rows = []
-    sizes = [(1, 10), (1, 100), (1, 1000), (2, 500), (4, 250), (8, 125)]
     with llm(latency, calls) as server:
-        for count, concurrency in sizes:
+        for count, concurrency in SIZES:
             with stores_with_runners((count, concurrency, calls)) as (address,):
                 side = manager(address, run_dir, server, calls, 10)
                 play(side, [TASK] * count)
-                flight = count * concurrency
-                seconds, finished = play(side, [TASK] * max(20, flight // 10))
-                rows.append(
-                    {
-                        "runners": count,
-                        "in_flight": flight,
-                        "rollouts_per_second": round(len(finished) / seconds, 1),
-                        "children_rss_mb": _children_rss(),
-                    }
-                )
+                in_flight = count * concurrency
+                seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
+                speed = round(len(finished) / seconds, 1)
+                sizes = {"runners": count, "in_flight": in_flight}
+                rows.append({**sizes, "rollouts_per_second": speed, "children_rss_mb": _children_rss()})
                 side.close()
     return rows
 
