@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ def compare(run_dir: Path, rounds: int) -> dict[str, Any]:
         "latency_0ms": lambda: fixed_latency.against_bare_loop(run_dir, 0.0, rounds),
         "proxy": lambda: proxies.calls_per_second(rounds),
         "growth": lambda: fixed_latency.growth(run_dir),
-        "engine": partial(_in_process, engine.sides, run_dir / "engine", rounds),
+        "engine": lambda: _in_process(engine.sides, run_dir / "engine", rounds),
         "step": lambda: step.report(run_dir / "step", step.train(run_dir / "step", 3)),
     }
     parts = {}

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections import defaultdict
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -29,6 +29,9 @@ from common.settings import load_settings
 from training.device import choose_device, environment
 from training.plan import Plan
 from training.ports import free_port
+
+if TYPE_CHECKING:
+    from training.rollouts import RolloutManager
 
 PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 64  # as many runner processes on every side
 
@@ -61,6 +64,7 @@ def _measure(config: DictConfig, plan: Plan, stores: list[str], tasks: list[str]
     """Start the engine once and measure every side on it; `stores` are those of ours, direct and agent-lightning."""
     import transfer_queue as tq
 
+    from bench.rollout_sides.fixed_latency import play
     from bench.rollout_sides.verl_loop import VerlLoop
     from training.trainer import LightningTrainer
 
@@ -68,18 +72,25 @@ def _measure(config: DictConfig, plan: Plan, stores: list[str], tasks: list[str]
     tq.init(config.transfer_queue)
     trainer = LightningTrainer(config=config)
     trainer.init()
-    calls: dict[str, list[float]] = {}
+    calls: dict[str, list[float]] = defaultdict(list)
     sequences: list[int] = []
     with ExitStack() as stack:
-        played = _with_runners(stack, config, plan, stores, trainer.llm_server_manager.get_addresses(), sequences)
-        played["verl"] = VerlLoop(config, trainer.get_llm_client(), plan.max_turns).play
+        managers = _managers(stack, config, plan, stores, trainer.llm_server_manager.get_addresses())
+        verl = VerlLoop(config, trainer.get_llm_client(), plan.max_turns)
 
-        def side(name: str) -> float:
-            seconds, mean_calls = played[name](tasks)
-            calls.setdefault(name, []).append(mean_calls)
+        def with_runners(name: str) -> float:
+            _record_into(managers[name].plan.store_address)
+            seconds, finished = play(managers[name], tasks)
+            calls[name] += [record.calls for record, _ in finished]
+            sequences.extend(record.sequences for record, _ in finished if name == "litellm")
             return seconds
 
-        middle = medians({name: partial(side, name) for name in played}, rounds)
+        def in_process() -> float:
+            seconds, mean_calls = verl.play(tasks)
+            calls["verl"].append(mean_calls)
+            return seconds
+
+        middle = medians({**{name: partial(with_runners, name) for name in managers}, "verl": in_process}, rounds)
     return {
         "seconds": {name: round(value, 3) for name, value in middle.items()},
         "calls": {name: round(fmean(values), 3) for name, values in calls.items()},
@@ -87,56 +98,38 @@ def _measure(config: DictConfig, plan: Plan, stores: list[str], tasks: list[str]
     }
 
 
-def _with_runners(
-    stack: ExitStack, config: DictConfig, plan: Plan, stores: list[str], servers: list[str], sequences: list[int]
-) -> dict[str, Callable[[list[str]], tuple[float, float]]]:
-    """The four sides with runners; `sequences` gets how many each of our episodes became."""
-    from bench.rollout_sides.fixed_latency import play
+def _managers(
+    stack: ExitStack, config: DictConfig, plan: Plan, stores: list[str], servers: list[str]
+) -> dict[str, RolloutManager]:
+    """The product's rollout manager before each of the four kinds of runners and proxies."""
     from bench.rollout_sides.proxies import serve_agl
     from training.direct import HEALTH
     from training.rollouts import RolloutManager
 
-    stores_of = {"litellm": stores[0], "direct": stores[1], "agl_runner": stores[2], "agl_path": stores[2]}
-    managers = {
-        name: RolloutManager(
-            replace(plan, external_store_address=store, proxy="litellm" if name == "litellm" else "direct"),
-            config,
-            servers,
-        )
-        for name, store in stores_of.items()
-    }
+    ours, direct, agl = (replace(plan, external_store_address=address, proxy="direct") for address in stores)
+    plans = {"litellm": replace(ours, proxy="litellm"), "direct": direct, "agl_runner": agl, "agl_path": agl}
+    managers = {name: RolloutManager(changed, config, servers) for name, changed in plans.items()}
     port, policy = free_port("127.0.0.1"), managers["agl_path"].policy
     model, server = next(iter(policy.servers.items()))
-    stack.enter_context(background(serve_agl, port, stores[2], model, policy.model, server))
+    stack.enter_context(background(serve_agl, port, agl.store_address, model, policy.model, server))
     _redirect(managers["agl_path"], wait_for(port, HEALTH))
     _redirect(managers["agl_runner"], managers["litellm"].policy.address)
-
-    def one(name: str, tasks: list[str]) -> tuple[float, float]:
-        with _recording_into(stores_of[name]):
-            seconds, finished = play(managers[name], tasks)
-        if name == "litellm":
-            sequences.extend(record.sequences for record, _ in finished)
-        return seconds, fmean(record.calls for record, _ in finished)
-
-    return {name: partial(one, name) for name in managers}
+    return managers
 
 
-def _redirect(side: Any, address: str) -> None:
+def _redirect(side: RolloutManager, address: str) -> None:
     """Publish another proxy's address in place of the side's own."""
     side.policy.address = address
     side.policy.resources = {"train": [], "val": []}
     side._run(side.policy.publish()).result()
 
 
-@contextmanager
-def _recording_into(store: str) -> Iterator[None]:
-    """The litellm proxy's recorder writes into this store meanwhile."""
+def _record_into(store: str) -> None:
+    """The litellm proxy's recorder writes into this store from now on: two sides with stores of their own share it."""
     from training.middleware import RecordingMiddleware
     from training.store import TRACES_PATH
 
     recorder = RecordingMiddleware.default
     if recorder is None:
         raise RuntimeError("the litellm proxy has no recorder")
-    recorder.endpoint, before = store + TRACES_PATH, recorder.endpoint
-    yield
-    recorder.endpoint = before
+    recorder.endpoint = store + TRACES_PATH

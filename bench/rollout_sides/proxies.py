@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aiohttp
 from agentlightning import LightningStoreClient, LLMProxy
+from agentlightning.llm_proxy import ModelConfig
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 
 from bench._harness import medians
@@ -74,21 +75,16 @@ def serve_ours(port: int, kind: str, address: str, server: str) -> None:
     asyncio.run(asyncio.Event().wait())
 
 
-def serve_agl(port: int, store_address: str, name: str, model: str, server: str) -> None:
-    """agent-lightning's LLM proxy as it comes, its middlewares and OpenTelemetry spans, until the process is stopped."""
+def serve_agl(port: int, address: str, name: str, model: str, server: str) -> None:
+    """agent-lightning's LLM proxy as it comes, with its middlewares and spans, until the process is stopped."""
     launcher = PythonServerLauncherArgs(
-        host="127.0.0.1",
-        port=port,
-        launch_mode="thread",
-        healthcheck_url=HEALTH,
-        startup_timeout=START_SECONDS,
-        log_level=logging.WARNING,
+        host="127.0.0.1", port=port, launch_mode="thread", startup_timeout=START_SECONDS, log_level=logging.WARNING
     )
     backend = {"model": f"hosted_vllm/{model}", "api_base": f"{server}/v1"}
 
     async def serve() -> None:
-        models = [{"model_name": name, "litellm_params": backend}]
-        await LLMProxy(store=LightningStoreClient(store_address), model_list=models, launcher_args=launcher).start()
+        models: list[ModelConfig] = [{"model_name": name, "litellm_params": backend}]
+        await LLMProxy(store=LightningStoreClient(address), model_list=models, launcher_args=launcher).start()
         await asyncio.Event().wait()
 
     asyncio.run(serve())

@@ -1,21 +1,38 @@
-"""verl's tool agent loop on the trainer's engine: in-process, no store, no proxy, no HTTP. Used by `engine`."""
+"""verl's tool agent loop on the trainer's engine: in-process, no store, no proxy, no HTTP. Used by `engine`.
+
+verl also imports this file by its path, for the tool (`multi_turn.function_tool_path`).
+"""
 
 from __future__ import annotations
 
 import copy
 import json
 import time
-from pathlib import Path
+from functools import cache
 from statistics import fmean
 from typing import Any
 
 import transfer_queue as tq
 from omegaconf import DictConfig, open_dict
+from verl.tools.function_tool import function_tool
 from verl.trainer.ppo.v1 import AgentLoopManagerTQ
 from verl.utils import tensordict_utils
 from verl.workers.rollout.llm_server import LLMServerClient
 
-from sql_agent.prompts import first_messages
+from common.settings import load_settings
+from sql_agent.prompts import TOOL, TOOL_NAME, first_messages
+from tools.sql.query import QueryTool
+
+
+@cache
+def _tool() -> QueryTool:
+    return QueryTool(load_settings().database_url)
+
+
+@function_tool(TOOL_NAME, schema=TOOL)
+def query(sql: str = "", **_: Any) -> str:
+    """What the agent's tool returns for the same query."""
+    return _tool().run(sql).to_json()
 
 
 class VerlLoop:
@@ -23,11 +40,16 @@ class VerlLoop:
 
     def __init__(self, config: DictConfig, client: LLMServerClient, max_turns: int) -> None:
         self.n = config.actor_rollout_ref.rollout.n
+        changed = copy.deepcopy(config)
+        with open_dict(changed):
+            changed.data.custom_cls.path = None
+            rollout = changed.actor_rollout_ref.rollout
+            rollout.agent.default_agent_loop = "tool_agent"
+            rollout.multi_turn.function_tool_path = __file__
+            rollout.multi_turn.max_assistant_turns = max_turns
+            rollout.multi_turn.format = "hermes"
         self.manager = AgentLoopManagerTQ.create(
-            config=_with_tools(config, max_turns),
-            llm_client=client,
-            teacher_client=None,
-            reward_loop_worker_handles=None,
+            config=changed, llm_client=client, teacher_client=None, reward_loop_worker_handles=None
         )
 
     def play(self, tasks: list[str]) -> tuple[float, float]:
@@ -44,18 +66,6 @@ class VerlLoop:
             time.sleep(0.005)
         seconds = time.perf_counter() - started
         return seconds, _take_calls(len(tasks) * self.n)
-
-
-def _with_tools(config: DictConfig, max_turns: int) -> DictConfig:
-    changed = copy.deepcopy(config)
-    with open_dict(changed):
-        changed.data.custom_cls.path = None
-        rollout = changed.actor_rollout_ref.rollout
-        rollout.agent.default_agent_loop = "tool_agent"
-        rollout.multi_turn.function_tool_path = str(Path(__file__).parent / "verl_tools.py")
-        rollout.multi_turn.max_assistant_turns = max_turns
-        rollout.multi_turn.format = "hermes"
-    return changed
 
 
 def _row(number: int, task: str) -> dict[str, Any]:
