@@ -9,6 +9,7 @@ The command is `python -m bench.NAME`; whatever a measurement prints meanwhile g
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -16,7 +17,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from statistics import median
 from typing import Any, TypeVar
 
@@ -58,6 +59,19 @@ def medians(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, 
         for name, side in sides.items():
             taken[name].append(side())
     return {name: median(values[1:]) for name, values in taken.items()}
+
+
+async def at_once(call: Callable[[int], Awaitable[None]], calls: int, in_flight: int) -> float:
+    """Seconds of `calls` calls, each given its number, with so many in flight."""
+    waiting = iter(range(calls))
+
+    async def worker() -> None:
+        for number in waiting:
+            await call(number)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(worker() for _ in range(in_flight)))
+    return time.perf_counter() - start
 
 
 @contextlib.contextmanager

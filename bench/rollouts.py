@@ -56,7 +56,7 @@ def compare(run_dir: Path, rounds: int) -> dict[str, Any]:
         "latency_0ms": lambda: fixed_latency.against_bare_loop(run_dir, 0.0, rounds),
         "proxy": lambda: proxies.calls_per_second(rounds),
         "growth": lambda: fixed_latency.growth(run_dir),
-        "engine": lambda: _in_process(engine.sides, run_dir / "engine", rounds),
+        "engine": lambda: _on_engine(run_dir / "engine", rounds),
         "step": lambda: step.report(run_dir / "step", step.train(run_dir / "step", 3)),
     }
     parts = {}
@@ -66,9 +66,9 @@ def compare(run_dir: Path, rounds: int) -> dict[str, Any]:
     return report(parts)
 
 
-def _in_process(part: Callable[..., Any], *arguments: Any) -> Any:
+def _on_engine(run_dir: Path, rounds: int) -> dict[str, Any]:
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(part, *arguments).result()
+        return pool.submit(engine.sides, run_dir, rounds).result()
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:

@@ -41,10 +41,9 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     run_dir.mkdir(parents=True)
     device, max_turns = choose_device("auto"), load_settings().max_turns
     os.environ.update(environment(device))
-    from training.presets import preset
-
     from training.algorithm import _start_ray, _stop_ray
     from training.config import build_config
+    from training.presets import preset
 
     chosen = preset(AGENT, "ci", device, 1)
     plan = plan_for("", run_dir, max_turns, device=device, model=AGENT.model, max_tokens=chosen.max_tokens)

@@ -19,7 +19,7 @@ import aiohttp
 import psutil
 from omegaconf import OmegaConf
 
-from bench._harness import medians
+from bench._harness import at_once, medians
 from bench.rollout_sides.processes import AGENT, llm, plan_for, stores_with_runners
 from bench.rollout_sides.standin_llm import ANSWER
 from common.settings import DEFAULT_DATABASE
@@ -68,10 +68,10 @@ def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]
 
 async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> float:
     """Seconds for the same episodes in a plain asyncio loop: HTTP, the tool in a thread, nothing else."""
-    tool, waiting = QueryTool(DEFAULT_DATABASE), iter(range(episodes))
+    tool = QueryTool(DEFAULT_DATABASE)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
-        async def episode() -> None:
+        async def episode(_: int) -> None:
             messages: list[dict[str, Any]] = list(first_messages(QUESTION))
             for _ in range(calls):
                 body = {"model": "standin", "messages": messages, "tools": AGENT.tools, **SAMPLING}
@@ -83,13 +83,7 @@ async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> f
                     result = await asyncio.to_thread(tool.run, sql)
                     messages.append({"role": "tool", "tool_call_id": call["id"], "content": result.to_json()})
 
-        async def worker() -> None:
-            for _ in waiting:
-                await episode()
-
-        started = time.perf_counter()
-        await asyncio.gather(*(worker() for _ in range(in_flight)))
-        return time.perf_counter() - started
+        return await at_once(episode, episodes, in_flight)
 
 
 def against_bare_loop(run_dir: Path, latency: float, rounds: int) -> dict[str, Any]:

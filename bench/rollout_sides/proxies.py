@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from agentlightning import LightningStoreClient, LLMProxy
 from agentlightning.llm_proxy import ModelConfig
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 
-from bench._harness import medians
+from bench._harness import at_once, medians
 from bench.rollout_sides.fixed_latency import QUESTION, manager
 from bench.rollout_sides.processes import AGENT, START_SECONDS, background, llm, store, wait_for
 from sql_agent.prompts import first_messages
@@ -51,20 +50,17 @@ async def _routes(address: str) -> list[str]:
 def _call_all(address: str, routes: list[str]) -> float:
     """Seconds of all calls."""
     body = {"model": MODEL, "messages": first_messages(QUESTION), "tools": AGENT.tools, "temperature": 1.0}
-    waiting = iter(range(CALLS))
-
-    async def worker(session: aiohttp.ClientSession) -> None:
-        for number in waiting:
-            url = f"{address}{routes[number % len(routes)]}/v1/chat/completions"
-            async with session.post(url, json=body) as reply:
-                reply.raise_for_status()
-                await reply.read()
 
     async def measure() -> float:
         async with aiohttp.ClientSession(headers={"Authorization": "Bearer none"}) as session:
-            started = time.perf_counter()
-            await asyncio.gather(*(worker(session) for _ in range(IN_FLIGHT)))
-            return time.perf_counter() - started
+
+            async def post(number: int) -> None:
+                url = f"{address}{routes[number % len(routes)]}/v1/chat/completions"
+                async with session.post(url, json=body) as reply:
+                    reply.raise_for_status()
+                    await reply.read()
+
+            return await at_once(post, CALLS, IN_FLIGHT)
 
     return asyncio.run(measure())
 

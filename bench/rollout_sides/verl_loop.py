@@ -59,8 +59,8 @@ class VerlLoop:
         prompts = tensordict_utils.list_of_dict_to_tensordict(batch)
         tensordict_utils.assign_non_tensor_data(prompts, "global_steps", 1)
         started = time.perf_counter()
-        tags = [{"is_prompt": True, "status": "pending", "global_steps": 1} for _ in uids]
-        tq.kv_batch_put(keys=uids, partition_id="train", tags=tags)
+        pending = {"is_prompt": True, "status": "pending", "global_steps": 1}
+        tq.kv_batch_put(keys=uids, partition_id="train", tags=[pending] * len(uids))
         self.manager.generate_sequences(prompts)
         while not _all_finished(uids):
             time.sleep(0.005)
