@@ -1,6 +1,6 @@
 """The processes a side needs: a store, runners, a stand-in LLM; and the plan they share.
 
-    python -m bench.rollout_sides.processes STORE_ADDRESS RUNNERS CONCURRENCY MAX_TURNS   (what `runners` starts)
+    with stores_with_runners((1, 16, 4)) as (address,): ...
 
 Concurrency 0 means agent-lightning's own runner, which plays one episode at a time.
 """
@@ -13,75 +13,52 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 
+from bench.rollout_sides import standin_llm
+from common.settings import ROOT
 from common.startup import collect_rarely
+from episodes import registry
 from training.plan import Plan
 from training.ports import free_port
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-START_SECONDS = 90.0
+AGENT = registry.get("sql")
+START_SECONDS = 300.0  # of a busy machine
+STOP_SECONDS = 15.0
 QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
 @contextmanager
-def process(*command: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+def process(*command: str) -> Iterator[None]:
     """Run a Python module of this project while the block runs; its output goes to standard error."""
-    environment = {**os.environ, **QUIET, **variables}
-    started = subprocess.Popen([sys.executable, "-m", *command], cwd=ROOT, env=environment, stdout=sys.stderr)
+    started = subprocess.Popen(
+        [sys.executable, "-m", *command], cwd=ROOT, env={**os.environ, **QUIET}, stdout=sys.stderr
+    )
     try:
-        yield started
+        yield
     finally:
         started.terminate()
         try:
-            started.wait(15)
+            started.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             started.kill()
 
 
-@contextmanager
-def store() -> Iterator[str]:
-    """A store of its own; gives its address."""
-    port = free_port("127.0.0.1")
-    with process("training.store", "serve", "--port", str(port)):
-        yield wait_for(f"http://127.0.0.1:{port}", "/v1/agl/health")
+def background(function: Callable[..., None], *arguments: str | float) -> AbstractContextManager[None]:
+    """Run a function of this package in a process of its own while the block runs."""
+    return process(__spec__.name, function.__module__, function.__name__, json.dumps(arguments))
 
 
-@contextmanager
-def llm(latency: float, calls: int) -> Iterator[str]:
-    """A stand-in LLM; gives its host:port."""
-    port = free_port("127.0.0.1")
-    with process("bench.rollout_sides.standin", str(port), str(latency), str(calls)):
-        yield wait_for(f"http://127.0.0.1:{port}", "/health").removeprefix("http://")
-
-
-@contextmanager
-def runners(address: str, count: int, concurrency: int, max_turns: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Runner processes that work for a store."""
-    sizes = (str(count), str(concurrency), str(max_turns))
-    with process("bench.rollout_sides.processes", address, *sizes) as started:
-        yield started
-
-
-@contextmanager
-def stores_with_runners(*sizes: tuple[int, int, int]) -> Iterator[list[str]]:
-    """A store and its runners for each (processes, concurrency, max_turns)."""
-    with ExitStack() as stack:
-        addresses = [stack.enter_context(store()) for _ in sizes]
-        for address, size in zip(addresses, sizes, strict=True):
-            stack.enter_context(runners(address, *size))
-        yield addresses
-
-
-def wait_for(address: str, path: str) -> str:
-    """Wait until a server answers; returns its address.
+def wait_for(port: int, path: str) -> str:
+    """Wait until a server of this machine answers; returns its address.
 
     Raises:
-        TimeoutError: it did not within 90 s.
+        TimeoutError: it did not within 300 s.
     """
-    deadline = time.monotonic() + START_SECONDS
+    address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(address + path, timeout=5):
@@ -91,6 +68,42 @@ def wait_for(address: str, path: str) -> str:
     raise TimeoutError(f"{address}{path} did not answer within {START_SECONDS:.0f} s")
 
 
+@contextmanager
+def llm(latency: float, calls: int) -> Iterator[str]:
+    """A stand-in LLM; gives its host:port."""
+    port = free_port("127.0.0.1")
+    with background(standin_llm.serve, port, latency, calls):
+        yield wait_for(port, "/health").removeprefix("http://")
+
+
+@contextmanager
+def store() -> Iterator[str]:
+    """A store of its own; gives its address."""
+    port = free_port("127.0.0.1")
+    with process("training.store", "serve", "--port", str(port)):
+        yield wait_for(port, "/v1/agl/health")
+
+
+@contextmanager
+def stores_with_runners(*sizes: tuple[int, int, int]) -> Iterator[list[str]]:
+    """A store and its runners for each (processes, concurrency, max_turns); gives the addresses."""
+    with ExitStack() as stack:
+        addresses = [stack.enter_context(store()) for _ in sizes]
+        for address, size in zip(addresses, sizes, strict=True):
+            stack.enter_context(background(run_runners, address, *size))
+        yield addresses
+
+
+def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> None:
+    """Work for a store until stopped."""
+    collect_rarely()
+    from episodes.lit_agent import EpisodeAgent
+    from training.run import run
+
+    plan = plan_for(address, Path(os.devnull), max_turns, role="runner", n_runners=count, concurrency=concurrency)
+    run(EpisodeAgent(AGENT, max_turns=max_turns), None, plan, time.time())  # type: ignore[arg-type]
+
+
 def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> Plan:
     """The plan of a side: an external store, the rest as the training command has it."""
     settings = {"managed_store": False, "external_store_address": address, "episode_timeout": 120.0}
@@ -98,14 +111,5 @@ def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> 
     return Plan(run_dir=run_dir, max_turns=max_turns, **{**fixed, **settings, **changes})  # type: ignore[arg-type]
 
 
-def _run(address: str, count: int, concurrency: int, max_turns: int) -> None:
-    collect_rarely()
-    from episodes.lit_agent import SqlAgent
-    from training.run import run
-
-    plan = plan_for(address, Path(os.devnull), max_turns, role="runner", n_runners=count, concurrency=concurrency)
-    run(SqlAgent(max_turns=max_turns), None, plan, time.time())  # type: ignore[arg-type]
-
-
 if __name__ == "__main__":
-    _run(sys.argv[1], *json.loads(f"[{','.join(sys.argv[2:5])}]"))
+    getattr(import_module(sys.argv[1]), sys.argv[2])(*json.loads(sys.argv[3]))

@@ -1,89 +1,86 @@
 """Calls a second through one proxy worker before an LLM that answers at once: agent-lightning's, ours, and direct.
 
-    python -m bench.rollout_sides.proxies PORT KIND STORE_ADDRESS SERVER   (a proxy of ours)
-
-Each proxy is a process of its own, all write into one store; 16 calls are in flight.
+Each proxy is a process of its own, all write into one store; 16 calls are in flight. Run by `bench.rollouts`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
-import time
+import logging
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from statistics import median
 
 import aiohttp
-from agentlightning import LightningStoreClient
-from omegaconf import OmegaConf
+from agentlightning import LightningStoreClient, LLMProxy
+from agentlightning.llm_proxy import ModelConfig
+from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 
-from bench.rollout_sides.processes import llm, plan_for, process, store, wait_for
-from sql_agent.prompts import TOOL, first_messages
+from bench._harness import at_once, medians
+from bench.rollout_sides.fixed_latency import QUESTION, manager
+from bench.rollout_sides.processes import AGENT, START_SECONDS, background, llm, store, wait_for
+from sql_agent.prompts import first_messages
 from training.direct import HEALTH
 from training.ports import free_port
-from training.proxy import PolicyAccess
 
 CALLS, IN_FLIGHT, ROLLOUTS = 400, 16, 50
 MODEL = "policy-0"
 
 
 def calls_per_second(rounds: int) -> dict[str, float]:
-    """Medians of interleaved rounds, by proxy."""
+    """By proxy."""
     with ExitStack() as stack:
         server, address = stack.enter_context(llm(0.0, 2)), stack.enter_context(store())
         ports = {kind: free_port("127.0.0.1") for kind in ("agl", "litellm", "direct")}
-        for kind, port in ports.items():
-            command = (
-                ("bench.rollout_sides.agl_proxy", str(port), address, MODEL, "standin", f"http://{server}")
-                if kind == "agl"
-                else ("bench.rollout_sides.proxies", str(port), kind, address, server)
-            )
-            stack.enter_context(process(*command))
-        for port in ports.values():
-            wait_for(f"http://127.0.0.1:{port}", HEALTH)
-        return asyncio.run(_measure(address, ports, rounds))
+        stack.enter_context(background(serve_agl, ports["agl"], address, MODEL, "standin", f"http://{server}"))
+        for kind in ("litellm", "direct"):
+            stack.enter_context(background(serve_ours, ports[kind], kind, address, server))
+        routes = asyncio.run(_routes(address))
+        sides = {kind: partial(_call_all, wait_for(port, HEALTH), routes) for kind, port in ports.items()}
+        return {kind: round(CALLS / seconds, 1) for kind, seconds in medians(sides, rounds).items()}
 
 
-async def _measure(address: str, ports: dict[str, int], rounds: int) -> dict[str, float]:
+async def _routes(address: str) -> list[str]:
     client = LightningStoreClient(address)
     rollouts = [await client.start_rollout(input={}) for _ in range(ROLLOUTS)]
     await client.close()
-    routes = [f"/rollout/{rollout.rollout_id}/attempt/{rollout.attempt.attempt_id}" for rollout in rollouts]
-    speeds: dict[str, list[float]] = {kind: [] for kind in ports}
-    for round_number in range(rounds + 1):
-        for kind, port in ports.items():
-            speed = await _calls(f"http://127.0.0.1:{port}", routes)
-            if round_number:  # the first warms up
-                speeds[kind].append(speed)
-    return {kind: round(median(values), 1) for kind, values in speeds.items()}
+    return [f"/rollout/{rollout.rollout_id}/attempt/{rollout.attempt.attempt_id}" for rollout in rollouts]
 
 
-async def _calls(address: str, routes: list[str]) -> float:
-    body = {"model": MODEL, "messages": first_messages("第一种药治什么病？"), "tools": [TOOL], "temperature": 1.0}
-    waiting = iter(range(CALLS))
-    async with aiohttp.ClientSession(headers={"Authorization": "Bearer none"}) as session:
+def _call_all(address: str, routes: list[str]) -> float:
+    """Seconds of all calls."""
+    body = {"model": MODEL, "messages": first_messages(QUESTION), "tools": AGENT.tools, "temperature": 1.0}
 
-        async def worker() -> None:
-            for number in waiting:
+    async def measure() -> float:
+        async with aiohttp.ClientSession(headers={"Authorization": "Bearer none"}) as session:
+
+            async def post(number: int) -> None:
                 url = f"{address}{routes[number % len(routes)]}/v1/chat/completions"
                 async with session.post(url, json=body) as reply:
                     reply.raise_for_status()
                     await reply.read()
 
-        started = time.perf_counter()
-        await asyncio.gather(*(worker() for _ in range(IN_FLIGHT)))
-        return CALLS / (time.perf_counter() - started)
+            return await at_once(post, CALLS, IN_FLIGHT)
+
+    return asyncio.run(measure())
 
 
-async def _serve(port: int, kind: str, address: str, server: str) -> None:
-    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
-    rollout = {**sampling, "val_kwargs": sampling, "calculate_log_probs": False}
-    config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": "standin"}, "rollout": rollout}})
-    plan = plan_for(address, Path("."), 2, proxy=kind, proxy_port=port)
-    await PolicyAccess(plan, config, [server], LightningStoreClient(address)).start()
-    await asyncio.Event().wait()
+def serve_ours(port: int, kind: str, address: str, server: str) -> None:
+    """The product's proxy until the process is stopped: the rollout manager starts it."""
+    manager(address, Path("."), server, 2, 1, proxy=kind, proxy_port=port)
+    asyncio.run(asyncio.Event().wait())
 
 
-if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1]), *sys.argv[2:5]))
+def serve_agl(port: int, address: str, name: str, model: str, server: str) -> None:
+    """agent-lightning's LLM proxy as it comes, with its middlewares and spans, until the process is stopped."""
+    launcher = PythonServerLauncherArgs(
+        host="127.0.0.1", port=port, launch_mode="thread", startup_timeout=START_SECONDS, log_level=logging.WARNING
+    )
+    backend = {"model": f"hosted_vllm/{model}", "api_base": f"{server}/v1"}
+
+    async def serve() -> None:
+        models: list[ModelConfig] = [{"model_name": name, "litellm_params": backend}]
+        await LLMProxy(store=LightningStoreClient(address), model_list=models, launcher_args=launcher).start()
+        await asyncio.Event().wait()
+
+    asyncio.run(serve())

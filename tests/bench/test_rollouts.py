@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bench.rollout_sides.fixed import TASK, bare_loop, manager, play
+from bench.rollout_sides.fixed_latency import TASK, bare_loop, manager, play
 from bench.rollout_sides.processes import llm, stores_with_runners
 
 CALLS = 3

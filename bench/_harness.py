@@ -1,0 +1,92 @@
+"""What every bench shares: flags, sides that are timed in turn, values sampled meanwhile, one line of JSON last.
+
+    medians({"ours": partial(seconds, ours), "theirs": partial(seconds, theirs)}, rounds=5)
+    main("sql_tool", __doc__, measure)          # the whole command line of a bench
+
+The command is `python -m bench.NAME`; whatever a measurement prints meanwhile goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from statistics import median
+from typing import Any, TypeVar
+
+import psutil
+
+Sample = TypeVar("Sample")
+
+
+def main(
+    name: str,
+    doc: str,
+    measure: Callable[[argparse.Namespace], Mapping[str, Any]],
+    flags: Mapping[str, dict[str, Any]] | None = None,
+) -> None:
+    """Parse `flags` (argparse's arguments by name), measure, print the figures."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=doc, formatter_class=form)
+    for flag, arguments in (flags or {}).items():
+        parser.add_argument(flag, **arguments)
+    options = parser.parse_args()
+    with contextlib.redirect_stdout(sys.stderr):
+        figures = measure(options)
+    machine = f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}"
+    print(json.dumps({"bench": name, "machine": machine, **figures}, ensure_ascii=False))
+
+
+def seconds(call: Callable[[], Any], calls: int = 1) -> float:
+    """Wall-clock seconds of so many calls, one after another."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return time.perf_counter() - start
+
+
+def medians(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
+    """Median of every side's own seconds; the sides take turns, and their first turn only warms up."""
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(rounds + 1):
+        for name, side in sides.items():
+            taken[name].append(side())
+    return {name: median(values[1:]) for name, values in taken.items()}
+
+
+async def at_once(call: Callable[[int], Awaitable[None]], calls: int, in_flight: int) -> float:
+    """Seconds of `calls` calls, each given its number, with so many in flight."""
+    waiting = iter(range(calls))
+
+    async def worker() -> None:
+        for number in waiting:
+            await call(number)
+
+    start = time.perf_counter()
+    await asyncio.gather(*(worker() for _ in range(in_flight)))
+    return time.perf_counter() - start
+
+
+@contextlib.contextmanager
+def sampled(look: Callable[[], Sample], every: float) -> Iterator[list[Sample]]:
+    """What `look` gives now and every so many seconds while the block runs."""
+    seen, done = [look()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(every):
+            seen.append(look())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        watcher.join()

@@ -1,0 +1,146 @@
+"""The path around the model, against an LLM with a fixed latency: no engine, so that nothing else takes the cores.
+
+Real store, runners, proxy, agent, tool and collector; only the LLM is a stand-in (`standin_llm.py`). The other side is
+a bare asyncio loop over the same server with the same tool. Run by `bench.rollouts`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import aiohttp
+import psutil
+from omegaconf import OmegaConf
+
+from bench._harness import at_once, medians
+from bench.rollout_sides.processes import AGENT, llm, plan_for, stores_with_runners
+from bench.rollout_sides.standin_llm import ANSWER
+from common.settings import DEFAULT_DATABASE
+from sql_agent.prompts import first_messages
+from tools.sql.query import QueryTool
+from training.rollouts import Finished, RolloutManager
+
+QUESTION = "第一种药治什么病？"
+TASK = json.dumps({"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_field"})
+SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
+CALLS, IN_FLIGHT = 4, 16  # of the comparison with the bare loop
+SIZES = ((1, 10), (1, 100), (1, 1000), (2, 500), (4, 250), (8, 125))  # runner processes, episodes each at once
+
+
+def manager(address: str, run_dir: Path, server: str, max_turns: int, n: int, **changes: object) -> RolloutManager:
+    """The product's rollout manager before a stand-in server; `n` episodes a prompt."""
+    rollout = {**SAMPLING, "n": n, "val_kwargs": {**SAMPLING, "n": 1}, "calculate_log_probs": False}
+    config = OmegaConf.create(
+        {
+            "data": {"max_prompt_length": 8192, "max_response_length": 8192},
+            "algorithm": {"adv_estimator": "grpo"},
+            "actor_rollout_ref": {"model": {"path": "standin"}, "rollout": rollout},
+        }
+    )
+    return RolloutManager(plan_for(address, run_dir, max_turns, **changes), config, [server])
+
+
+def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]:
+    """Play n episodes of every task (a row as JSON), from the queue to collected sequences.
+
+    Returns (seconds, what was collected). Raises RuntimeError when an episode was not collected whole.
+    """
+    rows = [{"uid": str(number), "global_steps": 1, "task": task} for number, task in enumerate(tasks)]
+
+    async def wave() -> list[Finished]:
+        return await side._finish_all(await side._enqueue(rows, validate=False))
+
+    started = time.perf_counter()
+    finished = side._run(wave()).result()
+    seconds = time.perf_counter() - started
+    lost = Counter(record.cause for record, _ in finished if record.cause)
+    if lost:
+        raise RuntimeError(f"{lost.total()} of {len(finished)} episodes were not collected whole: {dict(lost)}")
+    return seconds, finished
+
+
+async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> float:
+    """Seconds for the same episodes in a plain asyncio loop: HTTP, the tool in a thread, nothing else."""
+    tool = QueryTool(DEFAULT_DATABASE)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def episode(_: int) -> None:
+            messages: list[dict[str, Any]] = list(first_messages(QUESTION))
+            for _ in range(calls):
+                body = {"model": "standin", "messages": messages, "tools": AGENT.tools, **SAMPLING}
+                async with session.post(f"http://{server}/v1/chat/completions", json=body) as reply:
+                    message = (await reply.json())["choices"][0]["message"]
+                messages.append(message)
+                for call in message.get("tool_calls") or []:
+                    sql = json.loads(call["function"]["arguments"])["sql"]
+                    result = await asyncio.to_thread(tool.run, sql)
+                    messages.append({"role": "tool", "tool_call_id": call["id"], "content": result.to_json()})
+
+        return await at_once(episode, episodes, in_flight)
+
+
+def against_bare_loop(run_dir: Path, latency: float, rounds: int) -> dict[str, Any]:
+    """Rollouts a second of both proxies' paths, and over the bare loop's."""
+    waves = 12  # enough that the first and the last do not decide
+    episodes = IN_FLIGHT * waves
+    with llm(latency, CALLS) as server, stores_with_runners(*[(1, IN_FLIGHT, CALLS)] * 2) as addresses:
+        ours = {
+            proxy: manager(address, run_dir, server, CALLS, IN_FLIGHT, proxy=proxy)
+            for proxy, address in zip(("litellm", "direct"), addresses, strict=True)
+        }
+        sides = {proxy: partial(_play_seconds, side, [TASK] * waves) for proxy, side in ours.items()}
+        bare = {"bare": lambda: asyncio.run(bare_loop(server, episodes, CALLS, IN_FLIGHT))}
+        middle = medians({**sides, **bare}, rounds)
+        for side in ours.values():
+            side.close()
+    return {
+        "rollouts_per_second": {name: round(episodes / value, 1) for name, value in middle.items()},
+        "ratio": {name: round(middle["bare"] / middle[name], 3) for name in ours},
+    }
+
+
+def _play_seconds(side: RolloutManager, tasks: list[str]) -> float:
+    return play(side, tasks)[0]
+
+
+def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[str, Any]]:
+    """Rollouts a second and memory of the path, by runner processes and episodes in flight."""
+    rows = []
+    with llm(latency, calls) as server:
+        for count, concurrency in SIZES:
+            with stores_with_runners((count, concurrency, calls)) as (address,):
+                side = manager(address, run_dir, server, calls, 10)
+                play(side, [TASK] * count)
+                in_flight = count * concurrency
+                seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
+                speed = round(len(finished) / seconds, 1)
+                sizes = {"runners": count, "in_flight": in_flight}
+                rows.append({**sizes, "rollouts_per_second": speed, "children_rss_mb": _children_rss()})
+                side.close()
+    return rows
+
+
+def long_run(run_dir: Path, minutes: float, latency: float = 0.05) -> dict[str, Any]:
+    """Continuous rollouts for `minutes`: memory of all processes in MB, the median of each tenth of the time."""
+    with llm(latency, 2) as server, stores_with_runners((1, 32, 2)) as (address,):
+        side = manager(address, run_dir, server, 2, 32)
+        play(side, [TASK] * 20)
+        samples, played, end = [], 0, time.monotonic() + minutes * 60
+        while time.monotonic() < end:
+            played += len(play(side, [TASK] * 10)[1])
+            samples.append(_children_rss() + psutil.Process().memory_info().rss // 2**20)
+        side.close()
+    tenth = max(1, len(samples) // 10)
+    by_tenth = [median(samples[at : at + tenth]) for at in range(0, len(samples), tenth)]
+    return {"minutes": minutes, "rollouts": played, "rss_mb_by_tenth": by_tenth}
+
+
+def _children_rss() -> int:
+    return sum(child.memory_info().rss for child in psutil.Process().children(recursive=True)) // 2**20
