@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
@@ -13,14 +14,15 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from common.settings import ROOT, Settings
+from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, AgentError, Conversation, Environment, Lessons, Options, Row, Sizes, Task
+from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
 from training.cold_start import main, parse_arguments
-from training.cold_start_card import card
-from training.supervised import NOT_LEARNED, WINDOW, Schedule, batches, encode, loss_of
+from training.cold_start_card import card, measure
+from training.supervised import NOT_LEARNED, WINDOW, ColdStartError, Schedule, batches, encode, loss_of
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 MODEL_FILES = {
@@ -256,3 +258,30 @@ def test_the_bundled_models_card_says_what_was_measured() -> None:
     without = {name: value for name, value in facts.items() if name != "queried"}
     assert "episodes query" in text
     assert "episodes query" not in card(AGENT, without)
+
+
+def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        agent, flags = evaluation_arguments(command[3:], load_settings())
+        played.append((agent.name, flags.model, flags.data.name, flags.temperature, flags.n))
+        part = {"score": 0.25 if flags.model == "tiny" else 0.5, "ci95": [0.2, 0.3], "n": 4, "stop_reasons": {"x": 4}}
+        (flags.out / "scores.json").write_text(json.dumps({"overall": part, "by_task_type": {"one": part}}))
+        return subprocess.CompletedProcess(command, 1 if flags.model == "broken" else 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    facts = measure(AGENT, Path("tiny"), Path("mastered"))
+    assert (facts["start"], facts["ceiling"], facts["start_ci95"], facts["questions"]) == (25.0, 50.0, [20.0, 30.0], 4)
+    assert (facts["start_by_type"], facts["ceiling_by_type"], "queried" in facts) == (
+        {"one": 25.0},
+        {"one": 50.0},
+        False,
+    )
+    assert played == [
+        ("sql", "mastered", "test.parquet", 1.0, None),
+        ("sql", "tiny", "test.parquet", 1.0, None),
+        ("sql", "tiny", "val.parquet", 0.0, 160),
+    ]
+    with pytest.raises(ColdStartError, match="broken has no card: its evaluation ended with code 1"):
+        measure(AGENT, Path("tiny"), Path("broken"))
