@@ -13,6 +13,7 @@ import json
 import random
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,19 +64,8 @@ def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     from training.plan import Plan
     from training.run import run
 
-    plan = Plan(
-        run_dir,
-        "cpu",
-        str(model),
-        TURNS,
-        "TURNS",
-        TEMPERATURE,
-        60,
-        120.0,
-        tools=False,
-        keep_thinking=keep,
-        store_port=port,
-    )
+    plan = Plan(run_dir, "cpu", str(model), TURNS, "TURNS", TEMPERATURE, 60, 120.0, tools=False, store_port=port)
+    plan = replace(plan, keep_thinking=keep)
     check_model(plan.model, 1024, plan.tools)
     rows = model.parent / "rows.jsonl"
     rows.write_text("".join(json.dumps({"question": question}) + "\n" for question in QUESTIONS))
