@@ -10,8 +10,10 @@ thoughts.
 from __future__ import annotations
 
 import json
+import random
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from episodes import registry
 from sql_agent.prompts import TOOL, first_messages
 
 TURNS = 4
+TEMPERATURE = 0.3  # at 1 so small a model, asked what it never was, writes bytes that are no text
 RESULT = '<tool_response>\n[{"storage": "密封，置阴凉处"}]\n</tool_response>'
 QUESTIONS = (
     "朵莎洛片的贮藏方法是什么？",
@@ -48,7 +51,7 @@ class Thinker(agl.LitAgent[dict[str, Any]]):
                 messages.append({"role": "assistant", "content": text})
                 messages.append({"role": "user", "content": RESULT if turn % 2 == 0 else QUESTIONS[turn]})
         thoughts = sum("</think>" in message["content"] for message in messages if message["role"] == "assistant")
-        reward = thoughts / TURNS + 0.001 * (len(text) % 10)
+        reward = thoughts / TURNS + 0.001 * random.random()
         note = {"terms": {"thoughts": thoughts}, "total": reward, "unscored": None, "stop_reason": "answered"}
         agl.emit_annotation({"episode": json.dumps({**note, "calls": TURNS, "counters": {"thoughts": thoughts}})})
         return reward
@@ -62,9 +65,8 @@ def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     from training.presets import choose
     from training.run import run
 
-    plan = Plan(
-        run_dir, "cpu", str(model), TURNS, "TURNS", 1.0, 60, 120.0, tools=False, keep_thinking=keep, store_port=port
-    )
+    plan = Plan(run_dir, "cpu", str(model), TURNS, "TURNS", TEMPERATURE, 60, 120.0, tools=False, store_port=port)
+    plan = replace(plan, keep_thinking=keep)
     check_model(plan.model, 1024, plan.tools)
     rows = model.parent / "rows.jsonl"
     rows.write_text("".join(json.dumps({"question": question}) + "\n" for question in QUESTIONS))
