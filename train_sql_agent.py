@@ -145,8 +145,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def train(options: argparse.Namespace) -> int:
     """Check everything cheap, then train; returns the exit code."""
-    from data.convert import write_rows
-    from data.load import load_rows
+    from data.load import load_rows, write_rows
     from sql_agent.preflight import check_judge, prepare_rows, require_references
     from training.agreement import check_rows
     from training.config import build_config, parse_overrides

@@ -31,7 +31,7 @@ from typing import Any
 
 import psutil
 
-from data.load import load_rows
+from data.load import load_rows, statements
 from scoring.canaries import Canaries
 from scoring.judge import Case, LLMJudge, ReferenceJudge
 from scoring.judge_prompt import WEIGHTS
@@ -158,8 +158,7 @@ def scoring_seconds() -> float:
     tool, judge, canaries = QueryTool(settings.database_url), ReferenceJudge(), Canaries(settings.canary_share)
     played: list[tuple[Task, Episode]] = []
     for row in load_rows(ROOT / "data" / "train.parquet")[:EPISODES]:
-        statements = [row["sql"]] if isinstance(row["sql"], str) else row["sql"]
-        results = [tool.run(sql) for sql in statements]
+        results = [tool.run(sql) for sql in statements(row)]
         played.append((Task.from_row(row), Episode(row["answer"], "answered", tool_results=results, turns=2)))
 
     async def score() -> None:

@@ -24,13 +24,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from data.questions.tally import Tally
-
 SHOWN_PROBLEMS, SHOWN_REASONS = 20, 5
 TEMPORARY = Path("-")
 
 
-def show(report: dict[str, Any], tally: Tally, console: Console) -> None:
+def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> None:
     """The report as a table by task type, the first problems, and what could not be checked."""
     from rich.markup import escape
     from rich.table import Table
@@ -49,8 +47,8 @@ def show(report: dict[str, Any], tally: Tally, console: Console) -> None:
         console.print(
             f"... and {more} more problems; in all: " + ", ".join(f"{n} {c}" for n, c in fields.most_common())
         )
-    for (name, reason), count in tally.reasons.most_common(SHOWN_REASONS):
-        console.print(escape(f"not checkable: {name}: {reason} ({count} times)"))
+    for reason, count in reasons.most_common(SHOWN_REASONS):
+        console.print(escape(f"not checkable: {reason} ({count} times)"))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -85,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from common.settings import load_settings
-    from data.questions.check_files import check_files
+    from data.questions.findings import check_files, reasons_of, report_on
     from data.questions.rebuild import rebuild
 
     with ExitStack() as stack:
@@ -96,12 +94,12 @@ def run(options: argparse.Namespace) -> int:
                 target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "evidence.db"
             print(rebuild(options.files, target, options.force), file=sys.stderr)
             url = f"sqlite:///{target.resolve()}"
-        tally = check_files(options.files, url, options.sample)
-    report = tally.finish()
+        findings = check_files(options.files, url, options.sample)
+    report = report_on(findings)
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     else:
-        show(report, tally, Console(soft_wrap=True))
+        show(report, reasons_of(findings), Console(soft_wrap=True))
     return 0 if report["valid"] + report["not_checkable"] == report["rows"] else 1
 
 

@@ -77,6 +77,7 @@ def find_policy(model: str, base_url: str | None, settings: Settings) -> Policy:
 
 def without_model(kind: str, tool: QueryTool) -> Play:
     """Plays "gold" or "rule", the queries in a thread as an agent's are."""
+    from data.load import statements
     from sql_agent.baseline import TemplateAgent, gold_episode
 
     agent = TemplateAgent(tool) if kind == "rule" else None
@@ -85,7 +86,7 @@ def without_model(kind: str, tool: QueryTool) -> Play:
         question, answer = job.task.question, job.task.answer
         if agent is not None:
             return await asyncio.to_thread(agent.episode, question)
-        return await asyncio.to_thread(gold_episode, question, job.row["sql"], answer, tool)
+        return await asyncio.to_thread(gold_episode, question, statements(job.row), answer, tool)
 
     return play
 

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from data.load import statements
 from sql_agent.baseline import gold_episode
 from sql_agent.demonstrations import Conversation
 from tools.sql.query import QueryTool
@@ -40,7 +41,7 @@ class Recipe:
 
 def gold_conversations(rows: Sequence[dict[str, Any]], tool: QueryTool) -> list[Conversation]:
     """The episodes of a policy that runs the gold SQL and gives the gold answer, one a row that has both."""
-    told = [gold_episode(r["question"], r["sql"], r["answer"], tool) for r in rows if r["sql"] and r["answer"]]
+    told = [gold_episode(r["question"], statements(r), r["answer"], tool) for r in rows if r["sql"] and r["answer"]]
     failed = next((result.error for episode in told for result in episode.tool_results if not result.ok), None)
     if failed:
         raise BaseError(f"a gold statement of the training split fails: {failed}; is DATABASE_URL the right database?")

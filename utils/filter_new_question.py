@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from common.jsonl import FileError, refuse_existing, write_jsonl
 from common.llm_error import LLMError
 from common.settings import SettingsError, load_settings
+from data.load import DataError, read_records
 from data.questions.near_duplicates import NEAR
-from data.rows import DataError, read_records
 from utils.curation.known_questions import KnownQuestions, Match, Source
 from utils.curation.screening import beside
 

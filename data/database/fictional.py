@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import math
 import random
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
+from types import SimpleNamespace
 
-from data.database import vocabulary as words
-from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN
+from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, Cells
+
+words = SimpleNamespace(**tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")))
 
 SEED = 20250101
 DRUGS, DISEASES = 480, 300
@@ -30,8 +34,7 @@ FORMS = tuple(words.DRUG_FORMS)
 WRITTEN_AT = "2025-01-01 00:00:00"
 MAX_TRIES = 10_000
 
-Row = dict[str, str | int | None]
-Invent = Callable[[str, int, random.Random], Row]
+Invent = Callable[[str, int, random.Random], Cells]
 
 
 def invent_names(count: int, syllables: int, endings: Iterable[str], rng: random.Random, taken: set[str]) -> list[str]:
@@ -63,7 +66,7 @@ def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> 
     return diseases[chosen] if place < LINKED and chosen < len(diseases) else None
 
 
-def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Row:
+def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Cells:
     """The fields of one drug, `id` and `source` left out; `diseases` are the names an indication may hold."""
     form = next(ending for ending in words.DRUG_FORMS if name.endswith(ending))
     stem = name.removesuffix(form)
@@ -102,7 +105,7 @@ def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[s
     }
 
 
-def invent_disease(name: str, number: int, rng: random.Random) -> Row:
+def invent_disease(name: str, number: int, rng: random.Random) -> Cells:
     """The fields of one disease, `id` and `source` left out; its number changes nothing."""
     pick = rng.choice
     first, second = rng.sample(words.SYMPTOMS, 2)
@@ -126,11 +129,11 @@ def invent_disease(name: str, number: int, rng: random.Random) -> Row:
     }
 
 
-def invent_table(names: list[str], invent: Invent, unique: Iterable[str], rng: random.Random) -> list[Row]:
+def invent_table(names: list[str], invent: Invent, unique: Iterable[str], rng: random.Random) -> list[Cells]:
     """One row a name; no two rows share a text in a column of `unique`, so that an answer belongs to one row only."""
     unique = tuple(unique)
     seen: set[tuple[str, str | int | None]] = set()
-    rows: list[Row] = []
+    rows: list[Cells] = []
     for number, name in enumerate(names, start=1):
         for _ in range(MAX_TRIES):
             row = invent(name, number, rng)
@@ -146,14 +149,14 @@ def invent_table(names: list[str], invent: Invent, unique: Iterable[str], rng: r
     return rows
 
 
-def _blank(row: Row, columns: Iterable[str], rng: random.Random) -> Row:
+def _blank(row: Cells, columns: Iterable[str], rng: random.Random) -> Cells:
     """The row, a few times without one of its texts: a question for it has no answer."""
     if rng.random() >= BLANK_SHARE:
         return row
     return row | {rng.choice([column for column in columns if column not in KEPT_FULL]): None}
 
 
-def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, list[Row]]:
+def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, list[Cells]]:
     """Both tables' rows by table name; the same arguments give the same rows."""
     rng = random.Random(seed)
     taken: set[str] = set()
@@ -167,7 +170,7 @@ def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -
     }
 
 
-def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Row]]:
+def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Cells]]:
     """Any number of rows by table, made while they are read.
 
     The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults; the rest have longer names, no
@@ -204,7 +207,7 @@ def _longer_stems(rng: random.Random, shorter: set[str]) -> Iterator[str]:
         yield stem
 
 
-def _more(table: str, names: list[str], invent: Invent, seed: int, start: int) -> Iterator[Row]:
+def _more(table: str, names: list[str], invent: Invent, seed: int, start: int) -> Iterator[Cells]:
     rng = random.Random(f"{seed} {table}")
     for number, name in enumerate(names, start=start + 1):
         row = _blank(invent(name, number, rng), ASKABLE[table], rng)

@@ -41,3 +41,11 @@ def comparable(text: str) -> str:
     """The text without HTML, white space, case and width: equal for what a reader would call the same text."""
     # The tool shows "<" as a full-width bracket where a tag begins; NFKC gives it back.
     return normalise(plain(unicodedata.normalize("NFKC", text)))
+
+
+def storable(text: str) -> str | None:
+    """The text as a table stores it; None where nothing is left or a database would refuse it."""
+    try:
+        return to_text(text)
+    except CellError:
+        return None

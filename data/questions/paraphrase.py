@@ -24,7 +24,7 @@ from common.llm import LLMClient, LLMError
 from common.progress import Failed, Journal, RunError, run_all
 from data.questions.keywords import Mentions
 from data.questions.near_duplicates import NearDuplicates
-from data.questions.questions import Row
+from data.questions.row import Row, nested
 from tools.sql.result import neutralise
 
 SHORTEST, LONGEST = 6, 80  # characters
@@ -51,7 +51,7 @@ def choose(rows: Iterable[Row], share: float) -> list[Row]:
 
 def held_words(row: Row) -> list[str]:
     """The names and search words that stand in the question, longest first."""
-    return sorted((word for word in json.loads(row["entities"]) if word in row["question"]), key=len, reverse=True)
+    return sorted((word for word in nested(row, "entities") if word in row["question"]), key=len, reverse=True)
 
 
 def ask_all(rows: Sequence[Row], client: LLMClient, journal: Journal, concurrency: int) -> dict[str, str]:

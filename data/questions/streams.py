@@ -4,7 +4,7 @@ A stream first asks each thing once, then again in another wording, until all wo
 new is left to ask.
 
     pool = Pool(entities, links, words, catalogue, Rates(), rng)
-    for draft in stream("drug_field", pool): ...
+    for draft in STREAMS["drug_field"](pool): ...
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from data.questions.questions import (
     counting,
     searching,
     without_answer,
-)
+)  # fmt: skip
 from data.questions.templates import COMPARE, COUNT, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
 from scoring.reference.text import words_only
 from tools.sql.result import neutralise
@@ -75,11 +75,6 @@ def usable(text: str) -> bool:
     return len(text) <= LONGEST_TEXT and bool(words_only(text)) and neutralise(text) == text
 
 
-def stream(task_type: str, pool: Pool) -> Iterator[Draft]:
-    """The questions of one type."""
-    return MAKERS[task_type](pool)
-
-
 def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
     """One item of each stream after the other, until all have ended."""
     waiting = [iter(one) for one in streams]
@@ -103,10 +98,6 @@ def _columns(pool: Pool, table: str) -> list[str]:
     return [column for column in ASKABLE[table] if column in pool.catalogue.columns[table]]
 
 
-def _fields(table: str, pool: Pool) -> Iterator[Draft]:
-    return in_turn(_field(table, column, pool) for column in _columns(pool, table))
-
-
 def _field(table: str, column: str, pool: Pool) -> Iterator[Draft]:
     members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
     general = [template for template in QUESTIONS[column] if template not in NEEDS]
@@ -126,11 +117,7 @@ def _called(entity: Entity, pool: Pool) -> Called | None:
     return None
 
 
-def _several(pool: Pool) -> Iterator[Draft]:
-    return in_turn(_several_of(table, pool) for table in ASKABLE)
-
-
-def _several_of(table: str, pool: Pool) -> Iterator[Draft]:
+def _several(table: str, pool: Pool) -> Iterator[Draft]:
     rng = pool.rng
     for entity, template in worded(pool.of(table), MULTI, rng):
         columns = [column for column in _columns(pool, table) if usable(entity.fields[column])]
@@ -141,11 +128,7 @@ def _several_of(table: str, pool: Pool) -> Iterator[Draft]:
             yield about_fields(entity, chosen, [rng.choice(WORDS[column]) for column in chosen], template)
 
 
-def _compare(table: str, pool: Pool) -> Iterator[Draft]:
-    return in_turn(_compare_by(table, column, pool) for column in _columns(pool, table))
-
-
-def _compare_by(table: str, column: str, pool: Pool) -> Iterator[Draft]:
+def _compare(table: str, column: str, pool: Pool) -> Iterator[Draft]:
     members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
     for _ in range(PASSES):
         pool.rng.shuffle(members)
@@ -158,11 +141,7 @@ def _compare_by(table: str, column: str, pool: Pool) -> Iterator[Draft]:
                 yield comparing(pair, column, word, order[number % len(order)])
 
 
-def _search(pool: Pool) -> Iterator[Draft]:
-    return in_turn(_search_in(column, pool) for column in SEARCH)
-
-
-def _search_in(column: str, pool: Pool) -> Iterator[Draft]:
+def _search(column: str, pool: Pool) -> Iterator[Draft]:
     words = [word for word in pool.words if word.column == column and not word.whole]
     for word, template in worded(words, SEARCH[column], pool.rng):
         yield searching("drug_search_by_kw", word, names_of(word, pool.catalogue), template)
@@ -173,19 +152,10 @@ def _to_drug(pool: Pool) -> Iterator[Draft]:
         yield searching("disease_to_drug", word, names_of(word, pool.catalogue), template)
 
 
-def _count(pool: Pool) -> Iterator[Draft]:
-    return in_turn(_count_in(column, pool) for column in COUNT)
-
-
-def _count_in(column: str, pool: Pool) -> Iterator[Draft]:
+def _count(column: str, pool: Pool) -> Iterator[Draft]:
     words = [word for word in pool.words if word.column == column]
     for word, template in worded(words, COUNT[column], pool.rng):
         yield counting(word, template)
-
-
-def _unanswerable(pool: Pool) -> Iterator[Draft]:
-    parts = [part for table in ASKABLE for part in (_empty(table, pool), _made_up(table, pool))]
-    return in_turn(parts)
 
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
@@ -218,14 +188,21 @@ def _pairs(members: Sequence[Entity], rng: random.Random) -> Iterator[Sequence[E
         yield rng.sample(members, 2)
 
 
-MAKERS: dict[str, Callable[[Pool], Iterator[Draft]]] = {
-    "drug_field": lambda pool: _fields("drugs_info", pool),
-    "disease_field": lambda pool: _fields("disease", pool),
-    "multi_field": _several,
-    "compare_drugs": lambda pool: _compare("drugs_info", pool),
-    "compare_diseases": lambda pool: _compare("disease", pool),
-    "drug_search_by_kw": _search,
+def _by_column(maker: Callable[[str, str, Pool], Iterator[Draft]], table: str) -> Callable[[Pool], Iterator[Draft]]:
+    return lambda pool: in_turn(maker(table, column, pool) for column in _columns(pool, table))
+
+
+# The types of question: the one home of their names.
+STREAMS: dict[str, Callable[[Pool], Iterator[Draft]]] = {
+    "drug_field": _by_column(_field, "drugs_info"),
+    "disease_field": _by_column(_field, "disease"),
+    "multi_field": lambda pool: in_turn(_several(table, pool) for table in ASKABLE),
+    "compare_drugs": _by_column(_compare, "drugs_info"),
+    "compare_diseases": _by_column(_compare, "disease"),
+    "drug_search_by_kw": lambda pool: in_turn(_search(column, pool) for column in SEARCH),
     "disease_to_drug": _to_drug,
-    "count_filter": _count,
-    "unanswerable": _unanswerable,
+    "count_filter": lambda pool: in_turn(_count(column, pool) for column in COUNT),
+    "unanswerable": lambda pool: in_turn(make(table, pool) for table in ASKABLE for make in (_empty, _made_up)),
 }
+# Share of each type in every split.
+MIX = dict(zip(STREAMS, (0.27, 0.23, 0.10, 0.07, 0.05, 0.08, 0.06, 0.07, 0.07), strict=True))

@@ -17,7 +17,7 @@ from common.settings import DEFAULT_DATABASE, ROOT
 from data import validate
 from data.database.schema import metadata
 from data.load import load_rows
-from data.questions.check import Checker
+from data.questions.gold_check import Checker
 from data.questions.markup import comparable, plain
 from tools.sql.query import QueryTool
 
@@ -180,6 +180,10 @@ def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, 
         ({"sql": None, "structured_gt": None, "evidence": None, "entities": None}, "neither SQL nor evidence"),
         (
             {"sql": "SELECT storage FROM drugs_info WHERE id = 7", "evidence": None, "entities": ["丁丸"]},
+            "structured_gt says",
+        ),
+        (
+            {"sql": "SELECT storage FROM drugs_info WHERE id = 7", "evidence": None, "entities": ["\0"]},
             "structured_gt says",
         ),
     ],
@@ -405,14 +409,14 @@ hostile = st.text(max_size=30) | st.sampled_from(["SELECT * FROM disease", "';--
     )
 )
 def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
-    from data.questions.check_files import check_files
+    from data.questions.findings import check_files, report_on
     from data.questions.rebuild import rebuild
 
     folder = tmp_path_factory.mktemp("hostile")
     path = folder / "a.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-    found = check_files([path], url).finish()
+    found = report_on(check_files([path], url))
     assert found["rows"] == len(rows)
     assert all(problem.keys() == {"row", "id", "field", "message"} for problem in found["problems"])
     json.dumps(found, ensure_ascii=False).encode("utf-8")
-    assert rebuild([path], folder / "a.db").rows >= 0
+    assert rebuild([path], folder / "a.db").startswith("rebuilt ")

@@ -47,7 +47,7 @@ def query(sql: str) -> dict[str, Any]:
 def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) -> None:
 
     row = load_rows(ROOT / "data" / "val.parquet")[0]
-    (sql,) = row["sql"]
+    sql = row["sql"]
     llm.script(query(sql), answer(row["answer"]))
     done = run(tmp_path, "--base-url", llm.base_url, "--model", "tiny", OPENAI_API_KEY="secret-key")
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.llm import LLMClient, load_litellm
 from common.llm_error import LLMError, clean
-from data.questions.check import Checker
+from data.questions.gold_check import Checker
 from episodes.openai_agents import Endpoint, Episode, EpisodeError, run_episode
 from tools.sql.query import QueryResult, QueryTool
 from utils.curation.cited_answer import Draft, Refused, build_messages, verify

@@ -1,4 +1,4 @@
-"""Check that question rows agree with the database: all rows for `data.validate`, a sample before training.
+"""Check that the gold of question rows agrees with the database.
 
     findings = Checker("sqlite:///data/medical.db").check(rows)
 
@@ -11,30 +11,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
-from data.load import Row, normalise_record
+from data.load import DataError
 from data.questions.cited import Cited, CitedCells
 from data.questions.markup import comparable, plain
+from data.questions.row import Note, Row, nested, normalise, statements
 from scoring.judge import Case, ReferenceJudge
 from scoring.reference.text import closeness, fragments, words_only
 from tools.sql.query import Limits, QueryResult, QueryTool
 
-BATCH_ROWS = 500
 # The tool's own rules, but cells are compared whole; 20 rows, as for the agent.
 LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 EXACT = 1 - 1e-9
 SHOWN = 60  # characters of a value in a message
 
-Note = tuple[str, str]  # field, message
-
 
 @dataclass
 class Finding:
-    """What is wrong with a row, and which checks could not be made, as (field, message)."""
+    """What is wrong with a row, and which checks could not be made."""
 
     row: Row
     problems: list[Note] = field(default_factory=list)
@@ -42,7 +39,7 @@ class Finding:
 
 
 class Checker:
-    """Checks rows against one database; memory stays that of one batch.
+    """Checks rows against one database.
 
     Raises:
         DatabaseError: the database cannot be opened or read.
@@ -53,29 +50,29 @@ class Checker:
         self.cells = CitedCells(self.tool.database())
         self.judge = ReferenceJudge()
 
-    def check(self, records: Iterable[Mapping[str, Any]]) -> list[Finding]:
-        """One finding a record, in order. Records may be as files have them or as `load_rows` gives them."""
-        findings = []
-        for record in records:
-            row, problems = normalise_record(dict(record))
-            findings.append(Finding(row, problems))
-        whole = [finding for finding in findings if not finding.problems]
-        self.cells.fetch(json.loads(finding.row["evidence"] or "[]") for finding in whole)
-        asyncio.run(self._check_whole(whole))
-        return findings
+    def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
+        """One finding a record, in order. Records may be rows, or as `data.load.read_records` gives them."""
+        return asyncio.run(self._check_all(records))
 
-    async def _check_whole(self, findings: Sequence[Finding]) -> None:
-        for finding in findings:
-            names = json.loads(finding.row["entities"] or "[]")
-            self._check_evidence(finding, names)
-            results = self._run_sql(finding)
-            if results is not None:
-                self._check_gold(finding, names, results)
-                await self._check_answer(finding, results)
+    async def _check_all(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
+        return [await self._check(record) for record in records]
+
+    async def _check(self, record: Mapping[str, Any] | DataError) -> Finding:
+        if isinstance(record, DataError):
+            return Finding({}, [("row", str(record))])
+        finding = Finding(*normalise(dict(record)))
+        if finding.problems:
+            return finding
+        names = nested(finding.row, "entities")
+        self._check_evidence(finding, names)
+        results = self._run_sql(finding)
+        if results is not None:
+            self._check_gold(finding, names, results)
+            await self._check_answer(finding, results)
+        return finding
 
     def _check_evidence(self, finding: Finding, names: list[str]) -> None:
-        row = finding.row
-        for item in json.loads(row["evidence"] or "[]"):
+        for item in nested(finding.row, "evidence"):
             cited = self.cells.find(item)
             if isinstance(cited, Cited):
                 self._check_quote(finding, item, cited, names)
@@ -96,7 +93,7 @@ class Checker:
 
     def _run_sql(self, finding: Finding) -> list[QueryResult] | None:
         """The results of the gold statements; None when one of them fails."""
-        results = [self.tool.run(statement) for statement in finding.row["sql"]]
+        results = [self.tool.run(statement) for statement in statements(finding.row)]
         for result in results:
             if not result.ok:
                 finding.problems.append(("sql", f"gold SQL fails: {result.error}"))
@@ -108,7 +105,7 @@ class Checker:
 
     def _check_gold(self, finding: Finding, names: list[str], results: list[QueryResult]) -> None:
         row = finding.row
-        gold = json.loads(row["structured_gt"] or "null")
+        gold = nested(row, "structured_gt")
         if gold and not results:
             finding.unchecked.append(("structured_gt", "there is no gold SQL to recompute it from"))
         elif gold:
@@ -123,7 +120,7 @@ class Checker:
     def _contradiction(self, finding: Finding, names: list[str], message: str) -> None:
         """A problem, unless the database has not the rows that the question is about."""
         lacks_rows = any(field == "evidence" for field, _ in finding.unchecked)
-        lacks_names = bool(names) and finding.row["evidence"] in ("", "[]") and not self.cells.has_entity(names)
+        lacks_names = bool(names) and not nested(finding.row, "evidence") and not self.cells.has_entity(names)
         field = "structured_gt" if finding.row["structured_gt"] else "sql"
         (finding.unchecked if lacks_rows or lacks_names else finding.problems).append((field, message))
 
@@ -139,13 +136,6 @@ class Checker:
             if verdict.score is None or verdict.score < EXACT:
                 score = "is not scored" if verdict.score is None else f"scores {verdict.score:.2f}, expected 1"
                 finding.problems.append(("answer", f"{_lacking(gold, question, answer)} ({score})"))
-
-
-def batches(rows: Iterable[Any], size: int = BATCH_ROWS) -> Iterator[list[Any]]:
-    """The rows in lists of `size`, the last one shorter."""
-    source = iter(rows)
-    while batch := list(islice(source, size)):
-        yield batch
 
 
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:
@@ -182,10 +172,10 @@ def _mentions(names: Iterable[str], name: str) -> bool:
 def _gold_for_judge(row: Row, results: Sequence[QueryResult]) -> dict[str, Any] | None:
     """What training compares with, without HTML: structured_gt and evidence, else what the gold SQL returns."""
     gold: dict[str, Any] = {}
-    if row["structured_gt"]:
-        table = json.loads(row["structured_gt"])
+    table = nested(row, "structured_gt")
+    if table:
         gold["structured_gt"] = table | {"rows": [[_plain_cell(cell) for cell in line] for line in table["rows"]]}
-    quotes = json.loads(row["evidence"] or "[]")
+    quotes = nested(row, "evidence")
     if quotes:
         gold["evidence"] = [item | {"quote": plain(item["quote"])} for item in quotes]
     if not gold and results:
