@@ -118,14 +118,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         return _build(options)
-    except (DataError, SettingsError, JournalError) as error:
-        code, text = 2, str(error)
+    except (DataError, SettingsError, JournalError, DatabaseError) as error:
+        code, text = 1 if isinstance(error, DatabaseError) else 2, str(error)
     except LLMError as error:
         code, text = 2 if error.cause == "setup" else 1, f"{error}; the same command again tries what is left"
     except RunError as error:
         code, text = 1, f"{error}; the same command again goes on"
-    except DatabaseError as error:
-        code, text = 1, str(error)
     except OSError as error:
         code, text = 1, f"cannot write to {options.output}: {error}"
     except KeyboardInterrupt:
@@ -180,28 +178,28 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rows(text: str) -> int | dict[str, int]:
-    return _pairs(text, int, "N, or train=N,val=N,test=N") if "=" in text else _number(text, int, "N")
+    return _read(text, "N, or train=N,val=N,test=N", lambda: _pairs(text, int) if "=" in text else int(text))
 
 
 def _shares(text: str) -> dict[str, float]:
-    return _pairs(text, float, "TYPE=SHARE,...")
+    return _read(text, "TYPE=SHARE,...", lambda: _pairs(text, float))
 
 
 def _rate(text: str) -> float:
-    rate = _number(text, float, wanted := "a number from 0 to 1")
+    rate = _read(text, wanted := "a number from 0 to 1", lambda: float(text))
     if not 0 <= rate <= 1:
         raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
     return rate
 
 
-def _pairs(text: str, kind: Callable[[str], Any], wanted: str) -> dict[str, Any]:
+def _pairs(text: str, kind: Callable[[str], Any]) -> dict[str, Any]:
     parts = [part.partition("=") for part in text.split(",")]
-    return {name.strip(): _number(value, kind, wanted) for name, _, value in parts}
+    return {name.strip(): kind(value) for name, _, value in parts}
 
 
-def _number(text: str, kind: Callable[[str], Any], wanted: str) -> Any:
+def _read(text: str, wanted: str, read: Callable[[], Any]) -> Any:
     try:
-        return kind(text)
+        return read()
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}") from None
 

@@ -15,16 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from data.load import (
-    COLUMNS,
-    DataError,
-    Row,
-    count_without_reference,
-    fill_answers,
-    load_rows,
-    nested,
-    write_rows,
-)  # fmt: skip
+from data.load import COLUMNS, DataError, count_without_reference, fill_answers, load_rows, write_rows
 
 
 def convert(source: Path, target: Path, database_url: str | None = None) -> str:
@@ -36,9 +27,9 @@ def convert(source: Path, target: Path, database_url: str | None = None) -> str:
         DataError: a row cannot be used; the message names the file, the row and the column.
         DatabaseError: drafting needs the database, and it cannot be read.
     """
-    rows = load_rows(source)
-    for row in rows:
-        clean(row)
+    from data.questions.markup import without_markup
+
+    rows = [without_markup(row) for row in load_rows(source)]
     drafted = fill_answers(rows, database_url) if database_url else 0
     write_rows(rows, target)
     bare = f"{count_without_reference(rows)} without an answer (judged without a reference)"
@@ -47,21 +38,6 @@ def convert(source: Path, target: Path, database_url: str | None = None) -> str:
     if left_out:
         notes.append(f"columns left out: {', '.join(sorted(left_out))}")
     return ", ".join(notes)
-
-
-def clean(row: Row) -> None:
-    """Remove HTML from what people and judges read; SQL and names stay as they are."""
-    from data.questions.markup import plain
-    from data.questions.row import compact
-
-    for column in ("question", "answer"):
-        row[column] = plain(row[column]) or row[column]
-    if row["evidence"]:
-        row["evidence"] = compact([item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")])
-    if row["structured_gt"]:
-        gold = nested(row, "structured_gt")
-        cells = [[plain(cell) if isinstance(cell, str) else cell for cell in line] for line in gold["rows"]]
-        row["structured_gt"] = compact(gold | {"rows": cells})
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:

@@ -24,19 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data.database.schema import NAME_COLUMN, TABLES
-from data.questions.row import (
-    ALIASES,
-    COLUMNS,
-    REQUIRED,
-    SHOWN,
-    Note,
-    Record,
-    Row,
-    compact,
-    nested,
-    normalise,
-    statements,
-)
+from data.questions.row import COLUMNS, Note, Record, Row, compact, missing_columns, nested, normalise, statements
 
 if TYPE_CHECKING:
     from data.questions.gold_check import Finding
@@ -143,8 +131,7 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
         if isinstance(record, DataError):
             yield number, {}, [("", str(record))]
             continue
-        missing = [column for column in REQUIRED if column not in {ALIASES.get(name, name) for name in record}]
-        if missing and number == 0:
+        if number == 0 and (missing := missing_columns(record)):
             raise DataError(f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}")
         yield number, *normalise(record)
     if number < 0:
@@ -167,23 +154,18 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
             first = file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
-    if first in (b"{", b"["):
-        values = _lines(path) if first == b"{" else _list(path)
-        yield from ((number, _record(value, f"{path}, row {number}")) for number, value in enumerate(values))
-    else:
+    if first not in (b"{", b"["):
         yield from enumerate(_parquet(path))
-
-
-def _record(value: Any, where: str) -> Record | DataError:
-    """`value`: a line of JSONL as bytes, or what was parsed."""
-    if isinstance(value, bytes):
+        return
+    for number, value in enumerate(_lines(path) if first == b"{" else _list(path)):
         try:
-            value = json.loads(value.decode("utf-8-sig"))
+            found = json.loads(value.decode("utf-8-sig")) if isinstance(value, bytes) else value
         except (ValueError, RecursionError) as error:
-            return DataError(f"{where}: not JSON ({error}): {value[:SHOWN].decode('utf-8', 'replace')!r}")
-    if isinstance(value, dict):
-        return value
-    return DataError(f"{where}: a JSON {type(value).__name__}, expected an object with id, question and answer")
+            shown = value[:60].decode("utf-8", "replace")
+            yield number, DataError(f"{path}, row {number}: not JSON ({error}): {shown!r}")
+            continue
+        wrong = f"{path}, row {number}: a JSON {type(found).__name__}, expected an object with id, question and answer"
+        yield number, found if isinstance(found, dict) else DataError(wrong)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

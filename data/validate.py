@@ -43,10 +43,8 @@ def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> Non
         file, key = (f"{problem[name]} " if problem.get(name) else "" for name in ("file", "id"))
         console.print(escape(f"{file}row {problem['row']} {key}{problem['field']}: {problem['message']}"))
     if (more := len(report["problems"]) - SHOWN_PROBLEMS) > 0:
-        fields = Counter(problem["field"] for problem in report["problems"])
-        console.print(
-            f"... and {more} more problems; in all: " + ", ".join(f"{n} {c}" for n, c in fields.most_common())
-        )
+        fields = Counter(problem["field"] for problem in report["problems"]).most_common()
+        console.print(f"... and {more} more problems; in all: " + ", ".join(f"{name} {n}" for name, n in fields))
     for reason, count in reasons.most_common(SHOWN_REASONS):
         console.print(escape(f"not checkable: {reason} ({count} times)"))
 
@@ -61,14 +59,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--db", metavar="URL", help="database to check against (default: DATABASE_URL, else the embedded one)")
     add("--json", action="store_true", help="print nothing but the report as JSON")
     add("--sample", type=int, metavar="N", help="check only the first N rows of each file")
-    add(
-        "--rebuild-from-evidence",
-        nargs="?",
-        type=Path,
-        const=TEMPORARY,
-        metavar="PATH",
-        help="check against a database made of the quotes, kept at PATH if one is given",
-    )
+    rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
+    add("--rebuild-from-evidence", nargs="?", type=Path, const=TEMPORARY, metavar="PATH", help=rebuilt)
     add("--force", action="store_true", help="replace the file at PATH")
     options = parser.parse_args(arguments)
     if options.sample is not None and options.sample < 1:
@@ -115,13 +107,13 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return run(options)
     except (DataError, DatabaseError, RebuildError, SettingsError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        text = str(error)
     except OSError as error:
-        print(f"error: {error.strerror or error}: {error.filename or 'while writing'}", file=sys.stderr)
-        return 2
+        text = f"{error.strerror or error}: {error.filename or 'while writing'}"
     except KeyboardInterrupt:
         return 130
+    print(f"error: {text}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ cells.find({"table": "disease", "row_id": 7, "field": "cause", "quote": "..."}) 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from data.database.schema import NAME_COLUMN
 from tools.sql.database import Access, Database, StatementError
@@ -18,8 +17,7 @@ LARGEST_KEY = 2**63
 KEPT_CHARACTERS = 13_000  # the tool keeps 40,000 bytes of a cell; a text shorter than this is whole
 
 
-@dataclass(frozen=True)
-class Cited:
+class Cited(NamedTuple):
     """A cell: its text, the name of the drug or disease in its row, and whether the tool may have cut it."""
 
     text: str
@@ -27,8 +25,7 @@ class Cited:
     cut: bool
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(NamedTuple):
     """No cell to compare with: `wrong` when the evidence itself is, else the database lacks it."""
 
     reason: str
@@ -48,25 +45,22 @@ class CitedCells:
 
     def find(self, item: dict[str, Any]) -> Cited | Missing:
         """The cell an evidence item names."""
-        table, key, field = item.get("table"), item.get("row_id"), item.get("field")
+        key, table, field = item.get("row_id"), (item.get("table") or "").lower(), (item.get("field") or "").lower()
         if not table or key is None or not field:
             return Missing("a quote without table, row_id or field cannot be looked up", wrong=False)
-        if table.lower() not in self.columns:
-            return Missing(f"no table {table[:64]!r}; expected {' or '.join(self.columns)}", wrong=True)
-        if field.lower() not in self.columns[table.lower()]:
-            return Missing(f"{table} has no column {field[:64]!r}", wrong=True)
+        if table not in self.columns:
+            return Missing(f"no table {item['table'][:64]!r}; expected {' or '.join(self.columns)}", wrong=True)
+        if field not in self.columns[table]:
+            return Missing(f"{table} has no column {item['field'][:64]!r}", wrong=True)
         number = row_key(key)
         if number is None:
             return Missing(f"row_id {str(key)[:64]!r} is no whole number", wrong=True)
-        return self._read(table.lower(), number, field.lower())
-
-    def _read(self, table: str, key: int, field: str) -> Cited | Missing:
         try:
-            rows = self._select(f"SELECT {NAME_COLUMN[table]}, {field} FROM {table} WHERE id = {key}", table)
+            rows = self._select(f"SELECT {NAME_COLUMN[table]}, {field} FROM {table} WHERE id = {number}", table)
         except StatementError as error:
-            return Missing(f"row {key} of {table} cannot be read: {error}", wrong=False)
+            return Missing(f"row {number} of {table} cannot be read: {error}", wrong=False)
         if not rows:
-            return Missing(f"the database has no row {key} in {table}", wrong=False)
+            return Missing(f"the database has no row {number} in {table}", wrong=False)
         name, text = ("" if cell is None else str(cell) for cell in rows[0])
         return Cited(text, name, len(text) >= KEPT_CHARACTERS)
 
@@ -93,6 +87,5 @@ def row_key(value: Any) -> int | None:
         value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_KEY:
-        return value
-    return None
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST_KEY
+    return value if whole else None

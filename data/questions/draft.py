@@ -60,7 +60,7 @@ class Drafter:
 def from_table(gold: dict[str, Any], names: list[str]) -> str:
     """The answer that says a result; `names` are the entities asked about."""
     columns = [column.lower() for column in gold["columns"]]
-    lines = [[_text(cell) for cell in line] for line in gold["rows"]]
+    lines = [["" if cell is None else plain(str(cell)) for cell in line] for line in gold["rows"]]
     if not any(cell for line in lines for cell in line):
         return NOTHING_FOUND
     if columns == ["count"]:
@@ -69,12 +69,9 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
         return f"符合条件的有：{'、'.join(line[0] for line in lines)}。"
     subject = next((place for place, column in enumerate(columns) if column in NAMES), None)
     said = []
-    for at, line in enumerate(lines):
-        name = line[subject] if subject is not None else names[at] if len(names) == len(lines) else ""
-        fields = [
-            (column, cell) for place, (column, cell) in enumerate(zip(columns, line, strict=True)) if place != subject
-        ]
-        said += [_sentence(name, column, cell) for column, cell in fields if cell]
+    for number, line in enumerate(lines):
+        name = line[subject] if subject is not None else names[number] if len(names) == len(lines) else ""
+        said += [_sentence(name, columns[at], cell) for at, cell in enumerate(line) if cell and at != subject]
     return "\n".join(said)
 
 
@@ -92,7 +89,3 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
 def _sentence(name: str, column: str, text: str) -> str:
     label = LABELS.get(column.lower(), column)
     return f"{name}的{label}：{text}" if name and label else f"{name or label}：{text}" if name or label else text
-
-
-def _text(cell: Any) -> str:
-    return "" if cell is None else plain(str(cell))

@@ -40,18 +40,14 @@ AWKWARD = frozenset("\\%_'\"\n\r\t")
 class Entity:
     """One row of the database: its table, key, name and the texts of the columns that may be asked for.
 
-    A field is "" where the cell is NULL; `null` names those columns.
+    A field is "" where the cell is NULL, which `cells` tells.
     """
 
     table: str
     row_id: int
     name: str
     fields: Mapping[str, str]
-    null: frozenset[str] = frozenset()
-
-    def cell(self, column: str) -> str | None:
-        """The cell as a query returns it."""
-        return None if column in self.null else self.fields[column]
+    cells: Mapping[str, str | None]
 
 
 @dataclass
@@ -175,6 +171,5 @@ def _entities(connection: Connection, table: Table, keys: Sequence[int], titles:
     wanted = select(table.c.id, *(table.c[column] for column in columns)).order_by(table.c.id)
     for start in range(0, len(keys), BATCH):
         for key, *cells in connection.execute(wanted.where(table.c.id.in_(keys[start : start + BATCH]))):
-            fields = {column: "" if cell is None else str(cell) for column, cell in zip(columns, cells, strict=True)}
-            null = frozenset(column for column, cell in zip(columns, cells, strict=True) if cell is None)
-            yield Entity(table.name, key, titles[key], fields, null)
+            texts = {name: None if cell is None else str(cell) for name, cell in zip(columns, cells, strict=True)}
+            yield Entity(table.name, key, titles[key], {name: text or "" for name, text in texts.items()}, texts)

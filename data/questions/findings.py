@@ -43,6 +43,10 @@ class Placed(NamedTuple):
     def __str__(self) -> str:
         return f"row {self.number} of {self.file}" if self.file else f"row {self.number}"
 
+    def problem(self, name: str, message: str) -> dict[str, Any]:
+        place = {"file": self.file} if self.file else {}
+        return place | {"row": self.number, "id": self.value("id"), "field": name, "message": message}
+
     def entities(self) -> set[str]:
         """The entities by name; without names, the rows the evidence cites."""
         if {"row", "entities", "evidence"} & {name for name, _ in self.finding.problems}:
@@ -98,15 +102,9 @@ def report_on(rows: list[Placed]) -> dict[str, Any]:
         "valid": states["valid"],
         "not_checkable": states["not_checkable"],
         "entity_overlap": sum(len(found) > 1 for found in splits.values()),
-        "problems": [problem for row in rows for problem in _problems(row)],
+        "problems": [row.problem(*note) for row in rows for note in row.finding.problems],
         "by_task_type": _by_task_type(rows),
     }
-
-
-def _problems(row: Placed) -> list[dict[str, Any]]:
-    place: dict[str, Any] = {"file": row.file} if row.file else {}
-    place |= {"row": row.number, "id": row.value("id")}
-    return [place | {"field": name, "message": message} for name, message in row.finding.problems]
 
 
 def _by_task_type(rows: list[Placed]) -> dict[str, dict[str, int]]:

@@ -18,16 +18,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from data.questions import keywords
 from data.questions.entities import Catalogue
-from data.questions.keywords import (
-    COUNTED_ONLY,
-    Mentions,
-    SearchWord,
-    disease_words,
-    filter_values,
-    names_of,
-    search_words,
-)  # fmt: skip
+from data.questions.keywords import Mentions, SearchWord
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.questions import Draft, row_of
 from data.questions.row import Row, nested
@@ -72,8 +65,8 @@ class Generator:
     def __init__(self, catalogue: Catalogue, request: Request, rng: random.Random) -> None:
         self.catalogue, self.request, self.rng = catalogue, request, rng
         self.mentions = Mentions.of(catalogue)
-        self.links = list(disease_words(catalogue))
-        self.words = [*search_words(catalogue, rng), *filter_values(catalogue)]
+        self.links = list(keywords.disease_words(catalogue))
+        self.words = [*keywords.search_words(catalogue, rng), *keywords.filter_values(catalogue)]
         self.owners = Owners(self._deal())
         self.asked: set[str] = set()
         self.near = NearDuplicates()
@@ -124,7 +117,8 @@ class Generator:
                     yield entity.table, [entity.name, *named]
 
     def _held_by(self, word: SearchWord) -> list[str]:
-        names = [] if word.whole or word.column in COUNTED_ONLY else names_of(word, self.catalogue)
+        counted = word.whole or word.column in keywords.COUNTED_ONLY
+        names = [] if counted else keywords.names_of(word, self.catalogue)
         return [word.text, *names, *self.mentions.find("\n".join([word.text, *names]))]
 
     async def _fill_split(self, split: str, tool: QueryTool) -> list[Row]:
@@ -171,7 +165,7 @@ class Generator:
             return "names something of another split"
         if self.near.nearest(draft.question):
             return "nearly a question of another split"
-        self.owners.claim(things, split)
+        self.owners.update(dict.fromkeys(things, split))
         self.asked.add(draft.question)
         return None
 

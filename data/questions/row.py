@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from reprlib import Repr
 from typing import Any
 
@@ -50,6 +51,11 @@ def normalise(record: Record) -> tuple[Row, list[Note]]:
     return row, problems
 
 
+def missing_columns(record: Record) -> list[str]:
+    """The REQUIRED columns that the record has under no name."""
+    return [column for column in REQUIRED if column not in {ALIASES.get(name, name) for name in record}]
+
+
 def _text(value: Any) -> str:
     if value is None:
         return ""
@@ -64,13 +70,12 @@ def _text(value: Any) -> str:
 
 def _sql(value: Any) -> str:
     """One statement, or a list of them; no SQL begins with a bracket."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        value = _parse(value)
-    if not isinstance(value, list):
-        if isinstance(value, str | None):
-            return _text(value)
+    if isinstance(value, str | None) and not (value or "").lstrip().startswith("["):
+        return _text(value)
+    _, found = _json(value)
+    if not isinstance(found, list):
         raise _Wrong(f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or a list of texts")
-    several = [statement for statement in map(_text, value) if statement]
+    several = [statement for statement in map(_text, found) if statement]
     one = len(several) == 1 and not several[0].lstrip().startswith("[")
     return several[0] if one else compact(several) if several else ""
 
@@ -99,9 +104,9 @@ def _evidence(value: Any) -> str:
     if any("source_table" in item for item in items):
         items = [{"table": item.get("source_table"), **item} for item in items]
         text = compact([{name: part for name, part in item.items() if name != "source_table"} for item in items])
-    for item in items:
-        if not isinstance(item.get("table"), str | None) or not isinstance(item.get("field"), str | None):
-            raise _Wrong(f"{_SHORT.repr(item)}: expected table and field as text")
+    strange = [item for item in items if not _are([item.get("table"), item.get("field")], str | None)]
+    if strange:
+        raise _Wrong(f"{_SHORT.repr(strange[0])}: expected table and field as text")
     return text
 
 
@@ -122,38 +127,24 @@ def _meta_names(meta: Any) -> list[str] | None:
 
 def _json(value: Any) -> tuple[str, Any]:
     """JSON text, and what it says; text stays as it is, a nested value is written out."""
-    if isinstance(value, str):
-        found = _parse(value) if value.strip() else None
-        return _text(value), found
-    if not isinstance(value, dict | list | None):
+    if not isinstance(value, str | dict | list | None):
         raise _Wrong(f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values")
     try:
-        return _text(compact(value)), value
+        said = json.loads(value.strip() or "null") if isinstance(value, str) else value
+        written = compact(said)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _Wrong(f"cannot be written as JSON: {error}") from None
+        raise _Wrong(f"not JSON ({error}): {_SHORT.repr(value)}") from None
+    _text(written)  # an escape may stand for half a surrogate pair
+    return value if isinstance(value, str) else written, said
 
 
-def _parse(text: str) -> Any:
-    try:
-        found = json.loads(text)
-        _text(compact(found))  # an escape may stand for half a surrogate pair
-    except _Wrong:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise _Wrong(f"not JSON ({error}): {_SHORT.repr(text)}") from None
-    return found
-
-
-def _are(values: Any, kind: type) -> bool:
+def _are(values: Any, kind: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
-_READERS = dict.fromkeys(TEXTS, _text) | {
-    "sql": _sql,
-    "structured_gt": _gold,
-    "evidence": _evidence,
-    "entities": _entities,
-}
+_READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
+    "sql": _sql, "structured_gt": _gold, "evidence": _evidence, "entities": _entities,
+}  # fmt: skip
 
 
 def statements(row: Row) -> list[str]:

@@ -1,14 +1,14 @@
 """Which split a thing belongs to: entities, search words and filter values that belong together stay together.
 
 Things (names and words, as texts) that one question may hold are tied into families; each family is dealt to one split.
-A question is then accepted only if everything it names is its own split's (`Owners.claim`), so that no two splits share
+A question is then accepted only if everything it names is its own split's (`Owners.may_use`): no two splits share
 anything, whatever the database looks like. A family has a bounded size: a tie that would exceed it is refused, and with
 it the questions that need it; without the bound, common words would tie a whole database into one family.
 
     families = Families(largest=20)
     families.tie(["甲片", "乙病"])
     owners = Owners(deal(families.groups(), {"train": 0.7, "test": 0.3}, random.Random(1)))
-    owners.claim(["甲片", "乙病"], "train")
+    owners.may_use(["甲片", "乙病"], "train")
 """
 
 from __future__ import annotations
@@ -54,15 +54,8 @@ def deal(groups: Iterable[Sequence[str]], shares: Mapping[str, float], rng: rand
 
 
 class Owners(dict[str, str]):
-    """The split each thing belongs to; what nobody owns yet belongs to the first that asks."""
+    """The split each thing belongs to; what nobody owns yet may be taken by any."""
 
     def may_use(self, things: Iterable[str], split: str) -> bool:
         """Whether none of the things belongs to another split."""
         return all(self.get(thing, split) == split for thing in things)
-
-    def claim(self, things: Sequence[str], split: str) -> bool:
-        """Take the things for the split; False, and nothing changes, if one belongs to another."""
-        allowed = self.may_use(things, split)
-        if allowed:
-            self.update(dict.fromkeys(things, split))
-        return allowed

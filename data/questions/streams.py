@@ -16,19 +16,11 @@ from itertools import islice
 from typing import TypeVar
 
 from data.database.schema import ASKABLE
+from data.questions import questions
 from data.questions.entities import Catalogue, Entity
 from data.questions.keywords import SearchWord, names_of
 from data.questions.misnaming import misspelt, nicknames, shortened
-from data.questions.questions import (
-    Called,
-    Draft,
-    about_field,
-    about_fields,
-    comparing,
-    counting,
-    searching,
-    without_answer,
-)  # fmt: skip
+from data.questions.questions import Called, Draft
 from data.questions.templates import COMPARE, COUNT, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
 from scoring.reference.text import words_only
 from tools.sql.result import neutralise
@@ -104,7 +96,7 @@ def _field(table: str, column: str, pool: Pool) -> Iterator[Draft]:
     for entity, template in worded(members, QUESTIONS[column], pool.rng):
         if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
             template = pool.rng.choice(general)
-        yield about_field(entity, column, template, _called(entity, pool))
+        yield questions.about_field(entity, column, template, _called(entity, pool))
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
@@ -125,7 +117,7 @@ def _several(table: str, pool: Pool) -> Iterator[Draft]:
         if sum(len(entity.fields[column]) for column in chosen) > THREE_FIELDS or rng.random() < 0.5:
             chosen = chosen[:2]
         if len(chosen) > 1 and sum(len(entity.fields[column]) for column in chosen) <= LONGEST_TEXT:
-            yield about_fields(entity, chosen, [rng.choice(WORDS[column]) for column in chosen], template)
+            yield questions.about_fields(entity, chosen, [rng.choice(WORDS[column]) for column in chosen], template)
 
 
 def _compare(table: str, column: str, pool: Pool) -> Iterator[Draft]:
@@ -138,24 +130,24 @@ def _compare(table: str, column: str, pool: Pool) -> Iterator[Draft]:
             texts = [entity.fields[column] for entity in pair]
             if texts[0] != texts[1] and sum(map(len, texts)) <= LONGEST_TEXT:
                 word = pool.rng.choice(WORDS[column])
-                yield comparing(pair, column, word, order[number % len(order)])
+                yield questions.comparing(pair, column, word, order[number % len(order)])
 
 
 def _search(column: str, pool: Pool) -> Iterator[Draft]:
     words = [word for word in pool.words if word.column == column and not word.whole]
     for word, template in worded(words, SEARCH[column], pool.rng):
-        yield searching("drug_search_by_kw", word, names_of(word, pool.catalogue), template)
+        yield questions.searching("drug_search_by_kw", word, names_of(word, pool.catalogue), template)
 
 
 def _to_drug(pool: Pool) -> Iterator[Draft]:
     for word, template in worded(pool.links, TO_DRUG, pool.rng):
-        yield searching("disease_to_drug", word, names_of(word, pool.catalogue), template)
+        yield questions.searching("disease_to_drug", word, names_of(word, pool.catalogue), template)
 
 
 def _count(column: str, pool: Pool) -> Iterator[Draft]:
     words = [word for word in pool.words if word.column == column]
     for word, template in worded(words, COUNT[column], pool.rng):
-        yield counting(word, template)
+        yield questions.counting(word, template)
 
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
@@ -169,7 +161,7 @@ def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
             template = QUESTIONS[column][(number + turn) % len(QUESTIONS[column])]
-            yield without_answer(table, entity.name, column, template, ((entity.cell(column),),))
+            yield questions.without_answer(table, entity.name, column, template, ((entity.cells[column],),))
 
 
 def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
@@ -180,7 +172,7 @@ def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
         name = first.name[:cut] + second.name[cut:]
         if pool.catalogue.is_unknown(name):
             column = columns[number % len(columns)]
-            yield without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
+            yield questions.without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
 
 
 def _pairs(members: Sequence[Entity], rng: random.Random) -> Iterator[Sequence[Entity]]:

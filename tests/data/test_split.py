@@ -42,9 +42,9 @@ def test_shares_are_kept():
     assert all(abs(counts[split] / 1000 - share) < 0.01 for split, share in SHARES.items())
 
 
-def test_what_nobody_owns_goes_to_the_first_that_asks():
+def test_what_nobody_owns_may_be_taken_by_any_split():
     owners = Owners({"a": "train"})
-    assert owners.claim(["a", "b"], "train")
-    assert not owners.claim(["c", "b"], "test")
-    assert "c" not in owners
+    assert owners.may_use(["a", "b"], "train")
+    owners["b"] = "train"
+    assert not owners.may_use(["c", "b"], "test")
     assert owners.may_use(["c"], "test")
