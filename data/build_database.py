@@ -13,23 +13,20 @@ the same SQLite version.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
-from collections.abc import Iterable, Mapping
-from itertools import chain, islice
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
-from data.database.fictional import DISEASES, DRUGS, SEED, Row, fictional_rows
-from data.database.schema import metadata
+from data.database.fictional import DISEASES, DRUGS, SEED, fictional_rows
+from data.database.schema import Cells, write_database
 from data.database.textbook import textbook_rows
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_PATH = HERE / "medical.db"
-BATCH = 5_000
 
 
-def all_rows(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, Iterable[Row]]:
+def all_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterable[Cells]]:
     """Both tables' rows by table name, made while they are read: `drugs` and `diseases` invented ones, then the real.
 
     Raises:
@@ -38,35 +35,6 @@ def all_rows(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> 
     fictional = fictional_rows(seed, drugs, diseases)
     first_key = {"drugs_info": drugs + 1, "disease": diseases + 1}
     return {table: chain(rows, textbook_rows(table, first_key[table])) for table, rows in fictional.items()}
-
-
-def write_database(path: Path, tables: Mapping[str, Iterable[Row]]) -> dict[str, int]:
-    """Write the tables into a new SQLite file at `path`; an older file is replaced in one step, or kept on failure.
-
-    Returns the number of rows written by table.
-    """
-    from sqlalchemy import create_engine
-
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    os.close(handle)
-    counts = dict.fromkeys(tables, 0)
-    try:
-        engine = create_engine(f"sqlite:///{temporary}")
-        schema = metadata()
-        schema.create_all(engine)
-        with engine.begin() as connection:
-            for name, rows in tables.items():
-                source = iter(rows)
-                while batch := list(islice(source, BATCH)):
-                    connection.execute(schema.tables[name].insert(), batch)
-                    counts[name] += len(batch)
-        engine.dispose()
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return counts
 
 
 def _count(text: str) -> int:
@@ -89,9 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{options.output} exists; give --force to replace it, or --output for another file", file=sys.stderr)
         return 2
     try:
-        counts = write_database(
-            options.output, all_rows(options.seed, options.fictional_drugs, options.fictional_diseases)
-        )
+        rows = all_rows(options.seed, options.fictional_drugs, options.fictional_diseases)
+        counts = write_database(options.output, rows)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
 """Make the question files from a database: train, validation and test, with no entity in two of them.
 
-Nine types of question (data/questions/questions.py), asked in natural Chinese (data/questions/templates.py) about the
+Nine types of question (data/questions/questions.py), asked in natural Chinese (data/questions/templates.toml) about the
 database's own entities; where it has invented ones (column `source`), about those only. Every row's gold SQL has been
 run by the agent's own tool, and its gold answer earns 1 from the project's own judge. Names, search words and filter
 values of one split occur in no other (data/questions/split.py), and neither do questions that are nearly the same
@@ -18,18 +18,23 @@ run that was interrupted goes on when the same command is given again.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from common.progress import JournalError, RunError
+
+from common.llm_error import LLMError
+from common.settings import SettingsError, load_settings
 from data.database.fictional import SEED
-
-if TYPE_CHECKING:
-    from data.questions.dataset import Dataset, Request
+from data.load import DataError, write_rows
+from data.questions.entities import read_catalogue
+from data.questions.generate import Dataset, Generator, Request, overlap
+from data.questions.streams import MIX, Rates
+from tools.sql.database import DatabaseError
 
 HERE = Path(__file__).resolve().parent
 JSONL = "qa_dataset.jsonl"
@@ -39,59 +44,36 @@ CONCURRENCY = 8  # calls of the LLM at once
 # Rows of each split, and its share of the entities: a small split needs more of them a row to have every type.
 ROWS = {"train": 960, "val": 96, "test": 320}
 SHARES = {"train": 0.62, "val": 0.10, "test": 0.28}
-# Share of each type in every split.
-MIX = {
-    "drug_field": 0.27,
-    "disease_field": 0.23,
-    "multi_field": 0.10,
-    "compare_drugs": 0.07,
-    "compare_diseases": 0.05,
-    "drug_search_by_kw": 0.08,
-    "disease_to_drug": 0.06,
-    "count_filter": 0.07,
-    "unanswerable": 0.07,
-}
 # Entities of a table that are asked about, for each row; small databases are asked about whole.
 ENTITIES_A_ROW, ENTITIES = 0.5, 2_000
 
 
-def make_dataset(url: str, rows: int | Mapping[str, int] = ROWS, seed: int = SEED, **options: Any) -> Dataset:
+def make_dataset(url: str, request: Request, seed: int = SEED) -> Dataset:
     """All rows by split; the same database and arguments give the same rows.
 
     Args:
         url: SQLAlchemy URL of a database with both tables.
-        rows: rows by split, or all together, shared out like ROWS.
+        request: what is to be made (`request_for`).
         seed: of everything that is drawn.
-        options: `mix` (share by type) and `rates` (data.questions.streams.Rates).
 
     Raises:
-        DataError: the database lacks a table or column, or cannot be read; or a split or type that does not exist.
+        DataError: the database lacks a table or column, or cannot be read.
         DatabaseError: the tool cannot query it.
     """
-    return make(url, request_for(rows, **options), seed)
-
-
-def make(url: str, request: Request, seed: int = SEED) -> Dataset:
-    """The same for a request."""
-    from data.questions.dataset import fill
-    from data.questions.entities import open_catalogue
-
     rng = random.Random(seed)
     total = sum(sum(kinds.values()) for kinds in request.rows.values())
-    with open_catalogue(url, max(ENTITIES, int(total * ENTITIES_A_ROW)), rng) as catalogue:
-        return fill(catalogue, url, request, rng)
+    catalogue = read_catalogue(url, max(ENTITIES, int(total * ENTITIES_A_ROW)), rng)
+    return Generator(catalogue, request, rng).fill(url)
 
 
-def request_for(rows: int | Mapping[str, int] = ROWS, mix: Mapping[str, float] = MIX, rates: Any = None) -> Request:
-    """What is to be made, in rows of each split and type.
+def request_for(
+    rows: int | Mapping[str, int] = ROWS, mix: Mapping[str, float] = MIX, rates: Rates | None = None
+) -> Request:
+    """What is to be made: rows by split, or all together and shared out like ROWS; types by their shares.
 
     Raises:
         DataError: a split or type that does not exist, or nothing above 0.
     """
-    from data.load import DataError
-    from data.questions.dataset import Request
-    from data.questions.streams import Rates
-
     wanted = share_out(rows, ROWS) if isinstance(rows, int) else rows
     for given, known in ((wanted, ROWS), (mix, MIX)):
         if given.keys() - known.keys() or sum(given.values()) <= 0 or min(given.values()) < 0:
@@ -110,32 +92,8 @@ def share_out(total: int, shares: Mapping[str, float]) -> dict[str, int]:
     return counts
 
 
-def write_dataset(folder: Path, splits: Mapping[str, list[dict[str, str]]]) -> None:
-    """Write one Parquet file a split and qa_dataset.jsonl with all rows; each file appears complete or not at all."""
-    import pyarrow as arrow
-    import pyarrow.parquet as parquet
-
-    from data.questions.questions import COLUMNS, compact
-
-    schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
-    for split, rows in splits.items():
-        target = folder / f"{split}.parquet"
-        parquet.write_table(arrow.Table.from_pylist(rows, schema=schema), _temporary(target))
-        os.replace(_temporary(target), target)
-    target = folder / JSONL
-    with _temporary(target).open("w", encoding="utf-8") as file:
-        file.writelines(compact(row) + "\n" for rows in splits.values() for row in rows)
-    os.replace(_temporary(target), target)
-
-
-def _temporary(target: Path) -> Path:
-    return target.with_name(f"{target.name}.{os.getpid()}.tmp")
-
-
 def report(dataset: Dataset, request: Request) -> list[str]:
     """Lines for the operator: rows by type, what was refused and why, the overlap, and what could not be made."""
-    from data.questions.dataset import overlap
-
     lines = []
     for split, rows in dataset.splits.items():
         kinds = Counter(row["task_type"] for row in rows)
@@ -160,47 +118,31 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{options.output} already has {', '.join(present)}; give --force to replace them", file=sys.stderr)
         return 2
     try:
-        return _run_safely(options)
-    except KeyboardInterrupt:
-        print("interrupted; no question written. Replies of the LLM are kept for the same command", file=sys.stderr)
-        return 130
-
-
-def _run_safely(options: argparse.Namespace) -> int:
-    """The exit code; what a user can cause becomes one line."""
-    from common.journal import JournalError, RunError
-    from common.llm_error import LLMError
-    from common.settings import SettingsError
-    from data.load import DataError
-    from tools.sql.database import DatabaseError
-
-    try:
         return _build(options)
-    except (DataError, SettingsError, JournalError) as error:
-        code, text = 2, str(error)
+    except (DataError, SettingsError, JournalError, DatabaseError) as error:
+        code, text = 1 if isinstance(error, DatabaseError) else 2, str(error)
     except LLMError as error:
         code, text = 2 if error.cause == "setup" else 1, f"{error}; the same command again tries what is left"
     except RunError as error:
         code, text = 1, f"{error}; the same command again goes on"
-    except DatabaseError as error:
-        code, text = 1, str(error)
     except OSError as error:
         code, text = 1, f"cannot write to {options.output}: {error}"
+    except KeyboardInterrupt:
+        code, text = 130, "interrupted; no question written. Replies of the LLM are kept for the same command"
     print(text, file=sys.stderr)
     return code
 
 
 def _build(options: argparse.Namespace) -> int:
-    from common.settings import load_settings
-    from data.questions.streams import Rates
-
     url = options.db or load_settings().database_url
     request = request_for(options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate))
-    dataset = make(url, request, options.seed)
+    dataset = make_dataset(url, request, options.seed)
     lines = report(dataset, request)
     if options.paraphrase:
         lines.append(_paraphrase(dataset, options))
-    write_dataset(options.output, dataset.splits)
+    for split, rows in dataset.splits.items():
+        write_rows(rows, options.output / f"{split}.parquet")
+    write_rows((row for rows in dataset.splits.values() for row in rows), options.output / JSONL)
     (options.output / JOURNAL).unlink(missing_ok=True)
     print(*lines, sep="\n")
     return 0
@@ -210,7 +152,6 @@ def _paraphrase(dataset: Dataset, options: argparse.Namespace) -> str:
     """Reword a share of the questions; returns a line for the operator."""
     from common.journal import Journal
     from common.llm import client_from_settings
-    from common.settings import load_settings
     from data.questions.paraphrase import ask_all, choose, fingerprint, reword
 
     chosen = choose([row for rows in dataset.splits.values() for row in rows], options.paraphrase)
@@ -239,32 +180,30 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rows(text: str) -> int | dict[str, int]:
-    try:
-        return {name: int(count) for name, count in _pairs(text)} if "=" in text else int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected N, or train=N,val=N,test=N, got {text!r}") from None
+    return _read(text, "N, or train=N,val=N,test=N", lambda: _pairs(text, int) if "=" in text else int(text))
 
 
 def _shares(text: str) -> dict[str, float]:
-    try:
-        return {name: float(share) for name, share in _pairs(text)}
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected TYPE=SHARE,..., got {text!r}") from None
+    return _read(text, "TYPE=SHARE,...", lambda: _pairs(text, float))
 
 
 def _rate(text: str) -> float:
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = -1
+    rate = _read(text, wanted := "a number from 0 to 1", lambda: float(text))
     if not 0 <= rate <= 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
     return rate
 
 
-def _pairs(text: str) -> list[tuple[str, str]]:
+def _pairs(text: str, kind: Callable[[str], Any]) -> dict[str, Any]:
     parts = [part.partition("=") for part in text.split(",")]
-    return [(name.strip(), value) for name, _, value in parts]
+    return {name.strip(): kind(value) for name, _, value in parts}
+
+
+def _read(text: str, wanted: str, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}") from None
 
 
 if __name__ == "__main__":

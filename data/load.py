@@ -1,78 +1,125 @@
-"""Read a question file into one form, and check that form before anything expensive starts.
+"""Question files: read any accepted form into one kind of row, write it, and check and complete it.
 
-    from data.load import load_rows
-    rows = load_rows("data/train.parquet")
+    from data.load import load_rows, write_rows
+    rows = load_rows("my.jsonl")
+    write_rows(rows, Path("my.parquet"))
 
-Files are Parquet, JSONL or a JSON list. A row needs `id` and `question`. A row whose `answer` is missing, null or blank
-is kept with the answer "" (`data/questions/draft.py` can write one). Accepted besides: `qid` for `id`, `ground_truth`
-for `answer`, `source_table` for `table` in evidence, `sql` as one text or a list, nested values instead of JSON text,
-and the names in `meta.entity` where `entities` is missing.
+Files are Parquet, JSONL or a JSON list; the first character says which. A row is a dict of text, the same in memory as
+on disk: it has all of COLUMNS, "" where there is nothing. `sql` is one statement, or several as a JSON list (read it
+with `statements`); `structured_gt`, `evidence` and `entities` are JSON text (read them with `nested`). Columns beyond
+these come along as the file has them, and are not written.
+
+A row needs `id` and `question`. Accepted besides: `qid` for `id`, `ground_truth` for `answer`, `source_table` for
+`table` in evidence, nested values instead of JSON text, and the names in `meta.entity` where `entities` is missing.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from reprlib import Repr
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from data.rows import DataError, Record, read_records
+from data.database.schema import NAME_COLUMN, TABLES
+from data.questions.row import COLUMNS, Note, Record, Row, compact, missing_columns, nested, normalise, statements
 
-__all__ = ["COLUMNS", "DataError", "checked_rows", "count_without_reference", "iterate_rows", "load_rows"]
+if TYPE_CHECKING:
+    from data.questions.gold_check import Finding
 
-REQUIRED = ("id", "question")
-TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split")
-JSON_TEXTS = ("structured_gt", "evidence", "entities")
-COLUMNS = (
-    "id", "question", "answer", "task_type", "difficulty", "sql", "structured_gt", "evidence", "entities", "split",
-)  # fmt: skip
-ALIASES = {"qid": "id", "ground_truth": "answer"}
+__all__ = [
+    "COLUMNS", "NAME_COLUMN", "TABLES", "DataError", "Row", "check_rows", "column_words", "count_without_reference",
+    "fill_answers", "iterate_rows", "load_rows", "nested", "read_records", "statements", "write_rows",
+]  # fmt: skip
 
-_SHORT = Repr()  # of a wrong value in a message, however large or deep it is
-_SHORT.maxstring = _SHORT.maxother = 60
-_SHORT.maxlevel = 3
-
-Row = dict[str, Any]
+BATCH_ROWS = 500  # of a Parquet file held at once
 
 
-class _Wrong(ValueError):
-    """A value is not what its column holds."""
+class DataError(ValueError):
+    """A question file that cannot be used; the message names the file, the column and the row."""
 
 
 def load_rows(path: str | PathLike[str]) -> list[Row]:
-    """The rows of a file in file order, each with all of COLUMNS, and what else the file has.
-
-    `sql` is a list of statements, [] without any; every other one of COLUMNS is text, "" where there is nothing;
-    `structured_gt`, `evidence` and `entities` are JSON text. Rows are counted from 0 in messages.
+    """The rows of a file, in file order; they are counted from 0 in messages.
 
     Raises:
         DataError: no such file, not readable, no rows, a required column missing, a value of the wrong type or shape,
             text that should be JSON and is not, a blank id or question, or an id used twice.
     """
-    return list(checked_rows(Path(path)))
-
-
-def checked_rows(path: Path) -> Iterator[Row]:
-    """The rows of `load_rows` one after another; of earlier ones only the ids are kept.
-
-    Raises:
-        DataError: as `load_rows`, when the row concerned is reached.
-    """
+    rows: list[Row] = []
     first_seen: dict[str, int] = {}
-    for number, row, problems in iterate_rows(path):
+    for number, row, problems in iterate_rows(Path(path)):
         if problems:
             column, reason = problems[0]
             raise DataError(f"{path}, row {number}, column {column}: {reason}" if column else reason)
         earlier = first_seen.setdefault(row["id"], number)
         if earlier != number:
             raise DataError(f"{path}, row {number}, column id: {row['id']!r} is already the id of row {earlier}")
-        yield row
+        rows.append(row)
+    return rows
 
 
-def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[tuple[str, str]]]]:
-    """Number, row and problems (column, reason) of every row, wrong ones included; a row without problems is usable.
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """Write the COLUMNS of the rows, as JSONL to a name that ends so, else as Parquet; complete or not at all."""
+    known = [{column: row[column] for column in COLUMNS} for row in rows]
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        if path.suffix == ".jsonl":
+            temporary.write_text("".join(compact(row) + "\n" for row in known), encoding="utf-8")
+        else:
+            import pyarrow as arrow
+            import pyarrow.parquet as parquet
+
+            schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
+            parquet.write_table(arrow.Table.from_pylist(known, schema=schema), temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def count_without_reference(rows: Iterable[Row]) -> int:
+    """How many rows have no answer to compare with."""
+    return sum(1 for row in rows if not row["answer"])
+
+
+def fill_answers(rows: Iterable[Row], database_url: str) -> int:
+    """Write an answer into every row that has none and whose gold gives one; returns how many were written.
+
+    Raises:
+        DatabaseError: a row has SQL whose result was not recorded, and the database cannot be read.
+    """
+    from data.questions.draft import Drafter
+
+    drafter, drafted = Drafter(database_url), 0
+    for row in rows:
+        if not row["answer"]:
+            row["answer"] = drafter.draft(row)
+            drafted += bool(row["answer"])
+    return drafted
+
+
+def check_rows(rows: Iterable[Row], database_url: str) -> list[Finding]:
+    """What is wrong with each row's gold (`problems`) and what could not be checked (`unchecked`), in order.
+
+    Raises:
+        DatabaseError: the database cannot be opened or read.
+    """
+    from data.questions.gold_check import Checker
+
+    return Checker(database_url).check(rows)
+
+
+def column_words() -> dict[str, dict[str, list[str]]]:
+    """By table and column the words that mean the column in a question, the more telling columns first."""
+    from data.questions.templates import KEYWORDS
+
+    return KEYWORDS
+
+
+def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
+    """Number, row and problems of every row, wrong ones included; a row without problems is usable.
 
     A line that is no row at all is an empty dict with one problem, of no column ("").
 
@@ -84,151 +131,63 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[tuple[str, str]]]]
         if isinstance(record, DataError):
             yield number, {}, [("", str(record))]
             continue
-        if number == 0:
-            _require_columns(record, path)
-        yield number, *normalise_record(record)
+        if number == 0 and (missing := missing_columns(record)):
+            raise DataError(f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}")
+        yield number, *normalise(record)
     if number < 0:
         raise DataError(f"{path} has no rows")
 
 
-def _require_columns(record: Record, path: Path) -> None:
-    names = [ALIASES.get(name, name) for name in record]
-    missing = [column for column in REQUIRED if column not in names]
-    if missing:
-        raise DataError(f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}")
+def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
+    """Each row's number, from 0, and the row as the file has it; a line that is no JSON object is the error it is.
 
+    Blank lines of JSONL are no rows. Memory stays that of some rows, except for a JSON list.
 
-def count_without_reference(rows: list[Row]) -> int:
-    """How many rows have no answer to compare with."""
-    return sum(1 for row in rows if not row["answer"])
-
-
-def normalise_record(record: Record) -> tuple[Row, list[tuple[str, str]]]:
-    """The row in one form, and what is wrong with it as (column, reason); the form is whole only without problems."""
-    row = {ALIASES.get(name, name): value for name, value in record.items() if name in ALIASES}
-    row |= {name: value for name, value in record.items() if name not in ALIASES}
-    if row.get("entities") is None:
-        row["entities"] = _meta_names(row.get("meta"))
-    problems = []
-    for column in COLUMNS:
+    Raises:
+        DataError: no such file, or nothing more can be read from it.
+    """
+    if not path.is_file():
+        seen = "is a folder" if path.is_dir() else "does not exist"
+        raise DataError(f"{path} {seen}; expected a Parquet or JSONL file with the columns id, question and answer")
+    try:
+        with path.open("rb") as file:
+            first = file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    if first not in (b"{", b"["):
+        yield from enumerate(_parquet(path))
+        return
+    for number, value in enumerate(_lines(path) if first == b"{" else _list(path)):
         try:
-            row[column] = _READERS[column](row.get(column))
-            if column in REQUIRED and not row[column]:
-                raise _Wrong("empty, expected text")
-        except _Wrong as error:
-            problems.append((column, str(error)))
-    return row, problems
+            found = json.loads(value.decode("utf-8-sig")) if isinstance(value, bytes) else value
+        except (ValueError, RecursionError) as error:
+            shown = value[:60].decode("utf-8", "replace")
+            yield number, DataError(f"{path}, row {number}: not JSON ({error}): {shown!r}")
+            continue
+        wrong = f"{path}, row {number}: a JSON {type(found).__name__}, expected an object with id, question and answer"
+        yield number, found if isinstance(found, dict) else DataError(wrong)
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _Wrong(f"{_shown(value)} is {type(value).__name__}, expected text")
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from (line for line in file if line.strip())
+
+
+def _list(path: Path) -> list[Any]:
     try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise _Wrong("half a surrogate pair, not a character") from None
-    return value if value.strip() else ""
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError, OSError) as error:
+        raise DataError(f"{path} cannot be read as JSON: {error}") from None
 
 
-def _statements(value: Any) -> list[str]:
-    """One statement, a list of them, or such a list as JSON text; no SQL begins with a bracket."""
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        value = _parse(value)
-    if value is None or isinstance(value, str):
-        value = [value]
-    if not isinstance(value, list):
-        raise _Wrong(f"{_shown(value)} is {type(value).__name__}, expected text or a list of texts")
-    return [statement for statement in map(_text, value) if statement]
+def _parquet(path: Path) -> Iterator[Record]:
+    import pyarrow.parquet as parquet
+    from pyarrow import ArrowException
 
-
-def _gold(value: Any) -> str:
-    text, gold = _json(value)
-    if gold is None:
-        return ""
-    columns = gold.get("columns") if isinstance(gold, dict) else None
-    rows = gold.get("rows") if isinstance(gold, dict) else None
-    if not isinstance(columns, list) or not _are(columns, str) or not isinstance(rows, list) or not _are(rows, list):
-        raise _Wrong(f'{_shown(gold)}: expected {{"columns": [...], "rows": [[...]]}}')
-    if any(len(line) != len(columns) for line in rows):
-        raise _Wrong(f"a row has not {len(columns)} cells, one a column: {_shown(rows)}")
-    if not all(cell is None or isinstance(cell, str | int | float) for line in rows for cell in line):
-        raise _Wrong(f"a cell is neither text nor a number nor null: {_shown(rows)}")
-    return text
-
-
-def _evidence(value: Any) -> str:
-    text, items = _json(value)
-    if items is None:
-        return ""
-    if not _are(items, dict) or not all(isinstance(item.get("quote"), str) for item in items):
-        raise _Wrong(f"{_shown(items)}: expected a list of {{table, row_id, field, quote}}")
-    for item in items:
-        table = item.get("table", item.get("source_table"))
-        if not isinstance(table, str | None) or not isinstance(item.get("field"), str | None):
-            raise _Wrong(f"{_shown(item)}: expected table and field as text")
-    if any("source_table" in item for item in items):
-        text = _compact([_with_table(item) for item in items])
-    return text
-
-
-def _with_table(item: Record) -> Record:
-    rest = {name: value for name, value in item.items() if name not in ("table", "source_table")}
-    return {"table": item.get("table", item.get("source_table")), **rest}
-
-
-def _entities(value: Any) -> str:
-    text, names = _json(value)
-    if names is None:
-        return ""
-    if not _are(names, str):
-        raise _Wrong(f"{_shown(names)}: expected a list of names")
-    return text
-
-
-def _meta_names(meta: Any) -> list[str] | None:
-    """The names in {"entity": {"drug_name": ...}}, the form other generators write."""
-    entity = meta.get("entity") if isinstance(meta, dict) else None
-    if not isinstance(entity, dict):
-        return None
-    return [value for key, value in entity.items() if "name" in key and isinstance(value, str) and value]
-
-
-def _json(value: Any) -> tuple[str, Any]:
-    """JSON text, and what it says; text stays as it is, a nested value is written out."""
-    if isinstance(value, str):
-        return (_text(value), _parse(value)) if value.strip() else ("", None)
-    if not isinstance(value, dict | list | None):
-        raise _Wrong(f"{_shown(value)} is {type(value).__name__}, expected text or nested values")
     try:
-        return _text(_compact(value)), value
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _Wrong(f"cannot be written as JSON: {error}") from None
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _Wrong(f"not JSON ({error}): {_shown(text)}") from None
-
-
-def _are(values: Any, kind: type) -> bool:
-    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _shown(value: Any) -> str:
-    return _SHORT.repr(value)
-
-
-_READERS = dict.fromkeys(TEXTS, _text) | {
-    "sql": _statements,
-    "structured_gt": _gold,
-    "evidence": _evidence,
-    "entities": _entities,
-}
+        # ParquetFile reads this one file; read_table would add columns from folder names such as `a=b/`.
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+                yield from batch.to_pylist()
+    except (ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from None

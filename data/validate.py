@@ -24,13 +24,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from data.questions.tally import Tally
-
 SHOWN_PROBLEMS, SHOWN_REASONS = 20, 5
 TEMPORARY = Path("-")
 
 
-def show(report: dict[str, Any], tally: Tally, console: Console) -> None:
+def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> None:
     """The report as a table by task type, the first problems, and what could not be checked."""
     from rich.markup import escape
     from rich.table import Table
@@ -45,12 +43,10 @@ def show(report: dict[str, Any], tally: Tally, console: Console) -> None:
         file, key = (f"{problem[name]} " if problem.get(name) else "" for name in ("file", "id"))
         console.print(escape(f"{file}row {problem['row']} {key}{problem['field']}: {problem['message']}"))
     if (more := len(report["problems"]) - SHOWN_PROBLEMS) > 0:
-        fields = Counter(problem["field"] for problem in report["problems"])
-        console.print(
-            f"... and {more} more problems; in all: " + ", ".join(f"{n} {c}" for n, c in fields.most_common())
-        )
-    for (name, reason), count in tally.reasons.most_common(SHOWN_REASONS):
-        console.print(escape(f"not checkable: {name}: {reason} ({count} times)"))
+        fields = Counter(problem["field"] for problem in report["problems"]).most_common()
+        console.print(f"... and {more} more problems; in all: " + ", ".join(f"{name} {n}" for name, n in fields))
+    for reason, count in reasons.most_common(SHOWN_REASONS):
+        console.print(escape(f"not checkable: {reason} ({count} times)"))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -63,14 +59,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--db", metavar="URL", help="database to check against (default: DATABASE_URL, else the embedded one)")
     add("--json", action="store_true", help="print nothing but the report as JSON")
     add("--sample", type=int, metavar="N", help="check only the first N rows of each file")
-    add(
-        "--rebuild-from-evidence",
-        nargs="?",
-        type=Path,
-        const=TEMPORARY,
-        metavar="PATH",
-        help="check against a database made of the quotes, kept at PATH if one is given",
-    )
+    rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
+    add("--rebuild-from-evidence", nargs="?", type=Path, const=TEMPORARY, metavar="PATH", help=rebuilt)
     add("--force", action="store_true", help="replace the file at PATH")
     options = parser.parse_args(arguments)
     if options.sample is not None and options.sample < 1:
@@ -85,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from common.settings import load_settings
-    from data.questions.check_files import check_files
+    from data.questions.findings import check_files, reasons_of, report_on
     from data.questions.rebuild import rebuild
 
     with ExitStack() as stack:
@@ -96,12 +86,12 @@ def run(options: argparse.Namespace) -> int:
                 target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "evidence.db"
             print(rebuild(options.files, target, options.force), file=sys.stderr)
             url = f"sqlite:///{target.resolve()}"
-        tally = check_files(options.files, url, options.sample)
-    report = tally.finish()
+        findings = check_files(options.files, url, options.sample)
+    report = report_on(findings)
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     else:
-        show(report, tally, Console(soft_wrap=True))
+        show(report, reasons_of(findings), Console(soft_wrap=True))
     return 0 if report["valid"] + report["not_checkable"] == report["rows"] else 1
 
 
@@ -117,13 +107,13 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return run(options)
     except (DataError, DatabaseError, RebuildError, SettingsError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        text = str(error)
     except OSError as error:
-        print(f"error: {error.strerror or error}: {error.filename or 'while writing'}", file=sys.stderr)
-        return 2
+        text = f"{error.strerror or error}: {error.filename or 'while writing'}"
     except KeyboardInterrupt:
         return 130
+    print(f"error: {text}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

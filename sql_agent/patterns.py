@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from data.load import statements
 from episodes.agent import Row
 from sql_agent.prompts import COLUMNS, NAME_COLUMNS
 
@@ -54,9 +55,10 @@ def names_of(row: Row) -> list[str]:
 
 def pattern_of(row: Row) -> Pattern | None:
     """Take names and values out of a training row; None for what no pattern can hold (a misspelt name, no SQL)."""
-    if len(row.get("sql") or []) != 1 or not names_of(row):
+    found = statements(row)
+    if len(found) != 1 or not names_of(row):
         return None
-    return _search(row, row["sql"][0]) or _look_up(row, row["sql"][0])
+    return _search(row, found[0]) or _look_up(row, found[0])
 
 
 def _look_up(row: Row, sql: str) -> Pattern | None:

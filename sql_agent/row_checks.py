@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from common.settings import Settings
-from data.load import count_without_reference
-from data.questions.check import Checker
-from data.questions.draft import fill_answers
+from data.load import check_rows, count_without_reference, fill_answers
 from episodes.agent import AgentError, Row
 from scoring.judge import ReferenceJudge, choose_judge
 from sql_agent.judge_words import WORDS
@@ -22,7 +20,7 @@ def notes_on(name: str, rows: Sequence[Row], settings: Settings) -> list[str]:
     counts = [f", {drafted} answers drafted from gold SQL or evidence"] if drafted else []
     counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
     notes = [f"{name}: {len(rows)} questions{''.join(counts)}"]
-    findings = Checker(settings.database_url).check(list(rows[:: max(1, len(rows) // CHECKED)][:CHECKED]))
+    findings = check_rows(rows[:: max(1, len(rows) // CHECKED)][:CHECKED], settings.database_url)
     wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
     if wrong:
         notes.append(

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from data.load import statements
 from episodes.agent import AgentError, Row, Task
 
 
@@ -37,7 +38,7 @@ def task_of(row: Row) -> SqlTask:
         task_type=_optional_text(row, "task_type") or "unknown",
         difficulty=_optional_text(row, "difficulty") or "unknown",
         gold=_gold(row),
-        sql=tuple(row.get("sql") or ()),
+        sql=tuple(statements(row)),
     )
 
 

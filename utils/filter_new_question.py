@@ -31,8 +31,8 @@ from common.files import FileError, refuse_existing
 from common.jsonl import write_jsonl
 from common.llm import reveal
 from common.settings import load_settings
+from data.load import DataError, read_records
 from data.questions.near_duplicates import NEAR
-from data.rows import DataError, read_records
 from utils.curation.known_questions import KnownQuestions, Match, Source
 from utils.curation.llm_pass import beside
 

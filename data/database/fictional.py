@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from data.database import vocabulary as words
-from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN
+from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, Cells
+
+words = SimpleNamespace(**tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")))
 
 SEED = 20250101
 DRUGS, DISEASES = 480, 300
@@ -30,8 +35,7 @@ FORMS = tuple(words.DRUG_FORMS)
 WRITTEN_AT = "2025-01-01 00:00:00"
 MAX_TRIES = 10_000
 
-Row = dict[str, str | int | None]
-Invent = Callable[[str, int, random.Random], Row]
+Invent = Callable[[str, int, random.Random], Cells]
 
 
 def invent_names(count: int, syllables: int, endings: Iterable[str], rng: random.Random, taken: set[str]) -> list[str]:
@@ -47,13 +51,26 @@ def invent_names(count: int, syllables: int, endings: Iterable[str], rng: random
     return names
 
 
-def company_name(number: int, rng: random.Random) -> str:
+class Filling(dict[str, Any]):
+    """What the braces of a field's text stand for: a value given, a number of a range, or a word of a list."""
+
+    def __init__(self, rng: random.Random, samples: Mapping[str, int], **given: Any) -> None:
+        super().__init__(given | {name: rng.sample(getattr(words, name), count) for name, count in samples.items()})
+        self.rng = rng
+
+    def __missing__(self, key: str) -> Any:
+        if key == "maker":
+            return maker_of(self["number"], self.rng)
+        low, is_range, high = key.partition("-")
+        return self.rng.randint(int(low), int(high)) if is_range else self.rng.choice(getattr(words, key))
+
+
+def maker_of(number: int, rng: random.Random) -> str:
     """The maker of the drug with this number: one of two neighbours, so that a maker has 1 to 6 drugs, 3 on average."""
     maker = max(0, number // DRUGS_PER_COMPANY - rng.randrange(2))
     syllables = 2 if maker < len(SYLLABLES) ** 2 else 3 if maker < len(SYLLABLES) ** 3 else 4
     scattered = maker * SCATTER % len(SYLLABLES) ** syllables
-    digits = [scattered // len(SYLLABLES) ** place % len(SYLLABLES) for place in range(syllables)]
-    return f"虚构{''.join(SYLLABLES[digit] for digit in digits)}药业"
+    return "".join(SYLLABLES[scattered // len(SYLLABLES) ** place % len(SYLLABLES)] for place in range(syllables))
 
 
 def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> str | None:
@@ -63,111 +80,64 @@ def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> 
     return diseases[chosen] if place < LINKED and chosen < len(diseases) else None
 
 
-def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Row:
+def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Cells:
     """The fields of one drug, `id` and `source` left out; `diseases` are the names an indication may hold."""
     form = next(ending for ending in words.DRUG_FORMS if name.endswith(ending))
     stem = name.removesuffix(form)
-    pick = rng.choice
-    first, second, third = rng.sample(words.SYMPTOMS, 3)
-    barred, careful, warned = rng.sample(words.GROUPS, 3)
-    allergen, second_allergen = rng.sample(words.ALLERGENS, 2)
-    unit = words.DOSE_UNITS[form]
-    dose = rng.randint(2, 99)
-    complaint = linked_disease(number, diseases, rng) or "".join(
-        (pick(words.SEVERITIES), pick(words.SITES), pick(words.PROBLEMS))
-    )
-    return {
-        "med_name": name,
-        "med_name_initial": "".join(words.SYLLABLES[syllable] for syllable in stem) + words.DRUG_FORMS[form],
-        "med_barcode": f"000{rng.randrange(10**10):010d}",
-        "med_approval": f"虚构准字{rng.randrange(10**8):08d}",
-        "component": f"{stem}素{rng.randint(2, 90)}{unit}",
-        "form": form,
-        "dosage": f"一次{dose}{unit}，一日{rng.randint(1, 4)}次，{pick(words.MEAL_TIMES)}",
-        "indication": f"用于{complaint}伴{third}",
-        "adverse_reactions": f"{first}、{second}，{pick(words.FREQUENCIES)}{pick(words.SITES)}{pick(words.PROBLEMS)}",
-        "contraindications": f"{barred}及对{allergen}、{second_allergen}过敏者禁用",
-        "precautions": f"{careful}、{warned}慎用，避免{pick(words.ACTIVITIES)}",
-        "company_name": company_name(number, rng),
-        "description": f"本品为{pick(words.COLOURS)}{form}",
-        "mechanism_action": f"作用于{pick(words.SITES)}，减轻{pick(words.PROBLEMS)}",
-        "cate_name": pick(words.CATEGORIES),
-        "drug_interactions": f"与{pick(words.COMPANIONS)}同服会{pick(words.EFFECTS)}，应隔{rng.randint(2, 12)}小时",
-        "storage": f"{pick(words.SEALS)}，{rng.randint(4, 30)}℃以下{pick(words.PLACES)}保存",
-        "pack": f"每盒{rng.randint(6, 60)}{'支' if form == '口服液' else '份'}",
-        "period": f"{rng.randint(12, 48)}个月",
-        "approve_code": f"XG{rng.randrange(10**6):06d}",
-        "status": pick(("在售", "停售")),
-        "created_at": WRITTEN_AT,
-    }
+    text = Filling(rng, words.drug["samples"], name=name, number=number, form=form, stem=stem, time=WRITTEN_AT)
+    text["initials"] = "".join(words.SYLLABLES[syllable] for syllable in stem) + words.DRUG_FORMS[form]
+    text |= {"unit": words.DOSE_UNITS[form], "piece": "支" if form == "口服液" else "份", "dose": rng.randint(2, 99)}
+    linked = linked_disease(number, diseases, rng)
+    text["complaint"] = linked or "{SEVERITIES}{SITES}{PROBLEMS}".format_map(text)
+    return {column: field.format_map(text) for column, field in words.drug["fields"].items()}
 
 
-def invent_disease(name: str, number: int, rng: random.Random) -> Row:
+def invent_disease(name: str, number: int, rng: random.Random) -> Cells:
     """The fields of one disease, `id` and `source` left out; its number changes nothing."""
-    pick = rng.choice
-    first, second = rng.sample(words.SYMPTOMS, 2)
-    test, second_test = rng.sample(words.TESTS, 2)
-    one, other = rng.sample(words.EXPOSURES, 2)
-    return {
-        "disease_name": name,
-        "overview": f"{pick(words.COURSES)}{pick(words.SITES)}疾病，多见于{pick(words.AGES)}",
-        "clinical_manif": f"{first}、{second}，{pick(words.SITES)}{pick(words.PROBLEMS)}，{pick(words.MOMENTS)}加重",
-        "complication": f"可并发{pick(words.SITES)}{pick(words.PROBLEMS)}",
-        "epidemiology": f"每万人约{rng.randint(1, 90)}例",
-        "examination": f"{test}见{pick(words.FINDINGS)}，需加做{second_test}",
-        "treatment": f"{pick(words.THERAPIES)}{rng.randint(2, 30)}天，配合{pick(words.CARES)}",
-        "cause": f"{pick(words.AGENTS)}{pick(words.ACTIONS)}{pick(words.SITES)}，{pick(words.MOMENTS)}易发",
-        "diagnosis": f"依据{test}与病史",
-        "differ_diag": f"须与{pick(words.SITES)}{pick(words.PROBLEMS)}相区别",
-        "prevention": f"{pick(words.HABITS)}，避免{one}与{other}",
-        "prognosis": f"多数{rng.randint(2, 40)}周内好转",
-        "create_at": WRITTEN_AT,
-        "update_at": WRITTEN_AT,
-    }
+    text = Filling(rng, words.disease["samples"], name=name, time=WRITTEN_AT)
+    return {column: field.format_map(text) for column, field in words.disease["fields"].items()}
 
 
-def invent_table(names: list[str], invent: Invent, unique: Iterable[str], rng: random.Random) -> list[Row]:
-    """One row a name; no two rows share a text in a column of `unique`, so that an answer belongs to one row only."""
-    unique = tuple(unique)
+def invent_rows(
+    table: str, names: Sequence[str], invent: Invent, rng: random.Random, start: int = 1, unique: bool = True
+) -> Iterator[Cells]:
+    """One row a name, keys from `start`. `unique`: no two share a text that is asked for, so it answers for one row."""
     seen: set[tuple[str, str | int | None]] = set()
-    rows: list[Row] = []
-    for number, name in enumerate(names, start=1):
+    for number, name in enumerate(names, start):
         for _ in range(MAX_TRIES):
             row = invent(name, number, rng)
-            texts = {(column, row[column]) for column in unique}
+            texts = {(column, row[column]) for column in ASKABLE[table]} if unique else set()
             if not texts & seen:
                 break
         else:
             raise RuntimeError(
-                f"no unused texts left for {name} after {MAX_TRIES} tries: add words to data/database/vocabulary.py"
+                f"no unused texts left for {name} after {MAX_TRIES} tries: add words to data/database/vocabulary.toml"
             )
         seen |= texts
-        rows.append({"id": number, **_blank(row, unique, rng), "source": FICTIONAL})
-    return rows
+        yield {"id": number, **_blank(row, ASKABLE[table], rng), "source": FICTIONAL}
 
 
-def _blank(row: Row, columns: Iterable[str], rng: random.Random) -> Row:
+def _blank(row: Cells, columns: Iterable[str], rng: random.Random) -> Cells:
     """The row, a few times without one of its texts: a question for it has no answer."""
     if rng.random() >= BLANK_SHARE:
         return row
     return row | {rng.choice([column for column in columns if column not in KEPT_FULL]): None}
 
 
-def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, list[Row]]:
+def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, list[Cells]]:
     """Both tables' rows by table name; the same arguments give the same rows."""
     rng = random.Random(seed)
     taken: set[str] = set()
     drug_names = invent_names(drugs, STEM, words.DRUG_FORMS, rng, taken)
     disease_names = invent_names(diseases, STEM, words.DISEASE_ENDINGS, rng, taken)
+    invent = partial(invent_drug, diseases=disease_names)
     return {
-        "drugs_info": invent_table(
-            drug_names, partial(invent_drug, diseases=disease_names), ASKABLE["drugs_info"], rng
-        ),
-        "disease": invent_table(disease_names, invent_disease, ASKABLE["disease"], rng),
+        "drugs_info": list(invent_rows("drugs_info", drug_names, invent, rng)),
+        "disease": list(invent_rows("disease", disease_names, invent_disease, rng)),
     }
 
 
-def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Row]]:
+def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Cells]]:
     """Any number of rows by table, made while they are read.
 
     The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults; the rest have longer names, no
@@ -186,10 +156,14 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[R
     more_drugs = [stem + rng.choice(FORMS) for stem in islice(stems, max(0, drugs - DRUGS))]
     more_diseases = [stem + rng.choice(words.DISEASE_ENDINGS) for stem in islice(stems, max(0, diseases - DISEASES))]
     linked = [str(row["disease_name"]) for row in first["disease"]] + more_diseases
-    invent = partial(invent_drug, diseases=linked)
+
+    def rows(table: str, names: list[str], invent: Invent, count: int) -> Iterator[Cells]:
+        rng = random.Random(f"{seed} {table}")
+        return chain(first[table], invent_rows(table, names, invent, rng, count + 1, unique=False))
+
     return {
-        "drugs_info": chain(first["drugs_info"], _more("drugs_info", more_drugs, invent, seed, DRUGS)),
-        "disease": chain(first["disease"], _more("disease", more_diseases, invent_disease, seed, DISEASES)),
+        "drugs_info": rows("drugs_info", more_drugs, partial(invent_drug, diseases=linked), DRUGS),
+        "disease": rows("disease", more_diseases, invent_disease, DISEASES),
     }
 
 
@@ -202,10 +176,3 @@ def _longer_stems(rng: random.Random, shorter: set[str]) -> Iterator[str]:
             continue
         seen.add(stem)
         yield stem
-
-
-def _more(table: str, names: list[str], invent: Invent, seed: int, start: int) -> Iterator[Row]:
-    rng = random.Random(f"{seed} {table}")
-    for number, name in enumerate(names, start=start + 1):
-        row = _blank(invent(name, number, rng), ASKABLE[table], rng)
-        yield {"id": number, **row, "source": FICTIONAL}

@@ -13,33 +13,25 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from data.database.fictional import WRITTEN_AT, Row
-from data.database.schema import TABLES, TEXTBOOK
+from data.database.fictional import WRITTEN_AT
+from data.database.schema import TABLES, TEXTBOOK, Cells
 
 HERE = Path(__file__).resolve().parent.parent
 FILES = {"drugs_info": HERE / "textbook_drugs.tsv", "disease": HERE / "textbook_diseases.tsv"}
 TIMES = ("created_at", "create_at", "update_at")
 
 
-def textbook_rows(table: str, first_key: int) -> Iterator[Row]:
+def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
     """The rows of one table in file order, keys counted from `first_key`; cells the file leaves blank are None.
 
     Raises:
         ValueError: a column of the file is not one of the table's.
     """
-    times = {column: WRITTEN_AT for column in TIMES if column in TABLES[table]}
-    empty: Row = dict.fromkeys(TABLES[table])
+    empty: Cells = {column: WRITTEN_AT if column in TIMES else None for column in TABLES[table]}
     with FILES[table].open(encoding="utf-8", newline="") as file:
-        for number, cells in enumerate(csv.DictReader(file, delimiter="\t", strict=True), start=first_key):
+        for key, cells in enumerate(csv.DictReader(file, delimiter="\t", strict=True), start=first_key):
             unknown = cells.keys() - empty.keys()
             if unknown:
                 raise ValueError(f"{FILES[table]}: not columns of {table}: {unknown}")
-            yield (
-                empty
-                | {column: cell or None for column, cell in cells.items()}
-                | times
-                | {
-                    "id": number,
-                    "source": TEXTBOOK,
-                }
-            )
+            filled = {column: cell for column, cell in cells.items() if cell}
+            yield empty | filled | {"id": key, "source": TEXTBOOK}

@@ -1,6 +1,6 @@
 """A plain Chinese answer from gold SQL or evidence, for rows that have none: the same gold gives the same words.
 
-    drafted = fill_answers(rows, "sqlite:///data/medical.db")     # changes the rows; how many have an answer now
+    Drafter("sqlite:///data/medical.db").draft(row)
 
 The wording is the form of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold stays without an
 answer and is judged without a reference.
@@ -8,13 +8,11 @@ answer and is judged without a reference.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from data.database.schema import NAME_COLUMN, TABLES
-from data.load import Row
 from data.questions.markup import plain
+from data.questions.row import Row, nested, statements
 
 if TYPE_CHECKING:
     from tools.sql.query import QueryTool
@@ -24,25 +22,8 @@ NAMES = frozenset(NAME_COLUMN.values())
 NOTHING_FOUND = "数据库中没有找到相关内容。"
 
 
-def fill_answers(rows: Iterable[Row], database_url: str) -> int:
-    """Write an answer into every row that has none and whose gold gives one; returns how many were written.
-
-    The database is opened only when a row has SQL and nothing that was recorded of its result.
-
-    Raises:
-        DatabaseError: the database cannot be opened or read.
-    """
-    drafter = Drafter(database_url)
-    drafted = 0
-    for row in rows:
-        if not row["answer"]:
-            row["answer"] = drafter.draft(row)
-            drafted += bool(row["answer"])
-    return drafted
-
-
 class Drafter:
-    """Drafts answers; rows are as `load_rows` gives them."""
+    """Drafts answers; the database is opened only when a row has SQL and nothing that was recorded of its result."""
 
     def __init__(self, database_url: str) -> None:
         self.database_url = database_url
@@ -54,22 +35,22 @@ class Drafter:
         Raises:
             DatabaseError: the database is needed and cannot be read.
         """
-        names = json.loads(row["entities"] or "[]")
+        names = nested(row, "entities")
         if row["structured_gt"]:
-            return from_table(json.loads(row["structured_gt"]), names)
+            return from_table(nested(row, "structured_gt"), names)
         table = self._returned(row)
         if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
             return from_table(table, names)
-        return from_quotes(json.loads(row["evidence"] or "[]"), names)
+        return from_quotes(nested(row, "evidence"), names)
 
     def _returned(self, row: Row) -> dict[str, Any]:
         """What the gold statements return as one table; no rows when one fails or their columns differ."""
-        from data.questions.check import LIMITS, without_key
+        from data.questions.gold_check import LIMITS, without_key
         from tools.sql.query import QueryTool
 
         if row["sql"] and self._tool is None:
             self._tool = QueryTool(self.database_url, limits=LIMITS, cache=False, hints=False)
-        results = [self._tool.run(statement) for statement in row["sql"]] if self._tool else []
+        results = [self._tool.run(statement) for statement in statements(row)] if self._tool else []
         if not results or any(not result.ok for result in results) or len({tuple(r.columns) for r in results}) > 1:
             return {"columns": [], "rows": []}
         tables = [without_key(result) for result in results]
@@ -79,7 +60,7 @@ class Drafter:
 def from_table(gold: dict[str, Any], names: list[str]) -> str:
     """The answer that says a result; `names` are the entities asked about."""
     columns = [column.lower() for column in gold["columns"]]
-    lines = [[_text(cell) for cell in line] for line in gold["rows"]]
+    lines = [["" if cell is None else plain(str(cell)) for cell in line] for line in gold["rows"]]
     if not any(cell for line in lines for cell in line):
         return NOTHING_FOUND
     if columns == ["count"]:
@@ -88,12 +69,9 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
         return f"符合条件的有：{'、'.join(line[0] for line in lines)}。"
     subject = next((place for place, column in enumerate(columns) if column in NAMES), None)
     said = []
-    for at, line in enumerate(lines):
-        name = line[subject] if subject is not None else names[at] if len(names) == len(lines) else ""
-        fields = [
-            (column, cell) for place, (column, cell) in enumerate(zip(columns, line, strict=True)) if place != subject
-        ]
-        said += [_sentence(name, column, cell) for column, cell in fields if cell]
+    for number, line in enumerate(lines):
+        name = line[subject] if subject is not None else names[number] if len(names) == len(lines) else ""
+        said += [_sentence(name, columns[at], cell) for at, cell in enumerate(line) if cell and at != subject]
     return "\n".join(said)
 
 
@@ -111,7 +89,3 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
 def _sentence(name: str, column: str, text: str) -> str:
     label = LABELS.get(column.lower(), column)
     return f"{name}的{label}：{text}" if name and label else f"{name or label}：{text}" if name or label else text
-
-
-def _text(cell: Any) -> str:
-    return "" if cell is None else plain(str(cell))

@@ -2,7 +2,7 @@
 
 A word is kept if it finds 1 to LARGEST rows, all of them rows that may be asked about: the answer can then name them.
 
-    for word in search_words(catalogue, rng): word.text, word.hits
+    for word in search_words(catalogue, rng): word.text, word.keys
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from data.database.schema import NAME_COLUMN
-from data.questions.entities import FILTERED, Catalogue, is_plain
+from data.questions.entities import SHORTEST_KEYWORD, Catalogue, is_plain
 
 LARGEST = 4  # names one answer can hold
 LARGEST_COUNT = 20  # rows the tool shows, and the evidence of one count
-SEARCHED = {"drugs_info": ("indication", "component"), "disease": ("complication",)}
+BY_WORD = (("drugs_info", "indication"), ("drugs_info", "component"), ("disease", "complication"))
+BY_VALUE = (("drugs_info", "company_name"),)
 COUNTED_ONLY = {"complication"}  # nobody is asked to name the diseases found
-SHORTEST, LONGEST = 3, 12  # characters; the trigram index finds nothing shorter
+LONGEST = 12  # characters
 
 FRAGMENT_END = re.compile(r"[\s\d\W_]+")
 LEAD = re.compile(r"^(用于|适用于|治疗|预防|主治|可并发|并发|本品|主要成[分份]为?|每[片粒袋支]含?|含)+")
@@ -29,12 +30,12 @@ MODIFIER = re.compile(r"^(轻度|中度|重度|急性|慢性|反复|轻中度|�
 
 @dataclass(frozen=True)
 class SearchWord:
-    """A text that `column` is searched for (`whole`: compared with), and key and cell of the rows found."""
+    """A text that `column` is searched for (`whole`: compared with), and the keys of the rows found."""
 
     table: str
     column: str
     text: str
-    hits: tuple[tuple[int, str], ...]
+    keys: tuple[int, ...]
     whole: bool = False
 
 
@@ -45,66 +46,62 @@ def parts_of(text: str) -> list[str]:
         fragment = LEAD.sub("", fragment)
         for part in (*JOINT.split(fragment), fragment):
             found.update(dict.fromkeys((MODIFIER.sub("", part), part)))
-    return sorted((part for part in found if SHORTEST <= len(part) <= LONGEST), key=len)
+    return sorted((part for part in found if SHORTEST_KEYWORD <= len(part) <= LONGEST), key=len)
 
 
 def search_words(catalogue: Catalogue, rng: random.Random) -> Iterator[SearchWord]:
     """At most one word for each text of a searched column, in random order, no word twice."""
-    for table, columns in SEARCHED.items():
-        for column in columns:
-            largest = LARGEST_COUNT if column in COUNTED_ONLY else LARGEST
-            yield from _words(catalogue, table, column, largest, rng)
+    for table, column in BY_WORD:
+        keys = [entity.row_id for entity in catalogue.entities if entity.table == table]
+        rng.shuffle(keys)
+        texts = catalogue.texts.get((table, column), {})
+        seen: set[str] = set()
+        for key in keys:
+            for part in parts_of(texts.get(key, "")):
+                if part in seen:
+                    break
+                seen.add(part)
+                word = word_for(catalogue, table, column, part)
+                if word:
+                    yield word
+                    break
 
 
-def _words(catalogue: Catalogue, table: str, column: str, largest: int, rng: random.Random) -> Iterator[SearchWord]:
-    keys = [entity.row_id for entity in catalogue.entities if entity.table == table]
-    rng.shuffle(keys)
-    seen: set[str] = set()
-    for _, text in catalogue.texts(table, column, keys):
-        for part in parts_of(text):
-            if part in seen:
-                break
-            seen.add(part)
-            word = word_for(catalogue, table, column, part, largest)
-            if word:
-                yield word
-                break
-
-
-def word_for(catalogue: Catalogue, table: str, column: str, text: str, largest: int) -> SearchWord | None:
-    """The word with its rows; None if it finds none, more than `largest`, or one that may not be asked about."""
+def word_for(catalogue: Catalogue, table: str, column: str, text: str) -> SearchWord | None:
+    """The word with its rows; None if it finds none, too many, or one that may not be asked about."""
     if not is_plain(text):
         return None
-    hits = catalogue.find(table, column, text, largest)
-    if not 1 <= len(hits) <= largest or not all(key in catalogue.askable[table] for key, _ in hits):
+    largest = LARGEST_COUNT if column in COUNTED_ONLY else LARGEST
+    keys = catalogue.find(table, column, text, largest)
+    if not 1 <= len(keys) <= largest or not catalogue.askable[table].issuperset(keys):
         return None
-    titles = [catalogue.titles[table][key] for key, _ in hits]
-    if len(set(titles)) < len(titles) or not all(map(is_plain, titles)):
+    names = [catalogue.titles[table][key] for key in keys]
+    if len(set(names)) < len(names) or not all(map(is_plain, names)):
         return None
-    return SearchWord(table, column, text, tuple(hits))
+    return SearchWord(table, column, text, tuple(keys))
 
 
 def disease_words(catalogue: Catalogue) -> Iterator[SearchWord]:
     """Each disease asked about that 1 to LARGEST drugs name in their indication."""
-    for entity in catalogue.entities:
-        if entity.table == "disease":
-            word = word_for(catalogue, "drugs_info", "indication", entity.name, LARGEST)
-            if word:
-                yield word
+    diseases = (entity.name for entity in catalogue.entities if entity.table == "disease")
+    words = (word_for(catalogue, "drugs_info", "indication", name) for name in diseases)
+    return (word for word in words if word)
 
 
 def filter_values(catalogue: Catalogue) -> Iterator[SearchWord]:
-    """Each value of a filtered column that 1 to LARGEST_COUNT rows have."""
-    for table, columns in FILTERED.items():
-        for column in columns:
-            for value, keys in catalogue.values.get((table, column), {}).items():
-                if len(keys) <= LARGEST_COUNT:
-                    yield SearchWord(table, column, value, tuple((key, value) for key in keys), whole=True)
+    """Each plain value that 1 to LARGEST_COUNT rows have, all of which may be asked about."""
+    for table, column in BY_VALUE:
+        keys_of: dict[str, list[int]] = {}
+        for key, value in catalogue.texts.get((table, column), {}).items():
+            keys_of.setdefault(value, []).append(key)
+        for value, keys in keys_of.items():
+            if is_plain(value) and len(keys) <= LARGEST_COUNT and catalogue.askable[table].issuperset(keys):
+                yield SearchWord(table, column, value, tuple(keys), whole=True)
 
 
 def names_of(word: SearchWord, catalogue: Catalogue) -> list[str]:
     """The names of the rows found, by key."""
-    return [catalogue.titles[word.table][key] for key, _ in word.hits]
+    return [catalogue.titles[word.table][key] for key in word.keys]
 
 
 class Mentions:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 
 from data.intake.cells import CellError, to_text
+from data.questions.row import Row, compact, nested
 from scoring.reference.text import normalise
 
 # A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class = 'x`.
@@ -41,3 +42,23 @@ def comparable(text: str) -> str:
     """The text without HTML, white space, case and width: equal for what a reader would call the same text."""
     # The tool shows "<" as a full-width bracket where a tag begins; NFKC gives it back.
     return normalise(plain(unicodedata.normalize("NFKC", text)))
+
+
+def without_markup(row: Row) -> Row:
+    """The row without HTML in what people and judges read; SQL and names stay as they are."""
+    texts = {column: plain(row[column]) or row[column] for column in ("question", "answer")}
+    if row["evidence"]:
+        texts["evidence"] = compact([item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")])
+    if row["structured_gt"]:
+        gold = nested(row, "structured_gt")
+        cells = [[plain(cell) if isinstance(cell, str) else cell for cell in line] for line in gold["rows"]]
+        texts["structured_gt"] = compact(gold | {"rows": cells})
+    return row | texts
+
+
+def storable(text: str) -> str | None:
+    """The text as a table stores it; None where nothing is left or a database would refuse it."""
+    try:
+        return to_text(text)
+    except CellError:
+        return None

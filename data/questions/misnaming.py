@@ -16,8 +16,6 @@ from data.database.schema import NAME_COLUMN
 from data.questions.entities import Catalogue, Entity, is_plain
 from data.questions.questions import Called
 
-SHORTEST_PART = 3  # characters
-
 # Characters that are often typed for each other: they sound or look alike.
 _PAIRS = (
     "莎沙 洛络 妮泥 蒂帝 克刻 托拖 米迷 兰蓝 诺糯 维唯 卡咖 丹单 佩配 恩嗯 芙夫 吉及 哈蛤 贝倍 塔他 菲非 "
@@ -74,6 +72,4 @@ def nicknames(entity: Entity, catalogue: Catalogue) -> Iterator[Called]:
 
 def _finds(entity: Entity, column: str, part: str, catalogue: Catalogue) -> bool:
     """Whether searching `column` for the part finds this entity and no other."""
-    if len(part) < SHORTEST_PART or not is_plain(part):
-        return False
-    return [key for key, _ in catalogue.find(entity.table, column, part, 1)] == [entity.row_id]
+    return is_plain(part) and catalogue.find(entity.table, column, part, 1) == [entity.row_id]

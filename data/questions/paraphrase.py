@@ -16,6 +16,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,7 +25,7 @@ from common.journal import Failed, Journal, RunError, run_all
 from common.llm import LLMClient, LLMError
 from data.questions.keywords import Mentions
 from data.questions.near_duplicates import NearDuplicates
-from data.questions.questions import Row
+from data.questions.row import Row, nested
 from tools.sql.result import neutralise
 
 SHORTEST, LONGEST = 6, 80  # characters
@@ -51,7 +52,7 @@ def choose(rows: Iterable[Row], share: float) -> list[Row]:
 
 def held_words(row: Row) -> list[str]:
     """The names and search words that stand in the question, longest first."""
-    return sorted((word for word in json.loads(row["entities"]) if word in row["question"]), key=len, reverse=True)
+    return sorted((word for word in nested(row, "entities") if word in row["question"]), key=len, reverse=True)
 
 
 def ask_all(rows: Sequence[Row], client: LLMClient, journal: Journal, concurrency: int) -> dict[str, str]:
@@ -67,15 +68,9 @@ def ask_all(rows: Sequence[Row], client: LLMClient, journal: Journal, concurrenc
         messages = [{"role": "system", "content": instructions}, {"role": "user", "content": row["question"]}]
         return (await client.ask(messages, Rewording, temperature=TEMPERATURE)).value.question
 
+    title, used = "paraphrase", lambda: str(client.usage)
     everything = run_all(
-        rows,
-        key=lambda row: row["id"],
-        work=ask,
-        journal=journal,
-        concurrency=concurrency,
-        title="paraphrase",
-        describe=lambda: str(client.usage),
-        failures=LLMError,
+        rows, itemgetter("id"), ask, journal, concurrency=concurrency, title=title, describe=used, failures=LLMError
     )
     replies = list(zip(rows, asyncio.run(everything), strict=True))
     failed = [reply.reason for _, reply in replies if isinstance(reply, Failed)]
@@ -87,11 +82,9 @@ def ask_all(rows: Sequence[Row], client: LLMClient, journal: Journal, concurrenc
 def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions: Mentions) -> int:
     """Put the rewordings that can be taken into the rows; returns how many were."""
     questions = {row["question"] for rows in splits.values() for row in rows}
-    nears = {split: NearDuplicates() for split in splits}
-    for split, rows in splits.items():
-        for row in rows:
-            nears[split].add(row["id"], row["question"])
-    taken = 0
+    nears, taken = {split: NearDuplicates() for split in splits}, 0
+    for split, row in ((split, row) for split, rows in splits.items() for row in rows):
+        nears[split].add(row["id"], row["question"])
     for split, rows in splits.items():
         others = [near for other, near in nears.items() if other != split]
         for row in rows:

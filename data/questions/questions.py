@@ -1,8 +1,7 @@
 """One question of each type with its gold: answer, SQL, the rows that SQL must return, and where each is quoted from.
 
-Nothing here looks at a database: a `Draft` says what ought to come back, and `data/questions/confirm.py` runs the SQL
-and keeps only what does. Nine types: drug_field, disease_field, multi_field, compare_drugs, compare_diseases,
-drug_search_by_kw, disease_to_drug, count_filter, unanswerable.
+Nothing here looks at a database: a `Draft` says what ought to come back, and `data/questions/generate.py` runs the SQL
+and keeps only what does.
 
     draft = about_field(entity, "storage", "{name}怎么保存？")
     row = row_of(draft, result, "train")
@@ -11,7 +10,6 @@ drug_search_by_kw, disease_to_drug, count_filter, unanswerable.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,27 +17,22 @@ from typing import Any
 from data.database.schema import NAME_COLUMN
 from data.questions.entities import Entity
 from data.questions.keywords import SearchWord
+from data.questions.row import Row, compact
 from data.questions.templates import ANSWERS, LABELS
 
 FIELD_TYPES = {"drugs_info": "drug_field", "disease": "disease_field"}
 COMPARE_TYPES = {"drugs_info": "compare_drugs", "disease": "compare_diseases"}
-TASK_TYPES = (
-    "drug_field", "disease_field", "multi_field", "compare_drugs", "compare_diseases", "drug_search_by_kw",
-    "disease_to_drug", "count_filter", "unanswerable",
-)  # fmt: skip
-COLUMNS = (
-    "id", "question", "answer", "task_type", "difficulty", "sql", "structured_gt", "evidence", "entities", "split",
-)  # fmt: skip
 
-Row = dict[str, str]
+Quote = tuple[str, int, str, str]  # table, row id, field, text
 
 
 @dataclass(frozen=True)
 class Draft:
     """A question before its SQL was run.
 
-    columns, rows: what the SQL must return, in any order. evidence: table, row id, field, quote. entities: every name,
-    search word and filter value the question and its answer hold.
+    difficulty: "hard" when called by another name, "easy" when one field is asked for in its own words, else "mid".
+    columns, rows: what the SQL must return, in any order. entities: every name, search word and filter value the
+    question and its answer hold.
     """
 
     task_type: str
@@ -49,7 +42,7 @@ class Draft:
     sql: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str | int | None, ...], ...]
-    evidence: tuple[tuple[str, int, str, str], ...]
+    evidence: tuple[Quote, ...]
     entities: tuple[str, ...]
 
 
@@ -62,100 +55,80 @@ class Called:
     column: str
 
 
-def quoted(text: str) -> str:
-    """The text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def difficulty_of(question: str, columns: Sequence[str], called: Called | None = None) -> str:
-    """ "hard" when the name is misspelt or shortened, "easy" when one field is named in its own words, else "mid"."""
-    if called:
-        return "hard"
-    return "easy" if len(columns) == 1 and LABELS[columns[0]] in question else "mid"
-
-
 def about_field(entity: Entity, column: str, template: str, called: Called | None = None) -> Draft:
     """One field of one entity. Called by another name, the SQL searches for it, and returns the name that was meant."""
     question = template.format(name=called.text if called else entity.name)
-    text, name_column = entity.fields[column], NAME_COLUMN[entity.table]
-    columns: tuple[str, ...] = (name_column, column) if called else (column,)
-    row: tuple[str, ...] = (entity.name, text) if called else (text,)
-    where = f"{called.column} LIKE {quoted(f'%{called.part}%')}" if called else f"{name_column} = {quoted(entity.name)}"
-    return Draft(
-        FIELD_TYPES[entity.table],
-        difficulty_of(question, [column], called),
-        question,
-        _field_answer(entity, [column]),
-        f"SELECT {', '.join(columns)} FROM {entity.table} WHERE {where}",
-        columns,
-        (row,),
-        (_quote(entity, column),),
-        (entity.name, called.text) if called else (entity.name,),
-    )
+    where = _holds(called.column, called.part) if called else _is_named(entity.table, entity.name)
+    return _about(FIELD_TYPES[entity.table], question, [entity], [column], where, called)
 
 
 def about_fields(entity: Entity, columns: Sequence[str], words: Sequence[str], template: str) -> Draft:
     """Two or three fields of one entity, called by `words`."""
-    fields = "、".join(words[:-1]) + "和" + words[-1]
-    return Draft(
-        "multi_field",
-        "mid",
-        template.format(name=entity.name, fields=fields),
-        _field_answer(entity, columns),
-        f"SELECT {', '.join(columns)} FROM {entity.table} WHERE {NAME_COLUMN[entity.table]} = {quoted(entity.name)}",
-        tuple(columns),
-        (tuple(entity.fields[column] for column in columns),),
-        tuple(_quote(entity, column) for column in columns),
-        (entity.name,),
-    )
+    question = template.format(name=entity.name, fields="、".join(words[:-1]) + "和" + words[-1])
+    return _about("multi_field", question, [entity], columns, _is_named(entity.table, entity.name), None)
 
 
 def comparing(pair: Sequence[Entity], column: str, word: str, template: str) -> Draft:
     """One field, called by `word`, of two entities of one table."""
     first, second = pair
-    name_column = NAME_COLUMN[first.table]
-    names = f"({quoted(first.name)}, {quoted(second.name)})"
+    question = template.format(first=first.name, second=second.name, field=word)
+    where = f"{NAME_COLUMN[first.table]} IN ({_quoted(first.name)}, {_quoted(second.name)})"
+    return _about(COMPARE_TYPES[first.table], question, pair, [column], where, None)
+
+
+def _about(
+    kind: str,
+    question: str,
+    entities: Sequence[Entity],
+    fields: Sequence[str],
+    where: str,
+    called: Called | None = None,
+) -> Draft:
+    """Fields of entities; their names are selected too where the question alone does not say whose a row is."""
+    table, named = entities[0].table, bool(called) or len(entities) > 1
+    columns = (NAME_COLUMN[table], *fields) if named else tuple(fields)
+    texts = {entity.name: tuple(entity.fields[field] for field in fields) for entity in entities}
+    easy = len(entities) == len(fields) == 1 and LABELS[fields[0]] in question
     return Draft(
-        COMPARE_TYPES[first.table],
-        "mid",
-        template.format(first=first.name, second=second.name, field=word),
-        "；".join(_field_answer(entity, [column]) for entity in pair),
-        f"SELECT {name_column}, {column} FROM {first.table} WHERE {name_column} IN {names}",
-        (name_column, column),
-        tuple((entity.name, entity.fields[column]) for entity in pair),
-        tuple(_quote(entity, column) for entity in pair),
-        (first.name, second.name),
+        kind,
+        "hard" if called else "easy" if easy else "mid",
+        question,
+        "；".join(_field_answer(entity, fields) for entity in entities),
+        _select(columns, table, where),
+        columns,
+        tuple((name, *line) if named else line for name, line in texts.items()),
+        tuple((table, entity.row_id, field, entity.fields[field]) for entity in entities for field in fields),
+        (*texts, called.text) if called else tuple(texts),
     )
 
 
-def searching(task_type: str, word: SearchWord, names: Sequence[str], template: str) -> Draft:
+def searching(kind: str, word: SearchWord, names: Sequence[str], template: str) -> Draft:
     """The names of the rows whose column holds a word."""
-    name_column = NAME_COLUMN[word.table]
-    return Draft(
-        task_type,
-        "mid",
-        template.format(word=word.text),
-        ANSWERS["search"].format(word=word.text, names="、".join(names)),
-        f"SELECT {name_column} FROM {word.table} WHERE {_condition(word)}",
-        (name_column,),
-        tuple((name,) for name in names),
-        _word_evidence(word),
-        (word.text, *names),
-    )
+    answer = ANSWERS["search"].format(word=word.text, names="、".join(names))
+    return _about_word(kind, word, template, answer, NAME_COLUMN[word.table], names)
 
 
 def counting(word: SearchWord, template: str) -> Draft:
     """How many rows hold a word, or have a value."""
+    answer = ANSWERS["count"].format(count=len(word.keys))
+    return _about_word("count_filter", word, template, answer, "count", None)
+
+
+def _about_word(
+    kind: str, word: SearchWord, template: str, answer: str, column: str, names: Sequence[str] | None
+) -> Draft:
+    """The names that a search finds; None: how many it finds."""
+    where = f"{word.column} = {_quoted(word.text)}" if word.whole else _holds(word.column, word.text)
     return Draft(
-        "count_filter",
+        kind,
         "mid",
         template.format(word=word.text),
-        ANSWERS["count"].format(count=len(word.hits)),
-        f"SELECT COUNT(*) AS count FROM {word.table} WHERE {_condition(word)}",
-        ("count",),
-        ((len(word.hits),),),
-        _word_evidence(word),
-        (word.text,),
+        answer,
+        _select(["COUNT(*) AS count" if names is None else column], word.table, where),
+        (column,),
+        ((len(word.keys),),) if names is None else tuple((name,) for name in names),
+        tuple((word.table, key, word.column, word.text) for key in word.keys),
+        (word.text, *(names or ())),
     )
 
 
@@ -164,10 +137,10 @@ def without_answer(table: str, name: str, column: str, template: str, rows: tupl
     question = template.format(name=name)
     return Draft(
         "unanswerable",
-        difficulty_of(question, [column]),
+        "easy" if LABELS[column] in question else "mid",
         question,
         ANSWERS["unanswerable"].format(name=name, label=LABELS[column]),
-        f"SELECT {column} FROM {table} WHERE {NAME_COLUMN[table]} = {quoted(name)}",
+        _select([column], table, _is_named(table, name)),
         (column,),
         rows,
         (),
@@ -181,20 +154,25 @@ def _field_answer(entity: Entity, columns: Sequence[str]) -> str:
     return "；".join([text, *(f"{LABELS[column]}：{entity.fields[column]}" for column in others)])
 
 
-def _quote(entity: Entity, column: str) -> tuple[str, int, str, str]:
-    return entity.table, entity.row_id, column, entity.fields[column]
+def _quoted(text: str) -> str:
+    """The text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
 
 
-def _condition(word: SearchWord) -> str:
-    return f"{word.column} = {quoted(word.text)}" if word.whole else f"{word.column} LIKE {quoted(f'%{word.text}%')}"
+def _is_named(table: str, name: str) -> str:
+    return f"{NAME_COLUMN[table]} = {_quoted(name)}"
 
 
-def _word_evidence(word: SearchWord) -> tuple[tuple[str, int, str, str], ...]:
-    return tuple((word.table, key, word.column, word.text) for key, _ in word.hits)
+def _holds(column: str, part: str) -> str:
+    return f"{column} LIKE {_quoted(f'%{part}%')}"
+
+
+def _select(columns: Sequence[str], table: str, where: str) -> str:
+    return f"SELECT {', '.join(columns)} FROM {table} WHERE {where}"
 
 
 def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
-    """The draft as a row of the question files; `rows` is what its SQL returned. Nested values are JSON texts."""
+    """The draft as a row of the question files; `rows` is what its SQL returned."""
     evidence = [dict(zip(("table", "row_id", "field", "quote"), item, strict=True)) for item in draft.evidence]
     return {
         "id": f"{draft.task_type}-{hashlib.sha256(draft.question.encode()).hexdigest()[:12]}",
@@ -208,8 +186,3 @@ def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
         "entities": compact(draft.entities),
         "split": split,
     }
-
-
-def compact(value: Any) -> str:
-    """JSON text without spaces."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -4,7 +4,7 @@ A stream first asks each thing once, then again in another wording, until all wo
 new is left to ask.
 
     pool = Pool(entities, links, words, catalogue, Rates(), rng)
-    for draft in stream("drug_field", pool): ...
+    for draft in STREAMS["drug_field"](pool): ...
 """
 
 from __future__ import annotations
@@ -16,19 +16,11 @@ from itertools import islice
 from typing import TypeVar
 
 from data.database.schema import ASKABLE
+from data.questions import questions
 from data.questions.entities import Catalogue, Entity
 from data.questions.keywords import SearchWord, names_of
 from data.questions.misnaming import misspelt, nicknames, shortened
-from data.questions.questions import (
-    Called,
-    Draft,
-    about_field,
-    about_fields,
-    comparing,
-    counting,
-    searching,
-    without_answer,
-)
+from data.questions.questions import Called, Draft
 from data.questions.templates import COMPARE, COUNT, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
 from scoring.reference.text import words_only
 from tools.sql.result import neutralise
@@ -75,11 +67,6 @@ def usable(text: str) -> bool:
     return len(text) <= LONGEST_TEXT and bool(words_only(text)) and neutralise(text) == text
 
 
-def stream(task_type: str, pool: Pool) -> Iterator[Draft]:
-    """The questions of one type."""
-    return MAKERS[task_type](pool)
-
-
 def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
     """One item of each stream after the other, until all have ended."""
     waiting = [iter(one) for one in streams]
@@ -103,17 +90,13 @@ def _columns(pool: Pool, table: str) -> list[str]:
     return [column for column in ASKABLE[table] if column in pool.catalogue.columns[table]]
 
 
-def _fields(table: str, pool: Pool) -> Iterator[Draft]:
-    return in_turn(_field(table, column, pool) for column in _columns(pool, table))
-
-
 def _field(table: str, column: str, pool: Pool) -> Iterator[Draft]:
     members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
     general = [template for template in QUESTIONS[column] if template not in NEEDS]
     for entity, template in worded(members, QUESTIONS[column], pool.rng):
         if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
             template = pool.rng.choice(general)
-        yield about_field(entity, column, template, _called(entity, pool))
+        yield questions.about_field(entity, column, template, _called(entity, pool))
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
@@ -126,11 +109,7 @@ def _called(entity: Entity, pool: Pool) -> Called | None:
     return None
 
 
-def _several(pool: Pool) -> Iterator[Draft]:
-    return in_turn(_several_of(table, pool) for table in ASKABLE)
-
-
-def _several_of(table: str, pool: Pool) -> Iterator[Draft]:
+def _several(table: str, pool: Pool) -> Iterator[Draft]:
     rng = pool.rng
     for entity, template in worded(pool.of(table), MULTI, rng):
         columns = [column for column in _columns(pool, table) if usable(entity.fields[column])]
@@ -138,14 +117,10 @@ def _several_of(table: str, pool: Pool) -> Iterator[Draft]:
         if sum(len(entity.fields[column]) for column in chosen) > THREE_FIELDS or rng.random() < 0.5:
             chosen = chosen[:2]
         if len(chosen) > 1 and sum(len(entity.fields[column]) for column in chosen) <= LONGEST_TEXT:
-            yield about_fields(entity, chosen, [rng.choice(WORDS[column]) for column in chosen], template)
+            yield questions.about_fields(entity, chosen, [rng.choice(WORDS[column]) for column in chosen], template)
 
 
-def _compare(table: str, pool: Pool) -> Iterator[Draft]:
-    return in_turn(_compare_by(table, column, pool) for column in _columns(pool, table))
-
-
-def _compare_by(table: str, column: str, pool: Pool) -> Iterator[Draft]:
+def _compare(table: str, column: str, pool: Pool) -> Iterator[Draft]:
     members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
     for _ in range(PASSES):
         pool.rng.shuffle(members)
@@ -155,37 +130,24 @@ def _compare_by(table: str, column: str, pool: Pool) -> Iterator[Draft]:
             texts = [entity.fields[column] for entity in pair]
             if texts[0] != texts[1] and sum(map(len, texts)) <= LONGEST_TEXT:
                 word = pool.rng.choice(WORDS[column])
-                yield comparing(pair, column, word, order[number % len(order)])
+                yield questions.comparing(pair, column, word, order[number % len(order)])
 
 
-def _search(pool: Pool) -> Iterator[Draft]:
-    return in_turn(_search_in(column, pool) for column in SEARCH)
-
-
-def _search_in(column: str, pool: Pool) -> Iterator[Draft]:
+def _search(column: str, pool: Pool) -> Iterator[Draft]:
     words = [word for word in pool.words if word.column == column and not word.whole]
     for word, template in worded(words, SEARCH[column], pool.rng):
-        yield searching("drug_search_by_kw", word, names_of(word, pool.catalogue), template)
+        yield questions.searching("drug_search_by_kw", word, names_of(word, pool.catalogue), template)
 
 
 def _to_drug(pool: Pool) -> Iterator[Draft]:
     for word, template in worded(pool.links, TO_DRUG, pool.rng):
-        yield searching("disease_to_drug", word, names_of(word, pool.catalogue), template)
+        yield questions.searching("disease_to_drug", word, names_of(word, pool.catalogue), template)
 
 
-def _count(pool: Pool) -> Iterator[Draft]:
-    return in_turn(_count_in(column, pool) for column in COUNT)
-
-
-def _count_in(column: str, pool: Pool) -> Iterator[Draft]:
+def _count(column: str, pool: Pool) -> Iterator[Draft]:
     words = [word for word in pool.words if word.column == column]
     for word, template in worded(words, COUNT[column], pool.rng):
-        yield counting(word, template)
-
-
-def _unanswerable(pool: Pool) -> Iterator[Draft]:
-    parts = [part for table in ASKABLE for part in (_empty(table, pool), _made_up(table, pool))]
-    return in_turn(parts)
+        yield questions.counting(word, template)
 
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
@@ -199,7 +161,7 @@ def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
             template = QUESTIONS[column][(number + turn) % len(QUESTIONS[column])]
-            yield without_answer(table, entity.name, column, template, ((entity.cell(column),),))
+            yield questions.without_answer(table, entity.name, column, template, ((entity.cells[column],),))
 
 
 def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
@@ -210,7 +172,7 @@ def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
         name = first.name[:cut] + second.name[cut:]
         if pool.catalogue.is_unknown(name):
             column = columns[number % len(columns)]
-            yield without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
+            yield questions.without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
 
 
 def _pairs(members: Sequence[Entity], rng: random.Random) -> Iterator[Sequence[Entity]]:
@@ -218,14 +180,21 @@ def _pairs(members: Sequence[Entity], rng: random.Random) -> Iterator[Sequence[E
         yield rng.sample(members, 2)
 
 
-MAKERS: dict[str, Callable[[Pool], Iterator[Draft]]] = {
-    "drug_field": lambda pool: _fields("drugs_info", pool),
-    "disease_field": lambda pool: _fields("disease", pool),
-    "multi_field": _several,
-    "compare_drugs": lambda pool: _compare("drugs_info", pool),
-    "compare_diseases": lambda pool: _compare("disease", pool),
-    "drug_search_by_kw": _search,
+def _by_column(maker: Callable[[str, str, Pool], Iterator[Draft]], table: str) -> Callable[[Pool], Iterator[Draft]]:
+    return lambda pool: in_turn(maker(table, column, pool) for column in _columns(pool, table))
+
+
+# The types of question: the one home of their names.
+STREAMS: dict[str, Callable[[Pool], Iterator[Draft]]] = {
+    "drug_field": _by_column(_field, "drugs_info"),
+    "disease_field": _by_column(_field, "disease"),
+    "multi_field": lambda pool: in_turn(_several(table, pool) for table in ASKABLE),
+    "compare_drugs": _by_column(_compare, "drugs_info"),
+    "compare_diseases": _by_column(_compare, "disease"),
+    "drug_search_by_kw": lambda pool: in_turn(_search(column, pool) for column in SEARCH),
     "disease_to_drug": _to_drug,
-    "count_filter": _count,
-    "unanswerable": _unanswerable,
+    "count_filter": lambda pool: in_turn(_count(column, pool) for column in COUNT),
+    "unanswerable": lambda pool: in_turn(make(table, pool) for table in ASKABLE for make in (_empty, _made_up)),
 }
+# Share of each type in every split.
+MIX = dict(zip(STREAMS, (0.27, 0.23, 0.10, 0.07, 0.05, 0.08, 0.06, 0.07, 0.07), strict=True))

@@ -9,9 +9,9 @@ import pytest
 
 from common.settings import DEFAULT_DATABASE, ROOT
 from data import convert
-from data.load import COLUMNS, count_without_reference, load_rows
-from data.questions.check import Checker
-from data.questions.draft import NOTHING_FOUND, Drafter, fill_answers
+from data.load import COLUMNS, count_without_reference, fill_answers, load_rows, statements
+from data.questions.draft import NOTHING_FOUND, Drafter
+from data.questions.gold_check import Checker
 
 FOREIGN = {
     "qid": "f1",
@@ -32,7 +32,7 @@ def write(path, *rows):
 
 
 def row(**changes):
-    return dict.fromkeys(COLUMNS, "") | {"id": "r", "question": "q", "sql": []} | changes
+    return dict.fromkeys(COLUMNS, "") | {"id": "r", "question": "q"} | changes
 
 
 def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
@@ -47,7 +47,7 @@ def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
     (found,) = load_rows(out)
     assert found["question"] == "戊颗粒的适应症\n是什么？"
     assert found["answer"] == "**戊颗粒**：目赤头痛"
-    assert found["sql"] == FOREIGN["sql"]
+    assert statements(found) == FOREIGN["sql"]
     assert json.loads(found["evidence"])[0] == {
         "table": "drugs_info",
         "row_id": 90001,
@@ -90,11 +90,11 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
         ({"structured_gt": '{"columns":["storage"],"rows":[]}'}, NOTHING_FOUND),
         ({"structured_gt": '{"columns":["storage"],"rows":[[null]]}'}, NOTHING_FOUND),
         ({"evidence": '[{"quote":"<b>密封</b>"}]'}, "密封"),
-        ({"sql": ["SELECT 7 AS count"]}, "共有7个。"),
-        ({"sql": ["DROP TABLE disease"]}, ""),
-        ({"sql": ["DROP TABLE disease"], "evidence": '[{"quote":"密封","field":"storage"}]'}, "贮藏：密封"),
-        ({"sql": ["SELECT storage FROM drugs_info WHERE id = -1"]}, ""),
-        ({"sql": ["SELECT storage FROM drugs_info WHERE id = -1"], "task_type": "unanswerable"}, NOTHING_FOUND),
+        ({"sql": "SELECT 7 AS count"}, "共有7个。"),
+        ({"sql": "DROP TABLE disease"}, ""),
+        ({"sql": "DROP TABLE disease", "evidence": '[{"quote":"密封","field":"storage"}]'}, "贮藏：密封"),
+        ({"sql": "SELECT storage FROM drugs_info WHERE id = -1"}, ""),
+        ({"sql": "SELECT storage FROM drugs_info WHERE id = -1", "task_type": "unanswerable"}, NOTHING_FOUND),
     ],
 )
 def test_the_words_of_a_draft(changes, answer):
@@ -103,10 +103,7 @@ def test_the_words_of_a_draft(changes, answer):
 
 @pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
 def test_drafts_of_our_own_rows_earn_the_full_score(without):
-    rows = [
-        dict(one, answer="", **{name: [] if name == "sql" else "" for name in without})
-        for one in load_rows(ROOT / "data" / "test.parquet")
-    ]
+    rows = [dict(one, answer="", **dict.fromkeys(without, "")) for one in load_rows(ROOT / "data" / "test.parquet")]
     drafted = fill_answers(rows, DEFAULT_DATABASE)
     assert drafted == len(rows) - count_without_reference(rows)
     assert drafted > 0.9 * len(rows)

@@ -10,8 +10,8 @@ import pytest
 from data.build_database import main as build_database
 from data.build_dataset import make_dataset, request_for
 from data.load import DataError
-from data.questions.check import Checker
-from data.questions.dataset import overlap
+from data.questions.generate import overlap
+from data.questions.gold_check import Checker
 from data.questions.keywords import Mentions, parts_of
 from data.questions.streams import Rates
 
@@ -38,26 +38,30 @@ def small(path, drugs, diseases=()):
     return f"sqlite:///{path}"
 
 
+def made(url, rows, seed=1, **options):
+    return make_dataset(url, request_for(rows, **options), seed)
+
+
 def rows_of(dataset):
     return [row for rows in dataset.splits.values() for row in rows]
 
 
 def test_all_types_about_real_entities_confirmed_and_split(real):
-    dataset = make_dataset(real, 400)
+    dataset = made(real, 400)
     rows = rows_of(dataset)
     assert len(rows) == 400
     assert not dataset.missing(request_for(400))
     assert overlap(dataset.splits) == []
     assert [f for f in Checker(real).check(rows) if f.problems or f.unchecked] == []
-    assert dataset.splits == make_dataset(real, 400).splits
+    assert dataset.splits == made(real, 400).splits
 
 
 def test_another_seed_gives_other_questions(real):
-    assert make_dataset(real, 60, seed=1).splits != make_dataset(real, 60, seed=2).splits
+    assert made(real, 60, seed=1).splits != made(real, 60, seed=2).splits
 
 
 def test_no_split_names_an_entity_another_split_asks_about(real):
-    dataset = make_dataset(real, 400)
+    dataset = made(real, 400)
     for split, rows in dataset.splits.items():
         told = "\n".join(row["question"] + "\n" + row["answer"] for row in rows)
         named = set(dataset.mentions.find(told))
@@ -66,7 +70,7 @@ def test_no_split_names_an_entity_another_split_asks_about(real):
 
 
 def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):
-    dataset = make_dataset(real, 300, rates=Rates(typo=0.3, partial=0.3))
+    dataset = made(real, 300, rates=Rates(typo=0.3, partial=0.3))
     hard = [row for row in rows_of(dataset) if row["difficulty"] == "hard"]
     assert len(hard) > 40
     for row in hard:
@@ -87,7 +91,7 @@ def test_brand_names_in_brackets_and_other_names_in_the_overview(tmp_path):
         (n, f"疾{chr(0x6E00 + n)}障碍", f"一种病，俗称大{chr(0x7E00 + n)}子。", f"原因{n}") for n in range(1, 40)
     ]
     url = small(tmp_path / "a.db", drugs, diseases)
-    rows = rows_of(make_dataset(url, 100, rates=Rates(typo=0, partial=1)))
+    rows = rows_of(made(url, 100, rates=Rates(typo=0, partial=1)))
     hard = [row for row in rows if row["difficulty"] == "hard"]
     assert any("芬必" in row["question"] and "胶囊" not in row["question"] for row in hard)
     assert any("overview LIKE '%大" in row["sql"] for row in hard)
@@ -98,7 +102,7 @@ def test_names_of_several_rows_are_not_asked_about(tmp_path):
         (n, f"药品{chr(0x4E00 + n // 2)}片" if n < 20 else f"丸药{chr(0x4E00 + n)}丸", f"用于{n}病", "口服")
         for n in range(60)
     ]
-    rows = rows_of(make_dataset(small(tmp_path / "a.db", drugs), 60, mix={"drug_field": 1}))
+    rows = rows_of(made(small(tmp_path / "a.db", drugs), 60, mix={"drug_field": 1}))
     assert rows
     assert not [row for row in rows if "药品" in row["question"]]
 
@@ -114,7 +118,7 @@ def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):
         (105, " 空格片", "用于咳", "口服"),
     ]
     url = small(tmp_path / "a.db", drugs)
-    rows = rows_of(make_dataset(url, 300))
+    rows = rows_of(made(url, 300))
     assert [f for f in Checker(url).check(rows) if f.problems] == []
     told = "\n".join(row["question"] + row["answer"] for row in rows)
     assert not [text for text in ("长长", "tool_call", "引'号", "百分%", "。。", "空格片") if text in told]
@@ -123,11 +127,11 @@ def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):
 def test_what_can_not_be_made_is_said(tmp_path):
     url = small(tmp_path / "a.db", [(n, f"药{chr(0x4E00 + n)}片", f"用于{n}病", "口服") for n in range(1, 9)])
     request = request_for(500)
-    dataset = make_dataset(url, 500)
+    dataset = made(url, 500)
     missing = dataset.missing(request)
-    made = sum(map(len, dataset.splits.values()))
-    assert 0 < made < 500
-    assert sum(missing.values()) == 500 - made
+    count = sum(map(len, dataset.splits.values()))
+    assert 0 < count < 500
+    assert sum(missing.values()) == 500 - count
     assert ("train", "disease_field") in missing
 
 
@@ -144,11 +148,11 @@ def test_a_database_of_another_kind_is_one_line(tmp_path, statement, message):
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute(statement)
     with pytest.raises(DataError, match=message):
-        make_dataset(url, 10)
+        made(url, 10)
 
 
 def test_empty_tables_give_no_rows(tmp_path):
-    assert rows_of(make_dataset(small(tmp_path / "a.db", []), 10)) == []
+    assert rows_of(made(small(tmp_path / "a.db", []), 10)) == []
 
 
 def test_words_of_a_text():

@@ -7,8 +7,8 @@ import pytest
 from data.build_database import DEFAULT_PATH
 from data.build_dataset import make_dataset, request_for
 from data.import_database import main as import_database
-from data.questions.check import Checker
-from data.questions.dataset import overlap
+from data.questions.generate import overlap
+from data.questions.gold_check import Checker
 from tests.tools.sql.servers import fresh_database
 
 
@@ -20,7 +20,7 @@ def url(request):
 
 
 def test_all_types_are_made_and_confirmed(url):
-    dataset = make_dataset(url, 200)
+    dataset = make_dataset(url, request_for(200))
     rows = [row for part in dataset.splits.values() for row in part]
     assert not dataset.missing(request_for(200))
     assert overlap(dataset.splits) == []
@@ -28,8 +28,8 @@ def test_all_types_are_made_and_confirmed(url):
 
 
 def test_questions_do_not_depend_on_the_engine(url):
-    here = make_dataset(f"sqlite:///{DEFAULT_PATH}", 200)
-    there = make_dataset(url, 200)
+    here = make_dataset(f"sqlite:///{DEFAULT_PATH}", request_for(200))
+    there = make_dataset(url, request_for(200))
     for split, rows in here.splits.items():
         assert [row["question"] for row in rows] == [row["question"] for row in there.splits[split]]
         assert [row["sql"] for row in rows] == [row["sql"] for row in there.splits[split]]

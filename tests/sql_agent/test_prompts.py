@@ -44,7 +44,7 @@ def test_an_episode_of_three_turns_fits_the_tiny_models_context() -> None:
     tokenizer = Tokenizer.from_file(str(MODEL / "tokenizer.json"))
     tool = QueryTool(f"sqlite:///{ROOT / 'data' / 'medical.db'}")
     for row in load_rows(ROOT / "data" / "val.parquet")[:16]:
-        (sql,) = row["sql"]
+        sql = row["sql"]
         call = {"name": TOOL["function"]["name"], "arguments": json.dumps({"sql": sql}, ensure_ascii=False)}
         turn = [
             {"role": "assistant", "content": None, "tool_calls": [{"function": call}]},

@@ -35,7 +35,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
 
 def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) -> None:
     row = AGENT.rows(AGENT.splits["val"])[0]
-    (sql,) = row["sql"]
+    sql = row["sql"]
     llm.script(asks(sql), says(row["answer"]))
     done = run(tmp_path, "--base-url", llm.base_url, "--model", "tiny", OPENAI_API_KEY="secret-key")
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ import pytest
 
 from common.jsonl import write_jsonl
 from common.settings import ROOT, load_settings
-from data.questions.questions import TASK_TYPES
+from data.questions.streams import STREAMS
 from tests.common.llm_server import KEY, Fault
 from tests.utils.questions import QUESTIONS, ids_of, judge, number_of, question_of, rows_of
 from utils import filter_again, filter_with_llm
@@ -223,7 +223,7 @@ def test_the_second_pass_resumes_and_refuses_rows_without_a_verdict(place, llm, 
 
 
 def test_the_types_are_those_of_the_data():
-    assert set(get_args(TaskType)) == {*TASK_TYPES, "other"} == set(MEANINGS)
+    assert set(get_args(TaskType)) == {*STREAMS, "other"} == set(MEANINGS)
 
 
 def test_only_medical_answerable_questions_are_kept():

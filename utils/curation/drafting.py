@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.llm import LLMClient, LLMError
 from common.llm_error import clean
-from data.questions.check import Checker
+from data.questions.gold_check import Checker
 from episodes.agent import Episode
 from episodes.play import play
 from episodes.policy import ChatPolicy, Endpoint

@@ -1,4 +1,4 @@
-"""Check that question rows agree with the database: all rows for `data.validate`, a sample before training.
+"""Check that the gold of question rows agrees with the database.
 
     findings = Checker("sqlite:///data/medical.db").check(rows)
 
@@ -11,30 +11,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
-from data.load import Row, normalise_record
+from data.load import DataError
 from data.questions.cited import Cited, CitedCells
-from data.questions.markup import comparable, plain
+from data.questions.markup import comparable, plain, without_markup
+from data.questions.row import Note, Row, nested, normalise, statements
 from scoring.judge import Case, ReferenceJudge
 from scoring.reference.text import closeness, fragments, words_only
 from tools.sql.query import Limits, QueryResult, QueryTool
 
-BATCH_ROWS = 500
 # The tool's own rules, but cells are compared whole; 20 rows, as for the agent.
 LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 EXACT = 1 - 1e-9
 SHOWN = 60  # characters of a value in a message
 
-Note = tuple[str, str]  # field, message
-
 
 @dataclass
 class Finding:
-    """What is wrong with a row, and which checks could not be made, as (field, message)."""
+    """What is wrong with a row, and which checks could not be made."""
 
     row: Row
     problems: list[Note] = field(default_factory=list)
@@ -42,7 +39,7 @@ class Finding:
 
 
 class Checker:
-    """Checks rows against one database; memory stays that of one batch.
+    """Checks rows against one database.
 
     Raises:
         DatabaseError: the database cannot be opened or read.
@@ -53,29 +50,29 @@ class Checker:
         self.cells = CitedCells(self.tool.database())
         self.judge = ReferenceJudge()
 
-    def check(self, records: Iterable[Mapping[str, Any]]) -> list[Finding]:
-        """One finding a record, in order. Records may be as files have them or as `load_rows` gives them."""
-        findings = []
-        for record in records:
-            row, problems = normalise_record(dict(record))
-            findings.append(Finding(row, problems))
-        whole = [finding for finding in findings if not finding.problems]
-        self.cells.fetch(json.loads(finding.row["evidence"] or "[]") for finding in whole)
-        asyncio.run(self._check_whole(whole))
-        return findings
+    def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
+        """One finding a record, in order. Records may be rows, or as `data.load.read_records` gives them."""
+        return asyncio.run(self._check_all(records))
 
-    async def _check_whole(self, findings: Sequence[Finding]) -> None:
-        for finding in findings:
-            names = json.loads(finding.row["entities"] or "[]")
-            self._check_evidence(finding, names)
-            results = self._run_sql(finding)
-            if results is not None:
-                self._check_gold(finding, names, results)
-                await self._check_answer(finding, results)
+    async def _check_all(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
+        return [await self._check(record) for record in records]
+
+    async def _check(self, record: Mapping[str, Any] | DataError) -> Finding:
+        if isinstance(record, DataError):
+            return Finding({}, [("row", str(record))])
+        finding = Finding(*normalise(dict(record)))
+        if finding.problems:
+            return finding
+        names = nested(finding.row, "entities")
+        self._check_evidence(finding, names)
+        results = self._run_sql(finding)
+        if results is not None:
+            self._check_gold(finding, names, results)
+            await self._check_answer(finding, results)
+        return finding
 
     def _check_evidence(self, finding: Finding, names: list[str]) -> None:
-        row = finding.row
-        for item in json.loads(row["evidence"] or "[]"):
+        for item in nested(finding.row, "evidence"):
             cited = self.cells.find(item)
             if isinstance(cited, Cited):
                 self._check_quote(finding, item, cited, names)
@@ -88,7 +85,7 @@ class Checker:
             return
         if cited.cut:
             finding.unchecked.append(("evidence", f"{place} is longer than the tool reads"))
-        elif names and not _mentions(names, cited.name) and not self.cells.has_entity(names):
+        elif names and comparable(cited.name) not in map(comparable, names) and not self.cells.has_entity(names):
             said = f"row {item['row_id']} of {item['table']} is {cited.name!r} here, not {', '.join(names)}"
             finding.unchecked.append(("evidence", said))
         else:
@@ -96,56 +93,47 @@ class Checker:
 
     def _run_sql(self, finding: Finding) -> list[QueryResult] | None:
         """The results of the gold statements; None when one of them fails."""
-        results = [self.tool.run(statement) for statement in finding.row["sql"]]
+        results = [self.tool.run(statement) for statement in statements(finding.row)]
         for result in results:
+            shown = f"{result.count} rows, shown {len(result.rows)}"
             if not result.ok:
                 finding.problems.append(("sql", f"gold SQL fails: {result.error}"))
             elif result.count > len(result.rows):
-                finding.problems.append(
-                    ("sql", f"gold SQL returns more than the tool shows: {result.count} rows, shown {len(result.rows)}")
-                )
+                finding.problems.append(("sql", f"gold SQL returns more than the tool shows: {shown}"))
         return results if all(result.ok for result in results) else None
 
     def _check_gold(self, finding: Finding, names: list[str], results: list[QueryResult]) -> None:
-        row = finding.row
-        gold = json.loads(row["structured_gt"] or "null")
+        gold = nested(finding.row, "structured_gt")
+        lines = [line for result in results for line in result.rows]
         if gold and not results:
             finding.unchecked.append(("structured_gt", "there is no gold SQL to recompute it from"))
-        elif gold:
-            if not _is_recomputed(gold, results):
-                found = _short([line for result in results for line in result.rows])
-                self._contradiction(
-                    finding, names, f"gold SQL returns {found}, structured_gt says {_short(gold['rows'])}"
-                )
-        elif results and not any(result.rows for result in results) and row["task_type"] != "unanswerable":
+        elif gold and not _is_recomputed(gold, results):
+            said = f"gold SQL returns {_short(lines)}, structured_gt says {_short(gold['rows'])}"
+            self._contradiction(finding, names, said)
+        elif not gold and results and not lines and finding.row["task_type"] != "unanswerable":
             self._contradiction(finding, names, "gold SQL returns no rows")
 
     def _contradiction(self, finding: Finding, names: list[str], message: str) -> None:
         """A problem, unless the database has not the rows that the question is about."""
         lacks_rows = any(field == "evidence" for field, _ in finding.unchecked)
-        lacks_names = bool(names) and finding.row["evidence"] in ("", "[]") and not self.cells.has_entity(names)
+        lacks_names = bool(names) and not nested(finding.row, "evidence") and not self.cells.has_entity(names)
         field = "structured_gt" if finding.row["structured_gt"] else "sql"
         (finding.unchecked if lacks_rows or lacks_names else finding.problems).append((field, message))
 
     async def _check_answer(self, finding: Finding, results: list[QueryResult]) -> None:
-        row = finding.row
-        gold = _gold_for_judge(row, results)
-        if gold is None:
+        """Compare with what training compares with: structured_gt and evidence, else what the gold SQL returns."""
+        row = without_markup(finding.row)
+        gold = {column: said for column in ("structured_gt", "evidence") if (said := nested(row, column))}
+        if not gold and not results:
             finding.unchecked.append(("answer", "there is neither SQL nor evidence to check it with"))
         elif row["answer"]:
-            question, answer = plain(row["question"]), plain(row["answer"])
+            gold = gold or {"structured_gt": without_key(results[-1])}
             context = [result.to_json() for result in results]
-            verdict = await self.judge.judge(Case(question, answer, answer, context, gold))
+            verdict = await self.judge.judge(Case(row["question"], row["answer"], row["answer"], context, gold))
             if verdict.score is None or verdict.score < EXACT:
                 score = "is not scored" if verdict.score is None else f"scores {verdict.score:.2f}, expected 1"
-                finding.problems.append(("answer", f"{_lacking(gold, question, answer)} ({score})"))
-
-
-def batches(rows: Iterable[Any], size: int = BATCH_ROWS) -> Iterator[list[Any]]:
-    """The rows in lists of `size`, the last one shorter."""
-    source = iter(rows)
-    while batch := list(islice(source, size)):
-        yield batch
+                lacking = _lacking(gold, row["question"], row["answer"])
+                finding.problems.append(("answer", f"{lacking} ({score})"))
 
 
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:
@@ -175,33 +163,14 @@ def _cell(value: Any) -> str:
     return "" if value is None else comparable(str(value))
 
 
-def _mentions(names: Iterable[str], name: str) -> bool:
-    return comparable(name) in {comparable(one) for one in names}
-
-
-def _gold_for_judge(row: Row, results: Sequence[QueryResult]) -> dict[str, Any] | None:
-    """What training compares with, without HTML: structured_gt and evidence, else what the gold SQL returns."""
-    gold: dict[str, Any] = {}
-    if row["structured_gt"]:
-        table = json.loads(row["structured_gt"])
-        gold["structured_gt"] = table | {"rows": [[_plain_cell(cell) for cell in line] for line in table["rows"]]}
-    quotes = json.loads(row["evidence"] or "[]")
-    if quotes:
-        gold["evidence"] = [item | {"quote": plain(item["quote"])} for item in quotes]
-    if not gold and results:
-        gold["structured_gt"] = without_key(results[-1])
-    return gold or None
-
-
 def without_key(result: QueryResult) -> dict[str, Any]:
     """The result as gold, without the key: nobody asks for it, and answers do not say it."""
     kept = [place for place, name in enumerate(result.columns) if name.lower() != "id"] or [*range(len(result.columns))]
-    columns = [result.columns[place] for place in kept]
-    return {"columns": columns, "rows": [[_plain_cell(line[place]) for place in kept] for line in result.rows]}
-
-
-def _plain_cell(value: Any) -> Any:
-    return plain(value) if isinstance(value, str) else value
+    cells = [[plain(cell) if isinstance(cell, str) else cell for cell in line] for line in result.rows]
+    return {
+        "columns": [result.columns[place] for place in kept],
+        "rows": [[line[place] for place in kept] for line in cells],
+    }
 
 
 def _lacking(gold: dict[str, Any], question: str, answer: str) -> str:

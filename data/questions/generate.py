@@ -3,35 +3,32 @@
 The order of things: read the database, find search words, tie families, deal them to the splits, then for each split
 draw from the streams until every type has its rows. A draft is refused if something in it belongs to another split, if
 its question was asked already, if it is nearly a question of another split, or if the database does not confirm it; the
-next one takes its place. The work is linear in the number of rows asked for and of rows read.
+next one takes its place.
 
-    with open_catalogue(url, limit, rng) as catalogue:
-        dataset = fill(catalogue, url, request, rng)
+    dataset = Generator(read_catalogue(url, limit, rng), request, rng).fill(url)
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
-from data.questions.confirm import Confirmer
+from data.questions import keywords
 from data.questions.entities import Catalogue
-from data.questions.keywords import (
-    COUNTED_ONLY,
-    Mentions,
-    SearchWord,
-    disease_words,
-    filter_values,
-    names_of,
-    search_words,
-)
+from data.questions.keywords import Mentions, SearchWord
 from data.questions.near_duplicates import NearDuplicates
-from data.questions.questions import TASK_TYPES, Draft, Row, row_of
+from data.questions.questions import Draft, row_of
+from data.questions.row import Row, nested
 from data.questions.split import Families, Owners, deal
-from data.questions.streams import Pool, Rates, stream, usable
+from data.questions.streams import STREAMS, Pool, Rates, usable
+from scoring.case import Case
+from scoring.reference.offline import ReferenceJudge
+from tools.sql.query import QueryTool
 
 # A family holds at most this share of the entities, so that even the smallest split can be filled.
 LARGEST_FAMILY = 1 / 50
@@ -62,25 +59,32 @@ class Dataset:
         return {key: count - made[key] for key, count in wanted.items() if made[key] < count}
 
 
-def fill(catalogue: Catalogue, url: str, request: Request, rng: random.Random) -> Dataset:
-    """All rows; splits that are not the first are filled first, so that the largest gives way to them.
+class Generator:
+    """Makes one data set from one catalogue."""
 
-    Raises:
-        DatabaseError: the database cannot be queried.
-    """
-    return _Filler(catalogue, request, rng).fill(url)
-
-
-class _Filler:
     def __init__(self, catalogue: Catalogue, request: Request, rng: random.Random) -> None:
         self.catalogue, self.request, self.rng = catalogue, request, rng
         self.mentions = Mentions.of(catalogue)
-        self.links = list(disease_words(catalogue))
-        self.words = [*search_words(catalogue, rng), *filter_values(catalogue)]
+        self.links = list(keywords.disease_words(catalogue))
+        self.words = [*keywords.search_words(catalogue, rng), *keywords.filter_values(catalogue)]
         self.owners = Owners(self._deal())
         self.asked: set[str] = set()
         self.near = NearDuplicates()
         self.dataset = Dataset({split: [] for split in request.rows}, self.mentions)
+
+    def fill(self, url: str) -> Dataset:
+        """All rows; splits that are not the first are filled first, so that the largest gives way to them.
+
+        Raises:
+            DatabaseError: the database cannot be queried.
+        """
+        tool = QueryTool(url, cache=False, hints=False)  # hints take far longer than the query, and nothing reads them
+        first, *others = self.request.rows
+        for split in (*others, first):
+            self.dataset.splits[split] = rows = asyncio.run(self._fill_split(split, tool))
+            for row in rows if split != first else ():  # nothing is compared with the last one filled
+                self.near.add(row["id"], row["question"])
+        return self.dataset
 
     def _deal(self) -> dict[str, str]:
         """Families dealt out kind by kind, so that every split gets its share of each kind."""
@@ -101,7 +105,7 @@ class _Filler:
     def _ties(self) -> Iterator[tuple[str, list[str]]]:
         """What one question would hold together, of a kind; the surest ties first, for later ones may be refused."""
         for entity in self.catalogue.entities:
-            yield entity.table, list(dict.fromkeys([entity.name, *self.mentions.find(entity.name)]))
+            yield entity.table, [entity.name, *self.mentions.find(entity.name)]
         for word in self.links:
             yield "link", self._held_by(word)
         for word in self.words:
@@ -110,58 +114,40 @@ class _Filler:
             for text in entity.fields.values():
                 named = self.mentions.find(text) if usable(text) else []
                 if named:
-                    yield entity.table, list(dict.fromkeys([entity.name, *named]))
+                    yield entity.table, [entity.name, *named]
 
     def _held_by(self, word: SearchWord) -> list[str]:
-        names = [] if word.whole or word.column in COUNTED_ONLY else names_of(word, self.catalogue)
-        return list(dict.fromkeys([word.text, *names, *self.mentions.find(word.text + "\n" + "\n".join(names))]))
+        counted = word.whole or word.column in keywords.COUNTED_ONLY
+        names = [] if counted else keywords.names_of(word, self.catalogue)
+        return [word.text, *names, *self.mentions.find("\n".join([word.text, *names]))]
 
-    def fill(self, url: str) -> Dataset:
-        first, *others = self.request.rows
-        with Confirmer(url) as confirmer:
-            for split in (*others, first):
-                self.dataset.splits[split] = rows = self._fill_split(split, confirmer)
-                for row in rows if split != first else ():  # nothing is compared with the last one filled
-                    self.near.add(row["id"], row["question"])
-        return self.dataset
-
-    def _fill_split(self, split: str, confirmer: Confirmer) -> list[Row]:
-        pool = self._pool(split)
-        sources = {kind: self._accepted(stream(kind, pool), split) for kind in TASK_TYPES}
+    async def _fill_split(self, split: str, tool: QueryTool) -> list[Row]:
+        pool, judge = self._pool(split), ReferenceJudge()
+        sources = {kind: self._accepted(stream(pool), split) for kind, stream in STREAMS.items()}
         left = dict(self.request.rows[split])
         rows: list[Row] = []
-        ended: set[str] = set()
-        while wanted := {kind: count for kind, count in left.items() if count and kind not in ended}:
-            drafts = self._drawn(sources, wanted, ended)
-            for draft, found in confirmer.confirm(drafts, sum(wanted.values())):
-                if found is None:
-                    self.dataset.refused["not confirmed"] += 1
-                else:
-                    rows.append(row_of(draft, found, split))
-                    left[draft.task_type] -= 1
+        while any(left.values()):
+            drawn = {kind: list(islice(sources[kind], count)) for kind, count in left.items() if count}
+            for kind, drafts in drawn.items():
+                if len(drafts) < left[kind]:
+                    left[kind] = len(drafts)  # the stream has ended
+                for draft in drafts:
+                    found = await confirmed(draft, tool, judge)
+                    if found is None:
+                        self.dataset.refused["not confirmed"] += 1
+                    else:
+                        rows.append(row_of(draft, found, split))
+                        left[kind] -= 1
         self.rng.shuffle(rows)
         return rows
 
-    def _drawn(
-        self, sources: Mapping[str, Iterator[Draft]], wanted: Mapping[str, int], ended: set[str]
-    ) -> Iterator[Draft]:
-        """As many drafts of each type as are wanted; types whose stream gives fewer are added to `ended`."""
-        for kind, count in wanted.items():
-            drafts = list(islice(sources[kind], count))
-            yield from drafts
-            if len(drafts) < count:
-                ended.add(kind)
-
     def _pool(self, split: str) -> Pool:
-        mine = [entity for entity in self.catalogue.entities if self.owners.of(entity.name) == split]
-        links, words = (
-            [word for word in found if self.owners.may_use(self._held_by(word), split) and self._is_mine(word, split)]
-            for found in (self.links, self.words)
-        )
+        mine = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
+        links, words = ([word for word in words if self._is_mine(word, split)] for words in (self.links, self.words))
         return Pool(mine, links, words, self.catalogue, self.request.rates, self.rng)
 
     def _is_mine(self, word: SearchWord, split: str) -> bool:
-        return self.owners.of(word.text) == split
+        return self.owners.get(word.text) == split and self.owners.may_use(self._held_by(word), split)
 
     def _accepted(self, drafts: Iterable[Draft], split: str) -> Iterator[Draft]:
         for draft in drafts:
@@ -174,23 +160,40 @@ class _Filler:
     def _reason_against(self, draft: Draft, split: str) -> str | None:
         if draft.question in self.asked:
             return "asked already"
-        named = self.mentions.find(draft.question + "\n" + draft.answer)
-        if not self.owners.may_use([*draft.entities, *named], split):
+        things = [*draft.entities, *self.mentions.find(draft.question + "\n" + draft.answer)]
+        if not self.owners.may_use(things, split):
             return "names something of another split"
         if self.near.nearest(draft.question):
             return "nearly a question of another split"
-        self.owners.claim([*draft.entities, *named], split)
+        self.owners.update(dict.fromkeys(things, split))
         self.asked.add(draft.question)
         return None
 
 
-def overlap(splits: Mapping[str, Iterable[Mapping[str, str]]]) -> list[str]:
-    """What occurs in the entities of more than one split, read from the rows alone; an empty list is what is wanted."""
-    import json
+async def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list[Any]] | None:
+    """What the SQL of a draft returns; None if that is not just what the draft promises, or its answer is not worth 1.
 
+    Raises:
+        DatabaseError: the database cannot be used.
+    """
+    result = tool.run(draft.sql)
+    if not result.ok or result.truncated or result.columns != list(draft.columns):
+        return None
+    if sorted(result.rows, key=repr) != sorted(map(list, draft.rows), key=repr):
+        return None
+    gold = {
+        "structured_gt": {"columns": result.columns, "rows": result.rows},
+        "evidence": [{"quote": quote} for *_, quote in draft.evidence],
+    }
+    verdict = await judge.judge(Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold))
+    return result.rows if verdict.score == 1 else None
+
+
+def overlap(splits: Mapping[str, Iterable[Row]]) -> list[str]:
+    """What occurs in the entities of more than one split, read from the rows alone; an empty list is what is wanted."""
     seen: dict[str, set[str]] = {}
     for split, rows in splits.items():
         for row in rows:
-            for thing in json.loads(row["entities"]):
+            for thing in nested(row, "entities"):
                 seen.setdefault(thing, set()).add(split)
     return sorted(thing for thing, where in seen.items() if len(where) > 1)
