@@ -57,10 +57,10 @@ class SqlAgent(Agent):
         return Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
 
     def rows(self, path: Path | str) -> list[Row]:
-        from data.load import DataError, load_rows
+        from data.load import COLUMNS, DataError, load_rows
 
         try:
-            return load_rows(path)
+            return [{column: row[column] for column in COLUMNS} for row in load_rows(path)]
         except DataError as error:
             raise AgentError(str(error)) from None
 
