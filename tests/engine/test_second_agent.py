@@ -29,7 +29,7 @@ WITHOUT_TOOLS = """{% for message in messages %}<|im_start|>{{ message.role }}
 {{ message.content }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
-QUICK = ("trainer.total_training_steps=2", "trainer.test_freq=2", "trainer.save_freq=2")
+QUICK = ("--max-turns", "4", "trainer.total_training_steps=2", "trainer.test_freq=2", "trainer.save_freq=2")
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,17 @@ def test_evaluation_and_demo_report_it(model: Path, trained: Run, tmp_path: Path
 
 
 def test_a_missing_partner_is_said_before_anything_is_loaded(model: Path, tmp_path: Path) -> None:
-    flags = ["--ci-fast", "--model", str(model), "--partner", "gone", "--run-dir", str(tmp_path / "run")]
+    flags = [
+        "--ci-fast",
+        "--model",
+        str(model),
+        "--max-turns",
+        "4",
+        "--partner",
+        "gone",
+        "--run-dir",
+        str(tmp_path / "run"),
+    ]
     done = subprocess.run(
         [sys.executable, "tests/train_digits_agent.py", *flags],
         cwd=ROOT,
@@ -96,7 +106,7 @@ def test_a_missing_partner_is_said_before_anything_is_loaded(model: Path, tmp_pa
 
 @pytest.mark.nightly
 def test_a_partner_is_served_for_the_length_of_the_run(model: Path, start: Callable[..., Run]) -> None:
-    flags = ("--partner-model", str(model), "trainer.test_freq=-1", "trainer.save_freq=-1")
+    flags = ("--partner-model", str(model), "--max-turns", "4", "trainer.test_freq=-1", "trainer.save_freq=-1")
     run = start("--ci-fast", "--model", str(model), *flags, program="tests/train_digits_agent.py")
     assert run.wait() == 0, run.output
     assert run.text("logs/partner_url.log"), "the partner's server wrote nothing"
