@@ -121,13 +121,13 @@ def smoke(start: Callable[..., Run]) -> Run:
 
 
 class MortalJudge(BaseHTTPRequestHandler):
-    """Gives every answer the same score while it lives, then refuses."""
+    """Gives every answer the same low score while it lives, then refuses."""
 
     alive = True
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
-        body = b'{"score": 0.5}'
+        body = b'{"score": 0.25}'
         self.send_response(200 if self.alive else 403)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
