@@ -22,7 +22,7 @@ test: install   ## Install what is missing, then lint, types, import contract an
 RANDOM_CASES = --hypothesis-profile random --hypothesis-seed $(or $(SEED),$(shell date +%s))
 
 nightly: install  ## What `make test` leaves out: all generated cases drawn anew, and further runs of the real engine
-	$(PYTHON_BIN) -m pytest -m "nightly or not engine" $(RANDOM_CASES)
+	FUZZ_CASES=20000 $(PYTHON_BIN) -m pytest -m "nightly or not engine" --timeout 3600 $(RANDOM_CASES)
 
 lint:           ## Style only
 	@./check.sh lint

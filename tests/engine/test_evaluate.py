@@ -18,6 +18,7 @@ from tests.engine.conftest import Run, has_mark
 pytestmark = pytest.mark.engine
 
 
+@pytest.mark.nightly  # evaluation by a model that is served is run by test_second_agent.py, with its own agent
 def test_a_run_means_its_latest_checkpoint_which_is_served_scored_and_stopped(smoke: Run, tmp_path: Path) -> None:
     out, mark = tmp_path / "out", uuid.uuid4().hex
     command = [
