@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.runs import fast_run, start  # noqa: F401 (fixtures)
 from tests.tools.sql import servers
 
 # A shell that starts the tests in the background makes them, and every program they start, deaf to Ctrl-C; the tests

@@ -10,7 +10,7 @@ import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 import pytest
@@ -21,6 +21,7 @@ from episodes.agent import Agent, Environment, Episode, Message, Task, ToolSpec
 from episodes.outcomes import STOP_REASONS, UNSCORED, PolicyStop
 from episodes.play import Scored, play
 from tests.digits_agent.agent import AGENT as DIGITS
+from tests.runs import Run
 
 registry.register(DIGITS)
 
@@ -184,3 +185,13 @@ def test_importing_an_agent_imports_nothing_heavy(agent: Agent) -> None:
     code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", [name for name in registry.names() if (ROOT / f"train_{name}_agent.py").is_file()])
+def test_one_step_trains_on_the_real_engine(name: str, fast_run: Callable[[str], Run]) -> None:
+    summary = fast_run(name).summary()
+    assert summary["rollouts"]["finished"] > 0
+    assert summary["rollouts"]["unscored"] == summary["rollouts"]["failed"] == 0
+    assert summary["generated_tokens"] == summary["trained_tokens"]
+    assert summary["weight_updates"] + summary["steps_without_signal"] == 1

@@ -1,123 +1,23 @@
-"""Real runs of the real engine on the bundled tiny model; each takes about a minute, so tests share what they can.
+"""What tests of the engine share beside `tests/runs.py`.
 
 Whatever a unit test already protects, or breaks with a library's version only, is marked `nightly`.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
-import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
-from typing import Any
 
-import psutil
 import pytest
 
-ROOT = Path(__file__).parents[2]
-TRAIN = "train_sql_agent.py"
-LIMIT_SECONDS = 420
-
-
-@dataclass
-class Run:
-    """One run of train_sql_agent.py in a process group of its own, marked so that its children can be found."""
-
-    run_dir: Path
-    process: subprocess.Popen[str]
-    mark: str
-    output: str = field(default="")
-
-    def wait(self) -> int:
-        self.output = self.process.communicate(timeout=LIMIT_SECONDS)[0]
-        return self.process.returncode
-
-    def wait_for(self, event: Callable[[Run], object]) -> None:
-        """Wait until `event(run)` is true, as long as the run goes on."""
-        end = time.time() + LIMIT_SECONDS
-        while not event(self):
-            assert self.process.poll() is None, self.process.communicate()[0]
-            assert time.time() < end, f"not seen after {LIMIT_SECONDS} s"
-            time.sleep(0.2)
-
-    def text(self, name: str) -> str:
-        """A file of the run's folder, "" where there is none yet."""
-        path = self.run_dir / name
-        return path.read_text(encoding="utf-8") if path.exists() else ""
-
-    def lines(self, name: str) -> list[dict[str, Any]]:
-        """The whole lines of one of the run's JSONL files."""
-        return [json.loads(line) for line in self.text(name).split("\n")[:-1]]
-
-    def steps(self) -> list[dict[str, Any]]:
-        """verl's metrics, one dict a finished step."""
-        return [line["data"] for line in self.lines("metrics.jsonl") if "timing_s/step" in line["data"]]
-
-    def summary(self) -> dict[str, Any]:
-        return dict(json.loads((self.run_dir / "summary.json").read_text()))
-
-    def alive(self) -> list[psutil.Process]:
-        """Processes this run started, children of children included, wherever they hang in the process tree."""
-        return [process for process in psutil.process_iter() if has_mark(process, self.mark)]
-
-
-def has_mark(process: psutil.Process, mark: str) -> bool:
-    """Whether a living process inherited RUN_MARK=mark."""
-    try:
-        return process.environ().get("RUN_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return False
-
-
-def free_port() -> int:
-    from training.ports import free_port as port
-
-    return port("127.0.0.1")
+from tests.runs import Run
 
 
 @pytest.fixture(scope="session")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Run]]:
-    """Start a run: `start("--ci-fast", AGL_...="...")`; whatever still lives at the end is killed.
-
-    `program` is the training command of another agent.
-    """
-    runs: list[Run] = []
-
-    def start_run(*arguments: str, program: str = TRAIN, run_dir: Path | None = None, **environment: str) -> Run:
-        folder = run_dir or tmp_path_factory.mktemp("run") / "run"
-        mark = uuid.uuid4().hex
-        variables = {"AGL_SERVER_PORT": str(free_port()), **environment, "RUN_MARK": mark}
-        process = subprocess.Popen(
-            [sys.executable, program, "--run-dir", str(folder), *arguments],
-            cwd=ROOT,
-            env={**os.environ, **variables},
-            text=True,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        runs.append(Run(folder, process, mark))
-        return runs[-1]
-
-    yield start_run
-    for run in runs:
-        for process in run.alive():
-            process.kill()
-
-
-@pytest.fixture(scope="session")
-def smoke(start: Callable[..., Run]) -> Run:
-    """`train_sql_agent.py --ci-fast`, run to its end once for all tests that look at it."""
-    run = start("--ci-fast")
-    assert run.wait() == 0, run.output
-    return run
+def smoke(fast_run: Callable[[str], Run]) -> Run:
+    """The SQL agent's `--ci-fast`."""
+    return fast_run("sql")
 
 
 class MortalJudge(BaseHTTPRequestHandler):

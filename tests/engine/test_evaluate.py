@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from common.settings import ROOT
-from tests.engine.conftest import Run, has_mark
+from tests.runs import Run, has_mark
 
 pytestmark = pytest.mark.engine
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from tests.engine.conftest import Run
+from tests.runs import Run
 
 pytestmark = pytest.mark.engine
 

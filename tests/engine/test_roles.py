@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.engine.conftest import ROOT, Run, free_port
+from tests.runs import ROOT, Run, free_port
 
 pytestmark = pytest.mark.engine
 

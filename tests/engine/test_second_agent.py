@@ -19,7 +19,7 @@ from evaluation.demo_picture import draw
 from evaluation.demo_report import AFTER, BEFORE, TRAIN, build
 from evaluation.results import read_episodes, read_scores
 from tests.digits_agent.agent import AGENT
-from tests.engine.conftest import Run
+from tests.runs import Run
 from training import cold_start
 
 pytestmark = pytest.mark.engine

@@ -10,7 +10,7 @@ import pytest
 from safetensors.torch import load_file
 
 from common.settings import ROOT
-from tests.engine.conftest import Run
+from tests.runs import Run
 from training.books import check_advantages
 from training.records import RolloutRecord
 from training.watch import MISMATCH, MISMATCH_WARNS, RunStopped

@@ -6,7 +6,7 @@ import pytest
 from safetensors.torch import load_file
 
 from common.settings import ROOT
-from tests.engine.conftest import Run
+from tests.runs import Run
 
 pytestmark = pytest.mark.engine
 

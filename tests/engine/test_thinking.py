@@ -14,7 +14,7 @@ import pytest
 
 from common.settings import ROOT
 from episodes import registry
-from tests.engine.conftest import free_port
+from tests.runs import free_port
 from training.chat_template import TEMPLATE
 from training.device import environment
 from training.serve import servable
