@@ -72,10 +72,10 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
     from common.jsonl import write_jsonl
     from training.device import environment
     from training.run import run
-    from training.services import serving
+    from training.serve import serve_environment
 
     plays = plan.role != "algorithm"
-    with serving(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
+    with serve_environment(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
         if plays:
             opened = agent.open(settings, options)
             asyncio.run(opened.check())

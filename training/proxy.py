@@ -28,12 +28,11 @@ from litellm.proxy.proxy_server import app, user_api_key_auth
 from omegaconf import DictConfig
 
 from training.direct import HEALTH, DirectEndpoint, direct_proxy
-from training.gate import CallGate
-from training.middleware import TAKEN, RecordingMiddleware, Taken
+from training.gate import CallGate, RequestSeeds
+from training.middleware import TAKEN, RecordingMiddleware
 from training.plan import Plan
 from training.ports import free_port
-from training.recorder import CallRecorder
-from training.seeds import RequestSeeds
+from training.recorder import CallRecorder, Taken
 from training.watch import RunStopped
 
 logger = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
 from agentlightning.types import AttemptedRollout, NamedResources, Rollout, SpanCoreFields
 
 from training.handover import Handover, give_up, own_worker_name
-from training.otlp import SpanSender
+from training.recorder import SpanSender
 from training.tracing import EpisodeTracer, result_spans
 
 logger = logging.getLogger(__name__)
