@@ -21,13 +21,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from training.agreement import ACTOR, MAX_TURNS_KEY, ROLLOUT, TEMPERATURE_KEY, check_agreement
 from training.chat_template import TEMPLATE
-from training.device import verl_overrides
+from training.device import Overrides, verl_overrides
 from training.plan import ConfigError, Plan
 
 # Below these names verl passes everything on as it is: nothing can be checked.
 FREE_FORM = ("engine_kwargs", "override_config", "override_optimizer_config", "ray_init", "apply_chat_template_kwargs")
-
-Overrides = dict[str, Any]
 
 
 @dataclass(frozen=True)

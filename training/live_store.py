@@ -18,6 +18,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
 from typing import Any
 
 from agentlightning import InMemoryLightningStore, LightningStoreServer
@@ -81,12 +82,8 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
     def _ended_since(self, after: int) -> list[tuple[int, str]]:
         if after > self.last_ending:  # asked by someone who knew this store before it was started anew
             after = 0
-        newer: list[tuple[int, str]] = []
-        for number, _, rollout_id in reversed(self.ended):
-            if number <= after:
-                break
-            newer.append((number, rollout_id))
-        return newer[::-1]
+        newer = takewhile(lambda ending: ending[0] > after, reversed(self.ended))
+        return [(number, rollout_id) for number, _, rollout_id in newer][::-1]
 
     async def _wait(self, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
         end, news = time.monotonic() + min(seconds, LONGEST_WAIT), asyncio.Event()

@@ -212,10 +212,7 @@ async def _anyone() -> UserAPIKeyAuth:
 
 
 def _backend(name: str, server: str, model: str) -> ModelConfig:
-    return {
-        "model_name": name,
-        "litellm_params": {"model": f"hosted_vllm/{model}", "api_base": f"{server}/v1"},
-    }
+    return {"model_name": name, "litellm_params": {"model": f"hosted_vllm/{model}", "api_base": f"{server}/v1"}}
 
 
 def _reachable(host: str) -> str:

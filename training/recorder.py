@@ -119,11 +119,7 @@ class CallRecorder:
     """
 
     def __init__(
-        self,
-        endpoint: str,
-        version: Callable[[], int],
-        gate: CallGate | None = None,
-        seeds: RequestSeeds | None = None,
+        self, endpoint: str, version: Callable[[], int], gate: CallGate | None = None, seeds: RequestSeeds | None = None
     ) -> None:
         self.endpoint = endpoint
         self.version = version

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from statistics import mean, stdev
 
 from training.records import RolloutRecord, causes, rewards_by_group, unscored_share
@@ -36,33 +35,24 @@ REWARD_MISSING = "reward_missing"
 INFRASTRUCTURE = (SPANS_MISSING, REWARD_MISSING)
 
 
-@dataclass(frozen=True)
-class Event:
-    """One row of the table: what happens, how it is measured, what is done."""
-
-    name: str
-    window: str
-    action: str
-
-
-EVENTS = (
-    Event("zero triplets", "every rollout of a window that called the policy left none", "stop"),
-    Event("rewards missing", "every rollout of a window ended without an episode record", "stop"),
-    Event("spans missing", f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts", "stop"),
-    Event("unscored rollouts", f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window", "skip them"),
-    Event("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
-    Event("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
-    Event("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
-    Event("a runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "the others take over its rollouts"),
-    Event("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
-    Event("trained tokens differ from generated tokens", "every update", "stop"),
-    Event("sequences or advantages differ from the books", "every update", "stop"),
-    Event("log-probabilities of vLLM and trainer", f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step", "warn"),
-    Event("no group with different rewards", "every step", "no update"),
-    Event("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
-    Event("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
-    Event("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
-    Event("groups with equal reward", "every step", "warn"),
+EVENTS = (  # rows of the table: what happens, how it is measured, what is done
+    ("zero triplets", "every rollout of a window that called the policy left none", "stop"),
+    ("rewards missing", "every rollout of a window ended without an episode record", "stop"),
+    ("spans missing", f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts", "stop"),
+    ("unscored rollouts", f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window", "skip them"),
+    ("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
+    ("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
+    ("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
+    ("a runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "the others take over its rollouts"),
+    ("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
+    ("trained tokens differ from generated tokens", "every update", "stop"),
+    ("sequences or advantages differ from the books", "every update", "stop"),
+    ("log-probabilities of vLLM and trainer", f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step", "warn"),
+    ("no group with different rewards", "every step", "no update"),
+    ("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
+    ("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
+    ("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
+    ("groups with equal reward", "every step", "warn"),
 )
 
 
@@ -122,7 +112,8 @@ class Watch:
         share = unscored_share(window)
         if share <= self.max_unscored_share:
             return None
-        return f"{share:.0%} of {len(window)} rollouts are unscored ({_count(window)})"
+        counts = ", ".join(f"{name}: {count}" for name, count in causes(window).most_common())
+        return f"{share:.0%} of {len(window)} rollouts are unscored ({counts})"
 
     def compare_log_probs(self, metrics: Mapping[str, float]) -> None:
         """Warn when vLLM sampled from another distribution than the trainer computes gradients of.
@@ -183,10 +174,6 @@ class Watch:
 def silence_limit(episode_timeout: float) -> float:
     """Seconds without any rollout finishing after which the run stops."""
     return max(MIN_SILENCE_SECONDS, 2 * episode_timeout)
-
-
-def _count(records: list[RolloutRecord]) -> str:
-    return ", ".join(f"{name}: {count}" for name, count in causes(records).most_common())
 
 
 def check_episodes(books: list[RolloutRecord], keys: Iterable[str], trained_tokens: int) -> dict[str, float]:
