@@ -11,6 +11,7 @@ in `lora_adapter`, as peft writes it (`--lora-adapter-path` goes on from it).
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,10 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path:
         ConfigError: there is none.
     """
     if resume != "latest":
-        return _checked(Path(resume).resolve())
+        path = Path(resume).resolve()
+        if not (re.fullmatch(rf"{PREFIX}\d+", path.name) and (path / "actor").is_dir()):
+            raise ConfigError(f"--resume {path}: not a checkpoint; expected a folder .../checkpoints/global_step_N")
+        return path
     places = [run_dir] if run_dir else sorted(runs_dir.glob("*"), key=lambda run: run.stat().st_mtime, reverse=True)
     for run in places:
         latest = latest_checkpoint(run)
@@ -62,12 +66,6 @@ def run_of(checkpoint: Path) -> Path:
     return checkpoint.parent.parent
 
 
-def _checked(path: Path) -> Path:
-    if not (path.name.startswith(PREFIX) and path.name.removeprefix(PREFIX).isdigit() and (path / "actor").is_dir()):
-        raise ConfigError(f"--resume {path}: not a checkpoint; expected a folder .../checkpoints/global_step_N")
-    return path
-
-
 def split_adapter(actor: Path, base_model: str) -> None:
     """Rewrite `actor/huggingface` as a plain model, and write `actor/lora_adapter`; shapes (out, r) x (r, in) a layer.
 
@@ -84,7 +82,8 @@ def split_adapter(actor: Path, base_model: str) -> None:
     adapter = {name: tensor for name, tensor in tensors.items() if ".lora_" in name}
     if not adapter:
         raise ValueError(f"{folder} holds no adapter")
-    rank, alpha = _rank_and_alpha(actor)
+    written = json.loads((actor / "lora_train_meta.json").read_text(encoding="utf-8"))
+    rank, alpha = int(written["r"]), int(written["lora_alpha"])
     merged = merge(tensors, alpha / rank)
     for file in [*files, *folder.glob("*.safetensors.index.json")]:
         file.unlink()
@@ -111,9 +110,3 @@ def merge(tensors: dict[str, Tensor], scale: float) -> dict[str, Tensor]:
             tensor = (tensor.float() + scale * (up.float() @ down.float())).to(tensor.dtype)
         merged[name.removeprefix(PEFT_PREFIX).replace(".base_layer.", ".")] = tensor
     return merged
-
-
-def _rank_and_alpha(actor: Path) -> tuple[int, int]:
-    """What verl wrote beside the shards."""
-    found = json.loads((actor / "lora_train_meta.json").read_text(encoding="utf-8"))
-    return int(found["r"]), int(found["lora_alpha"])

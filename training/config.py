@@ -46,18 +46,17 @@ def parse_overrides(texts: list[str]) -> list[Override]:
     Raises:
         ConfigError: an argument without "=" or with a value that is not YAML.
     """
-    return [_parse_override(text) for text in texts]
-
-
-def _parse_override(text: str) -> Override:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip("+"):
-        raise ConfigError(f"{text!r} is neither a flag nor key=value; see --help")
-    try:
-        tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
-        return Override(key.lstrip("+"), tree["value"], key.startswith("+"))
-    except (yaml.YAMLError, OmegaConfBaseException):
-        raise ConfigError(f"{text!r}: the value is not valid YAML; quote it") from None
+    overrides = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip("+"):
+            raise ConfigError(f"{text!r} is neither a flag nor key=value; see --help")
+        try:
+            tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
+        except (yaml.YAMLError, OmegaConfBaseException):
+            raise ConfigError(f"{text!r}: the value is not valid YAML; quote it") from None
+        overrides.append(Override(key.lstrip("+"), tree["value"], key.startswith("+")))
+    return overrides
 
 
 def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: list[Override]) -> DictConfig:

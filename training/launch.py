@@ -110,7 +110,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     from common.settings import load_settings
     from training.device import choose_device
     from training.plan import Plan
-    from training.presets import choose, default_model
+    from training.presets import GPU_MODEL, choose
     from training.run import new_run_dir
 
     settings = load_settings()
@@ -121,10 +121,10 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     plan = Plan(
         run_dir=(options.run_dir or new_run_dir(ROOT / "runs", f"{agent.name}-agent-{purpose}")).resolve(),
         device=device,
-        model=options.model or settings.base_model or default_model(agent, device),
+        model=options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL),
         max_turns=turns,
         max_turns_origin=origin,
-        max_tokens=settings.max_tokens or preset.max_tokens,
+        max_tokens=settings.max_tokens or agent.sizes(device).reply,
         tools=bool(agent.tools),
         lora_rank=options.lora_rank if options.lora else 0,
         role=settings.agl_current_role,
@@ -136,7 +136,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         **{name: getattr(options, name) for name in FLAGS},
         **{name: getattr(settings, name) for name in SETTINGS},
     )
-    return plan, {**preset.overrides, "trainer.logger": loggers(settings)}
+    return plan, {**preset, "trainer.logger": loggers(settings)}
 
 
 def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:

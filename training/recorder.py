@@ -73,7 +73,8 @@ class SpanSender:
             reraise=True,
         )
         if spans:
-            await retrying(self._post, endpoint, encode(spans))
+            body = encode_spans([_readable(*span) for span in spans]).SerializeToString()
+            await retrying(self._post, endpoint, bytes(body))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -84,11 +85,6 @@ class SpanSender:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
         async with self._session.post(endpoint, data=body, headers=HEADERS) as response:
             response.raise_for_status()
-
-
-def encode(spans: Sequence[Emitted]) -> bytes:
-    """The OTLP request (protobuf) of these spans."""
-    return bytes(encode_spans([_readable(*span) for span in spans]).SerializeToString())
 
 
 def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> ReadableSpan:
