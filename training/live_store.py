@@ -70,16 +70,12 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
 
     async def wait_ended(self, after: int, seconds: float) -> tuple[int, list[Rollout]]:
         """The last ending's number, and the rollouts that ended after number `after`, once there are any or in time."""
-
-        async def newer() -> list[tuple[int, str]]:
-            return self._ended_since(after)
-
-        endings = await self._wait(newer, seconds)
+        endings = await self._wait(lambda: self._ended_since(after), seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
         last = endings[-1][0] if endings else min(after, self.last_ending)
         return last, [rollout for rollout in found if rollout is not None]
 
-    def _ended_since(self, after: int) -> list[tuple[int, str]]:
+    async def _ended_since(self, after: int) -> list[tuple[int, str]]:
         if after > self.last_ending:  # asked by someone who knew this store before it was started anew
             after = 0
         newer = takewhile(lambda ending: ending[0] > after, reversed(self.ended))

@@ -85,13 +85,11 @@ def unscored_share(records: list[RolloutRecord]) -> float:
 
 def leave_out_lone(records: list[RolloutRecord]) -> None:
     """Give a group's only scored rollout a cause: nothing compares with it, so verl would train on its raw reward."""
-    scored: dict[str, list[RolloutRecord]] = {}
-    for record in records:
-        if record.cause is None:
-            scored.setdefault(record.group, []).append(record)
-    for group in scored.values():
-        if len(group) == 1:
-            group[0].cause = "alone_in_group"
+    scored = [record for record in records if record.cause is None]
+    counts = Counter(record.group for record in scored)
+    for record in scored:
+        if counts[record.group] == 1:
+            record.cause = "alone_in_group"
 
 
 def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = True) -> dict[str, float]:
