@@ -37,8 +37,7 @@ from evaluation.players import Player, find_player, open_endpoint
 from evaluation.results import EPISODES, SCORES, TABLE, finished, read_scores, write_results
 from evaluation.samples import Sample, Unscored, record_of, sample_rows, samples_of
 from evaluation.tables import show
-from training.serve import servable
-from training.services import serving
+from training.serve import servable, serve_environment
 
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
 Play = Callable[[Sample], Awaitable[Scored]]
@@ -217,7 +216,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     logs = Path(arguments.out or DEFAULT_FOLDER)
     own = registry.own_options(agent, arguments)
     with (
-        serving(agent, settings, own, logs, arguments.device) as options,
+        serve_environment(agent, settings, own, logs, arguments.device) as options,
         contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
     ):
         config = configuration(agent, arguments, player, environment, len(rows))

@@ -131,7 +131,6 @@ def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
 
 def _check_budgets(config: DictConfig, plan: Plan) -> None:
     prompt, response = int(config.data.max_prompt_length), int(config.data.max_response_length)
-    model_len = OmegaConf.select(config, f"{ROLLOUT}.max_model_len")
     generated = plan.max_turns * plan.max_tokens
     if generated > response:
         raise ConfigError(
@@ -139,17 +138,14 @@ def _check_budgets(config: DictConfig, plan: Plan) -> None:
             f"data.max_response_length={response}, which holds a whole episode after its first prompt. "
             "Raise it, or lower --max-turns or MAX_TOKENS."
         )
-    micro = int(OmegaConf.select(config, f"{ACTOR}.ppo_max_token_len_per_gpu"))
-    if prompt + response > micro:
-        raise ConfigError(
-            f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed "
-            f"{ACTOR}.ppo_max_token_len_per_gpu={micro}: the longest sequence must fit one micro-batch"
-        )
-    if model_len is not None and prompt + response > int(model_len):
-        raise ConfigError(
-            f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed "
-            f"{ROLLOUT}.max_model_len={model_len}"
-        )
+    places = {f"{ACTOR}.ppo_max_token_len_per_gpu": "one micro-batch", f"{ROLLOUT}.max_model_len": "vLLM's context"}
+    for key, place in places.items():
+        limit = OmegaConf.select(config, key)
+        if limit is not None and prompt + response > int(limit):
+            raise ConfigError(
+                f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed {key}={limit}: "
+                f"the longest sequence must fit {place}"
+            )
 
 
 def _check_batches(config: DictConfig) -> None:

@@ -128,7 +128,9 @@ def _stop_ray(plan: Plan) -> None:
     try:
         logs, workers = _session_logs(), _ray_processes()
         ray.shutdown()
-        _end(workers)
+        for process in psutil.wait_procs(workers, timeout=END_SECONDS)[1]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         if logs is not None:
             with contextlib.suppress(OSError):  # a full disk must not hide why the run ended
                 _keep_logs(logs, plan.run_dir / "logs")
@@ -155,13 +157,6 @@ def _ray_processes() -> list[psutil.Process]:
         if child.name() in ("raylet", "gcs_server")
         for process in [child, *child.children(recursive=True)]
     ]
-
-
-def _end(processes: list[psutil.Process]) -> None:
-    """Wait for processes that are about to end, then kill those that are not."""
-    for process in psutil.wait_procs(processes, timeout=END_SECONDS)[1]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
 
 
 def _keep_logs(source: Path, target: Path) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+from common.command import number
 from episodes.agent import Agent
 
 USAGE = """Train the {name} agent.
@@ -40,24 +42,21 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
-    for split in ("train", "val"):
-        add(
-            f"--{split}-file",
-            default=str(agent.splits[split]),
-            help="tasks, as Parquet or JSONL (default: %(default)s)",
-        )
+    add, switch = parser.add_argument, partial(parser.add_argument, action="store_true")
+    on_or_off = partial(add, action=argparse.BooleanOptionalAction, default=True)
+    count = partial(add, type=number(int, lambda value: value >= 1, "of 1 or more"))
+    tasks = "tasks, as Parquet or JSONL (default: %(default)s)"
+    add("--train-file", default=str(agent.splits["train"]), help=tasks)
+    add("--val-file", default=str(agent.splits["val"]), help=tasks)
     add(
         "--model",
         help="model folder or hub id (default: BASE_MODEL, else the bundled tiny model on CPU, Qwen/Qwen3-0.6B on GPU)",
     )
     agent.arguments(parser)
-    add("--ci-fast", action="store_true", help="one step, one validation, one checkpoint")
-    add("--ci", action="store_true", help="20 steps")
-    add(
+    switch("--ci-fast", help="one step, one validation, one checkpoint")
+    switch("--ci", help="20 steps")
+    on_or_off(
         "--llm-proxy",
-        action=argparse.BooleanOptionalAction,
-        default=True,
         help="trace the agent's LLM calls in the proxy (OtelTracer, LlmProxyTraceToTriplet), or in the runners "
         "(AgentOpsTracer, TracerTraceToTriplet)",
     )
@@ -68,34 +67,26 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         help="what the LLM proxy is: litellm (any API format), or a thin recording endpoint before vLLM, which costs a "
         "fraction a call (docs/performance.md)",
     )
-    add(
-        "--trajectory-level",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="merge an episode's calls into one sequence where their token ids allow it",
-    )
-    add(
+    on_or_off("--trajectory-level", help="merge an episode's calls into one sequence where their token ids allow it")
+    switch(
         "--keep-thinking",
-        action="store_true",
         help="serve the model with a chat template that keeps the <think> blocks of earlier turns, so that an episode "
         "is one sequence (docs/architecture.md)",
     )
-    add(
-        "--max-turns",
-        type=int,
-        help="calls of the policy in one episode, the closing one included (default: MAX_TURNS, else 3)",
+    count(
+        "--max-turns", help="calls of the policy in one episode, the closing one included (default: MAX_TURNS, else 3)"
     )
     add("--external-store-address", metavar="URL", help="use a store served elsewhere; needs AGL_MANAGED_STORE=0")
     add("--mongo-uri", metavar="URI", help="keep the managed store in MongoDB, a replica set (needs pymongo)")
-    add("--n-runners", type=int, default=4, help="processes that run episodes (default: 4)")
+    count("--n-runners", default=4, help="processes that run episodes (default: 4)")
     add(
         "--concurrency",
-        type=int,
+        type=number(int, lambda value: value >= 0, "of 0 or more"),
         default=32,
         help="episodes a runner process plays at once (default: 32); 0: agent-lightning's own runner, which plays one "
         "at a time and is always used with --no-llm-proxy, because its tracer cannot tell episodes apart",
     )
-    add("--keep-spans", action="store_true", help="keep the spans of all rollouts in the run folder's spans/")
+    switch("--keep-spans", help="keep the spans of all rollouts in the run folder's spans/")
     add(
         "--async",
         dest="asynchronous",
@@ -105,17 +96,15 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         help="play the next rollouts while the policy is updated: on the same devices (colocate), or on GPUs of their "
         "own (separate: not run, needs nccl, nixl or mooncake)",
     )
-    add("--lora", action="store_true", help="train an adapter (LoRA) of --lora-rank beside frozen weights")
-    add("--lora-rank", type=int, default=32, help="with --lora: rank of the adapter (default: 32)")
-    add(
-        "--lora-adapter-path", metavar="DIR", help="with --lora: go on from this adapter (its rank must be --lora-rank)"
-    )
-    add(
+    switch("--lora", help="train an adapter (LoRA) of --lora-rank beside frozen weights")
+    count("--lora-rank", default=32, help="with --lora: rank of the adapter (default: 32)")
+    adapter = "with --lora: go on from this adapter (its rank must be --lora-rank)"
+    add("--lora-adapter-path", metavar="DIR", help=adapter)
+    switch(
         "--deterministic",
-        action="store_true",
         help="two runs with the same data.seed are equal to the last bit: one LLM call after another, CPU only",
     )
-    add("--n-gpus", type=int, default=1, help="GPUs of this node (default: 1)")
+    count("--n-gpus", default=1, help="GPUs of this node (default: 1)")
     add(
         "--resume",
         "--resume_checkpoint",
@@ -126,7 +115,7 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to train (default: auto)")
     add("--run-dir", type=Path, help="folder of this run (default: runs/<name>, new)")
-    add("--debug", action="store_true", help="log everything, on the screen too")
+    switch("--debug", help="log everything, on the screen too")
     add("overrides", nargs="*", metavar="key=value", help="overrides for verl")
     options = parser.parse_intermixed_args(arguments)
     if options.resume and "=" in options.resume:
@@ -134,9 +123,4 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         options.resume = "latest"
     if options.lora_adapter_path and not options.lora:
         parser.error("--lora-adapter-path needs --lora")
-    for flag in ("n_runners", "n_gpus", "max_turns", "lora_rank"):
-        if (value := getattr(options, flag)) is not None and value < 1:
-            parser.error(f"--{flag.replace('_', '-')} {value}: expected 1 or more")
-    if options.concurrency < 0:
-        parser.error(f"--concurrency {options.concurrency}: expected 0 or more")
     return options

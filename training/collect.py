@@ -11,6 +11,7 @@ import gzip
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +21,34 @@ from agentlightning.types import Rollout, Span
 
 from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
-from training.trajectories import Call, Limits, Trajectory, generated_tokens, merge_calls
+from training.trajectories import Call, Limits, Trajectory, merge_calls
 from training.watch import REWARD_MISSING, SPANS_MISSING
 
 LATE_SPANS_SECONDS = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.2
 
 
-class SpanFiles:
-    """Keeps spans of finished rollouts on disk (`--keep-spans`), where the store forgets them.
+def keep_spans(folder: Path, record: RolloutRecord, spans: Sequence[Span]) -> None:
+    """Keep a rollout's spans on disk (`--keep-spans`), where the store forgets them.
 
-    `spans/<mode>-<step>.jsonl.gz` in the run folder: one span a line, as agent-lightning writes it in JSON. Each
-    rollout is a gzip member of its own, so what was written before a crash can be read.
+    They are appended to `<mode>-<step>.jsonl.gz` in the folder: one span a line, as agent-lightning writes it in JSON.
+    Each rollout is a gzip member of its own, so what was written before a crash can be read.
     """
-
-    def __init__(self, run_dir: Path) -> None:
-        self.folder = run_dir / "spans"
-        self.folder.mkdir(parents=True, exist_ok=True)
-
-    def keep(self, record: RolloutRecord, spans: Sequence[Span]) -> None:
-        """Append a rollout's spans to the file of its mode and step."""
-        lines = "".join(span.model_dump_json() + "\n" for span in spans)
-        with (self.folder / f"{record.mode}-{record.step:06d}.jsonl.gz").open("ab") as file:
-            file.write(gzip.compress(lines.encode()))
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(span.model_dump_json() + "\n" for span in spans)
+    with (folder / f"{record.mode}-{record.step:06d}.jsonl.gz").open("ab") as file:
+        file.write(gzip.compress(lines.encode()))
 
 
+@dataclass
 class Collector:
-    """Reads rollouts from the store, many at a time; `files` keeps their spans on disk."""
+    """Reads rollouts from the store, many at a time; `span_folder` is where their spans are kept, if at all."""
 
-    def __init__(
-        self,
-        store: LightningStore,
-        adapter: TraceToTripletBase,
-        limits: Limits,
-        merge: bool,
-        files: SpanFiles | None = None,
-    ) -> None:
-        self.store = store
-        self.adapter = adapter
-        self.limits = limits
-        self.merge = merge
-        self.files = files
+    store: LightningStore
+    adapter: TraceToTripletBase
+    limits: Limits
+    merge: bool
+    span_folder: Path | None = None
 
     async def collect(self, rollout: Rollout, record: RolloutRecord) -> tuple[RolloutRecord, Trajectory]:
         """Fill the record from the latest attempt's spans; an empty trajectory goes with every `cause`."""
@@ -70,8 +58,8 @@ class Collector:
             record.cause = f"rollout_{record.status}"
             return record, Trajectory()
         spans, calls = await self._complete_spans(rollout.rollout_id)
-        if self.files is not None:
-            self.files.keep(record, spans)
+        if self.span_folder is not None:
+            keep_spans(self.span_folder, record, spans)
         _fill(record, spans, calls)
         if record.cause is not None:
             return record, Trajectory()
@@ -125,7 +113,7 @@ def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call]) -> No
         if VERSION_ATTRIBUTE in (span.attributes or {})
     ]
     record.triplets = len(calls)
-    record.generated_tokens = generated_tokens(calls)
+    record.generated_tokens = sum(len(call.response_ids) for call in calls)
     episode = _annotation(spans)
     if episode is None:
         record.cause = REWARD_MISSING

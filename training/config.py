@@ -21,13 +21,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from training.agreement import ACTOR, MAX_TURNS_KEY, ROLLOUT, TEMPERATURE_KEY, check_agreement
 from training.chat_template import TEMPLATE
-from training.device import verl_overrides
+from training.device import Overrides, verl_overrides
 from training.plan import ConfigError, Plan
 
 # Below these names verl passes everything on as it is: nothing can be checked.
 FREE_FORM = ("engine_kwargs", "override_config", "override_optimizer_config", "ray_init", "apply_chat_template_kwargs")
-
-Overrides = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -48,18 +46,17 @@ def parse_overrides(texts: list[str]) -> list[Override]:
     Raises:
         ConfigError: an argument without "=" or with a value that is not YAML.
     """
-    return [_parse_override(text) for text in texts]
-
-
-def _parse_override(text: str) -> Override:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip("+"):
-        raise ConfigError(f"{text!r} is neither a flag nor key=value; see --help")
-    try:
-        tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
-        return Override(key.lstrip("+"), tree["value"], key.startswith("+"))
-    except (yaml.YAMLError, OmegaConfBaseException):
-        raise ConfigError(f"{text!r}: the value is not valid YAML; quote it") from None
+    overrides = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip("+"):
+            raise ConfigError(f"{text!r} is neither a flag nor key=value; see --help")
+        try:
+            tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
+        except (yaml.YAMLError, OmegaConfBaseException):
+            raise ConfigError(f"{text!r}: the value is not valid YAML; quote it") from None
+        overrides.append(Override(key.lstrip("+"), tree["value"], key.startswith("+")))
+    return overrides
 
 
 def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: list[Override]) -> DictConfig:

@@ -19,41 +19,34 @@ from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
 from verl.utils import model as verl_model
 
+_init_process_group = torch.distributed.init_process_group
 
-def _accept_repeated_backend() -> None:
+
+def _accept_repeated_backend(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
     """verl asks for the process group "cpu:gloo,<device>:<backend>"; with device cpu torch refuses the repetition."""
-    original = torch.distributed.init_process_group
-
-    def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
-        original("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
-
-    torch.distributed.init_process_group = init_process_group
+    _init_process_group("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
 
 
-_accept_repeated_backend()
+torch.distributed.init_process_group = _accept_repeated_backend
 
 
-def _load_critics_without_flash_attention() -> None:
-    """verl's loader of value heads asks for flash attention by name, whatever the settings say; give it torch's."""
+def _load_critic_without_flash_attention(
+    local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
+) -> torch.nn.Module:
+    """verl's loader of value heads asks for flash attention by name, whatever the settings say; this for torch's."""
+    from transformers import AutoModelForTokenClassification
 
-    def load_valuehead_model(
-        local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
-    ) -> torch.nn.Module:
-        from transformers import AutoModelForTokenClassification
-
-        model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
-            pretrained_model_name_or_path=local_path,
-            torch_dtype=torch_dtype,
-            config=model_config,
-            attn_implementation="sdpa",
-            trust_remote_code=trust_remote_code,
-        )
-        return model
-
-    verl_model.load_valuehead_model = load_valuehead_model
+    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
+        pretrained_model_name_or_path=local_path,
+        torch_dtype=torch_dtype,
+        config=model_config,
+        attn_implementation="sdpa",
+        trust_remote_code=trust_remote_code,
+    )
+    return model
 
 
-_load_critics_without_flash_attention()
+verl_model.load_valuehead_model = _load_critic_without_flash_attention
 
 
 def _memory_info(device: Any = None) -> tuple[int, int]:

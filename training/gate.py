@@ -1,4 +1,4 @@
-"""Holds the policy's calls back while its weights change, so that every call is answered by one version of them.
+"""What a call of the policy passes on its way to vLLM: the gate, and with `--deterministic` the source of its seed.
 
 verl's asynchronous modes abort what vLLM is generating when weights change, and continue it from its tokens. Calls that
 come over HTTP cannot be continued, so here a change waits for the calls in flight (an episode's turn, not the episode)
@@ -8,9 +8,16 @@ and new ones wait for the change. Used by `training.middleware` (one call) and t
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
+from collections import Counter
+from typing import Any
+
+import orjson
 
 from training.watch import RunStopped
+
+SEEDS = 2**31
 
 
 class CallGate:
@@ -67,3 +74,38 @@ class CallGate:
 def _wake(future: asyncio.Future[None]) -> None:
     if not future.done():  # a caller may have gone away meanwhile
         future.set_result(None)
+
+
+class RequestSeeds:
+    """Gives every call a seed that two runs agree on; lives as long as the run's proxy.
+
+    Rollouts have random ids and arrive in any order, so a seed follows from what is asked: the run's seed, the weights
+    that answer, the conversation, and how often the same was asked before. Episodes of one prompt group are
+    interchangeable, so it does not matter which of them asks first; their set is the same in every run.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._version = -1
+        self._asked: Counter[bytes] = Counter()
+
+    def add(self, body: bytes, version: int) -> bytes:
+        """The request with a `seed`; one that is no completion passes as it is."""
+        try:
+            request = orjson.loads(body)
+            said = [_said(message) for message in request["messages"]]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return body
+        if version != self._version:
+            self._version, self._asked = version, Counter()
+        asked = hashlib.sha256(orjson.dumps([self.seed, version, said])).digest()
+        number = self._asked[asked]
+        self._asked[asked] += 1
+        digest = hashlib.sha256(asked + number.to_bytes(4)).digest()
+        return orjson.dumps({**request, "seed": int.from_bytes(digest[:4]) % SEEDS})
+
+
+def _said(message: dict[str, Any]) -> list[Any]:
+    """What a message says, without the ids of its tool calls, which vLLM draws at random."""
+    calls = [call["function"] for call in message.get("tool_calls") or []]
+    return [message.get("role"), message.get("content"), calls]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import platform
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -135,11 +134,6 @@ class Endings:
 def worker_name(pid: int) -> str:
     """What a runner process of this machine is called in the store."""
     return f"runner-{platform.node()}-{pid}"
-
-
-def own_worker_name() -> str:
-    """What this process is called in the store."""
-    return worker_name(os.getpid())
 
 
 async def give_up(store: LightningStore, worker: str) -> int:

@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTED = time.time()
-TRACKER_VARIABLES = (
-    "SWANLAB_API_KEY",
-    "SWANLAB_MODE",
-    "SWANLAB_LOG_DIR",
-    "WANDB_API_KEY",
-    "WANDB_MODE",
-    "WANDB_BASE_URL",
+TRACKERS = ("SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR", "WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL")
+# What the plan takes as it is, under the same name.
+FLAGS = (
+    *("n_runners", "concurrency", "keep_spans", "llm_proxy", "proxy", "asynchronous", "trajectory_level", "debug"),
+    *("keep_thinking", "lora_adapter_path", "deterministic", "external_store_address", "mongo_uri"),
 )
+SETTINGS = ("temperature", "episode_timeout", "managed_store", "max_unscored_share")
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
@@ -73,10 +72,10 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
     from common.jsonl import write_jsonl
     from training.device import environment
     from training.run import run
-    from training.services import serving
+    from training.serve import serve_environment
 
     plays = plan.role != "algorithm"
-    with serving(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
+    with serve_environment(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
         if plays:
             opened = agent.open(settings, options)
             asyncio.run(opened.check())
@@ -112,7 +111,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     from common.settings import load_settings
     from training.device import choose_device
     from training.plan import Plan
-    from training.presets import choose, default_model
+    from training.presets import GPU_MODEL, choose
     from training.run import new_run_dir
 
     settings = load_settings()
@@ -123,37 +122,22 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     plan = Plan(
         run_dir=(options.run_dir or new_run_dir(ROOT / "runs", f"{agent.name}-agent-{purpose}")).resolve(),
         device=device,
-        model=options.model or settings.base_model or default_model(agent, device),
+        model=options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL),
         max_turns=turns,
         max_turns_origin=origin,
-        temperature=settings.temperature,
-        max_tokens=settings.max_tokens or preset.max_tokens,
-        episode_timeout=settings.episode_timeout,
-        n_runners=options.n_runners,
-        concurrency=options.concurrency,
-        keep_spans=options.keep_spans,
-        llm_proxy=options.llm_proxy,
-        proxy=options.proxy,
-        asynchronous=options.asynchronous,
-        trajectory_level=options.trajectory_level,
+        max_tokens=settings.max_tokens or agent.sizes(device).reply,
         tools=bool(agent.tools),
-        keep_thinking=options.keep_thinking,
         lora_rank=options.lora_rank if options.lora else 0,
-        lora_adapter_path=options.lora_adapter_path,
-        deterministic=options.deterministic,
-        managed_store=settings.managed_store,
-        external_store_address=options.external_store_address,
-        mongo_uri=options.mongo_uri,
         role=settings.agl_current_role,
         store_host=settings.agl_server_host,
         store_port=settings.agl_server_port,
         proxy_host=settings.llm_proxy_host,
         proxy_port=settings.llm_proxy_port,
         proxy_public_host=settings.llm_proxy_public_host,
-        max_unscored_share=settings.max_unscored_share,
-        debug=options.debug,
+        **{name: getattr(options, name) for name in FLAGS},
+        **{name: getattr(settings, name) for name in SETTINGS},
     )
-    return plan, {**preset.overrides, "trainer.logger": loggers(settings)}
+    return plan, {**preset, "trainer.logger": loggers(settings)}
 
 
 def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
@@ -173,16 +157,13 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, dict[str, An
 
 def loggers(settings: Settings) -> list[str]:
     """Console and file always; SwanLab and W&B when their variables are set, which they find in the environment."""
-    for name in TRACKER_VARIABLES:
+    for name in TRACKERS:
         value = getattr(settings, name.lower())
         if value is not None:
             os.environ[name] = value.get_secret_value() if hasattr(value, "get_secret_value") else value
-    chosen = ["console", "file"]
-    if settings.swanlab_api_key or settings.swanlab_mode:
-        chosen.append("swanlab")
-    if settings.wandb_api_key or settings.wandb_mode:
-        chosen.append("wandb")
-    return chosen
+    swanlab = ["swanlab"] if settings.swanlab_api_key or settings.swanlab_mode else []
+    wandb = ["wandb"] if settings.wandb_api_key or settings.wandb_mode else []
+    return ["console", "file", *swanlab, *wandb]
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:

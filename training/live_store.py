@@ -18,6 +18,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
 from typing import Any
 
 from agentlightning import InMemoryLightningStore, LightningStoreServer
@@ -69,24 +70,16 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
 
     async def wait_ended(self, after: int, seconds: float) -> tuple[int, list[Rollout]]:
         """The last ending's number, and the rollouts that ended after number `after`, once there are any or in time."""
-
-        async def newer() -> list[tuple[int, str]]:
-            return self._ended_since(after)
-
-        endings = await self._wait(newer, seconds)
+        endings = await self._wait(lambda: self._ended_since(after), seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
         last = endings[-1][0] if endings else min(after, self.last_ending)
         return last, [rollout for rollout in found if rollout is not None]
 
-    def _ended_since(self, after: int) -> list[tuple[int, str]]:
+    async def _ended_since(self, after: int) -> list[tuple[int, str]]:
         if after > self.last_ending:  # asked by someone who knew this store before it was started anew
             after = 0
-        newer: list[tuple[int, str]] = []
-        for number, _, rollout_id in reversed(self.ended):
-            if number <= after:
-                break
-            newer.append((number, rollout_id))
-        return newer[::-1]
+        newer = takewhile(lambda ending: ending[0] > after, reversed(self.ended))
+        return [(number, rollout_id) for number, _, rollout_id in newer][::-1]
 
     async def _wait(self, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
         end, news = time.monotonic() + min(seconds, LONGEST_WAIT), asyncio.Event()

@@ -12,11 +12,12 @@ import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextvars import ContextVar
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import orjson
 
-from training.recorder import CallRecorder, RecordedCall
+from training.gate import RequestSeeds
+from training.recorder import CallRecorder, Taken
 
 ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
 
@@ -25,15 +26,6 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-class Taken(NamedTuple):
-    """A reply's id, token ids of prompt and reply, and the log-probabilities of the reply's tokens, if asked for."""
-
-    response_id: str
-    prompt_ids: list[int]
-    response_ids: list[int]
-    log_probs: list[float] | None
 
 
 TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")  # a list for each call; empty where a reply has no token ids
@@ -101,16 +93,21 @@ class RecordingMiddleware:
             return await self.app(scope, receive, send)
         path = route[3] or "/"
         inner: Scope = {**scope, "path": path, "raw_path": path.encode()}
-        reply, taken = _HeldReply(send), list[Taken]()
+        reply, taken, recorder = list[Message](), list[Taken](), self.recorder
+
+        async def hold_back(message: Message) -> None:
+            reply.append(message)
+
         TAKEN.set(taken)
-        async with self.recorder.gate:
+        async with recorder.gate:
             started = time.time()
-            if self.recorder.seeds is not None:
-                inner, receive = await _changed(inner, receive, self._with_seed)
-            await self.app(inner, receive, reply)
-            if taken and reply.succeeded:
-                self._record(route[1], route[2], started, taken[0])
-        await reply.release()
+            if recorder.seeds is not None:
+                inner, receive = await _seeded(inner, receive, recorder.seeds, recorder.version())
+            await self.app(inner, receive, hold_back)
+            if taken and reply and reply[0].get("status") == 200:
+                recorder.record(route[1], route[2], taken[0], started)
+        for message in reply:  # complete and recorded
+            await send(message)
         return None
 
     async def _until_shutdown(self, receive: Receive) -> Message:
@@ -120,30 +117,17 @@ class RecordingMiddleware:
             await self.recorder.close()
         return message
 
-    def _with_seed(self, body: bytes) -> bytes:
-        seeds = self.recorder.seeds
-        return body if seeds is None else seeds.add(body, self.recorder.version())
 
-    def _record(self, rollout_id: str, attempt_id: str, started: float, taken: Taken) -> None:
-        response_id, prompt_ids, response_ids, log_probs = taken
-        ended, version = time.time(), self.recorder.version()
-        self.recorder.record(
-            RecordedCall(
-                rollout_id, attempt_id, response_id, prompt_ids, response_ids, started, ended, version, log_probs
-            )
-        )
-
-
-async def _changed(scope: Scope, receive: Receive, change: Callable[[bytes], bytes]) -> tuple[Scope, Receive]:
-    """The request with its body put through `change`."""
-    body = change(await read_body(receive))
+async def _seeded(scope: Scope, receive: Receive, seeds: RequestSeeds, version: int) -> tuple[Scope, Receive]:
+    """The request with a seed in its body."""
+    body = seeds.add(await read_body(receive), version)
     headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def changed() -> Message:
+    async def receive_seeded() -> Message:
         return messages.pop() if messages else await receive()
 
-    return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}, changed
+    return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}, receive_seeded
 
 
 async def read_body(receive: Receive) -> bytes:
@@ -154,23 +138,3 @@ async def read_body(receive: Receive) -> bytes:
         parts.append(message.get("body", b""))
         if not message.get("more_body"):
             return b"".join(parts)
-
-
-class _HeldReply:
-    """An ASGI `send` that holds a reply back until it is complete and recorded."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._messages: list[Message] = []
-
-    async def __call__(self, message: Message) -> None:
-        self._messages.append(message)
-
-    @property
-    def succeeded(self) -> bool:
-        return bool(self._messages) and self._messages[0].get("status") == 200
-
-    async def release(self) -> None:
-        """Send the reply, if there was one."""
-        for message in self._messages:
-            await self._send(message)

@@ -25,7 +25,8 @@ def check_model(model: str, max_model_len: int | None = None, tools: bool = True
     """
     folder = Path(model)
     if not folder.is_dir():
-        _require_hub_id(model)
+        if model.startswith((".", "/", "~")) or not HUB_ID.fullmatch(model):
+            raise ConfigError(f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B")
         return
     config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
     if not any((folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
@@ -110,11 +111,6 @@ def check_adapter(folder: str, rank: int) -> None:
     found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
     if found != rank:
         raise ConfigError(f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank")
-
-
-def _require_hub_id(model: str) -> None:
-    if model.startswith((".", "/", "~")) or not HUB_ID.fullmatch(model):
-        raise ConfigError(f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B")
 
 
 def read_json(path: Path, hint: str) -> dict[str, Any]:

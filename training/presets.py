@@ -6,7 +6,6 @@ run; GPU presets are reasoned for one 80 GB card and were not run. Imports nothi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from episodes.agent import Agent, Sizes
@@ -18,25 +17,18 @@ ACTOR = "actor_rollout_ref.actor"
 REF = "actor_rollout_ref.ref"
 
 
-@dataclass(frozen=True)
-class Preset:
-    """verl keys and values, and the tokens the policy may generate in one call."""
-
-    overrides: dict[str, Any]
-    max_tokens: int
-
-
-def default_model(agent: Agent, device: str) -> str:
-    """The model that is trained when none is named."""
-    return agent.model if device == "cpu" else GPU_MODEL
-
-
-def choose(agent: Agent, purpose: str, device: str, n_gpus: int) -> Preset:
-    """The preset for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`) with `n_gpus` (logical on CPU)."""
+def choose(agent: Agent, purpose: str, device: str, n_gpus: int) -> dict[str, Any]:
+    """verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`) with `n_gpus` (logical on CPU)."""
     sizes = agent.sizes(device)
-    hardware = _cpu() if device == "cpu" else _gpu(n_gpus, sizes)
-    common = {**_common(n_gpus), **_lengths(sizes), "trainer.project_name": f"{agent.name}_agent"}
-    return Preset({**common, **hardware, **_purpose(purpose, device)}, sizes.reply)
+    return {
+        **_common(n_gpus),
+        "data.max_prompt_length": sizes.prompt,
+        "data.max_response_length": sizes.response,
+        f"{ROLLOUT}.max_model_len": sizes.prompt + sizes.response,
+        "trainer.project_name": f"{agent.name}_agent",
+        **(_cpu() if device == "cpu" else _gpu(n_gpus, sizes)),
+        **_purpose(purpose, device),
+    }
 
 
 def _common(n_gpus: int) -> dict[str, Any]:
@@ -59,14 +51,6 @@ def _common(n_gpus: int) -> dict[str, Any]:
         "trainer.test_freq": 20,
         "trainer.save_freq": 20,
         "trainer.val_before_train": True,
-    }
-
-
-def _lengths(sizes: Sizes) -> dict[str, Any]:
-    return {
-        "data.max_prompt_length": sizes.prompt,
-        "data.max_response_length": sizes.response,
-        f"{ROLLOUT}.max_model_len": sizes.prompt + sizes.response,
     }
 
 

@@ -28,12 +28,11 @@ from litellm.proxy.proxy_server import app, user_api_key_auth
 from omegaconf import DictConfig
 
 from training.direct import HEALTH, DirectEndpoint, direct_proxy
-from training.gate import CallGate
-from training.middleware import TAKEN, RecordingMiddleware, Taken
+from training.gate import CallGate, RequestSeeds
+from training.middleware import TAKEN, RecordingMiddleware
 from training.plan import Plan
 from training.ports import free_port
-from training.recorder import CallRecorder
-from training.seeds import RequestSeeds
+from training.recorder import CallRecorder, Taken
 from training.watch import RunStopped
 
 logger = logging.getLogger(__name__)
@@ -126,7 +125,10 @@ class PolicyAccess:
         if self.plan.proxy == "direct":
             self.proxy = direct_proxy(DirectEndpoint(self.servers, self.model, self.log_probs), recorder, host, port)
         else:
-            models = [_backend(name, server, self.model) for name, server in self.servers.items()]
+            models: list[ModelConfig] = [
+                {"model_name": name, "litellm_params": {"model": f"hosted_vllm/{self.model}", "api_base": f"{url}/v1"}}
+                for name, url in self.servers.items()
+            ]
             self.proxy = litellm_proxy(models, self.store, recorder, host, port, self.log_probs)
         self.address = f"http://{known_as}:{port}"
         await self.proxy.start()
@@ -158,7 +160,7 @@ def litellm_proxy(
 ) -> LLMProxy:
     """agent-lightning's proxy with the recording middleware in place of its own two and of its OpenTelemetry spans."""
     RecordingMiddleware.default = recorder
-    leave_out_keys()
+    app.dependency_overrides[user_api_key_auth] = _anyone
     asked = ["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"]
     return LLMProxy(
         store=store,
@@ -200,23 +202,9 @@ def _log_probs(choice: Any) -> list[float] | None:
     return [float(token.logprob) for token in found.content] if found and found.content else None
 
 
-def leave_out_keys() -> None:
-    """Let every call of this process' litellm proxy pass without a key, and without the search for a key's rights.
-
-    The proxy has no keys to begin with: it serves the runners of one training run.
-    """
-    app.dependency_overrides[user_api_key_auth] = _anyone
-
-
 async def _anyone() -> UserAPIKeyAuth:
+    """Lets every call pass, without the search for a key's rights: the proxy serves the runners of one run, no keys."""
     return UserAPIKeyAuth(user_role=LitellmUserRoles.PROXY_ADMIN)  # what litellm says where no key is set
-
-
-def _backend(name: str, server: str, model: str) -> ModelConfig:
-    return {
-        "model_name": name,
-        "litellm_params": {"model": f"hosted_vllm/{model}", "api_base": f"{server}/v1"},
-    }
 
 
 def _reachable(host: str) -> str:

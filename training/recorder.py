@@ -1,4 +1,4 @@
-"""Writes the policy's calls into the store: one span a call, many calls a request.
+"""Writes spans into the store, many with one request: the policy's calls (one span a call) and what agents emit.
 
 agent-lightning's own tracing makes seven OpenTelemetry spans of every call the LLM proxy answers and sends them one
 call at a time, which costs more than the proxy itself. Training needs one: `raw_gen_ai_request` with the token ids,
@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import aiohttp
 import orjson
+from agentlightning.semconv import LightningResourceAttributes
 from agentlightning.types import SpanCoreFields, TraceStatus
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import SpanContext, Status, StatusCode
+from tenacity import AsyncRetrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from training.gate import CallGate
-from training.otlp import SpanSender
-from training.seeds import RequestSeeds
+from training.gate import CallGate, RequestSeeds
 
 logger = logging.getLogger(__name__)
 
@@ -28,25 +34,74 @@ VERSION_ATTRIBUTE = "policy.version"
 LOG_PROBS_ATTRIBUTE = "policy.log_probs"
 RESPONSE_ATTRIBUTE = "llm.hosted_vllm.id"
 ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled tokens only
+OUTAGE_SECONDS = 60.0  # how long spans are kept for a store that does not answer
+REQUEST_SECONDS = 30.0
+HEADERS = {"content-type": "application/x-protobuf"}
 GATHER_SECONDS = 0.005  # how long a finished call may wait for company; a request to the store costs about that much
 
 
-@dataclass(frozen=True)
-class RecordedCall:
-    """One answered call: token ids of prompt and reply, Unix times in seconds, and the weights that answered it.
+Emitted = tuple[str, str, SpanCoreFields]  # rollout id, attempt id, span
+_ids = RandomIdGenerator()
 
-    `log_probs` are those of the reply's tokens as vLLM sampled them; None where vLLM was not asked.
-    """
 
-    rollout_id: str
-    attempt_id: str
+class Taken(NamedTuple):
+    """A reply's id, token ids of prompt and reply, and the log-probabilities of the reply's tokens, if asked for."""
+
     response_id: str
     prompt_ids: list[int]
     response_ids: list[int]
-    started: float
-    ended: float
-    version: int
-    log_probs: list[float] | None = None
+    log_probs: list[float] | None
+
+
+class SpanSender:
+    """Sends spans to stores that accept OTLP, again while one is away; belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, endpoint: str, spans: Sequence[Emitted]) -> None:
+        """Store these spans in this order.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError: the store at `endpoint` did not take them within OUTAGE_SECONDS.
+        """
+        retrying = AsyncRetrying(
+            stop=stop_after_delay(OUTAGE_SECONDS),
+            wait=wait_random_exponential(multiplier=0.2, max=5.0),
+            retry=retry_if_exception_type((aiohttp.ClientError, TimeoutError)),
+            before_sleep=before_sleep_log(logger, logging.WARNING),
+            reraise=True,
+        )
+        if spans:
+            body = encode_spans([_readable(*span) for span in spans]).SerializeToString()
+            await retrying(self._post, endpoint, bytes(body))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _post(self, endpoint: str, body: bytes) -> None:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
+        async with self._session.post(endpoint, data=body, headers=HEADERS) as response:
+            response.raise_for_status()
+
+
+def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> ReadableSpan:
+    begin = span.start_time or 0.0
+    owner = {
+        LightningResourceAttributes.ROLLOUT_ID.value: rollout_id,
+        LightningResourceAttributes.ATTEMPT_ID.value: attempt_id,
+    }
+    return ReadableSpan(
+        name=span.name,
+        context=SpanContext(_ids.generate_trace_id(), _ids.generate_span_id(), is_remote=False),
+        resource=Resource(owner),
+        attributes=span.attributes,
+        start_time=int(begin * 1e9),
+        end_time=int((span.end_time or begin) * 1e9),
+        status=Status(StatusCode[span.status.status_code], span.status.description),
+    )
 
 
 class CallRecorder:
@@ -60,25 +115,21 @@ class CallRecorder:
     """
 
     def __init__(
-        self,
-        endpoint: str,
-        version: Callable[[], int],
-        gate: CallGate | None = None,
-        seeds: RequestSeeds | None = None,
+        self, endpoint: str, version: Callable[[], int], gate: CallGate | None = None, seeds: RequestSeeds | None = None
     ) -> None:
         self.endpoint = endpoint
         self.version = version
         self.gate = gate or CallGate()
         self.seeds = seeds
         self.lost = 0
-        self._waiting: list[RecordedCall] = []
+        self._waiting: list[Emitted] = []
         self._sender = SpanSender()
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def record(self, call: RecordedCall) -> None:
-        """Queue a call; it is in the store some milliseconds later."""
-        self._waiting.append(call)
+    def record(self, rollout_id: str, attempt_id: str, taken: Taken, started: float) -> None:
+        """Queue a call from `started` (Unix seconds) until now; it is in the store some milliseconds later."""
+        self._waiting.append((rollout_id, attempt_id, _span(taken, started, self.version())))
         self._news.set()
         if self._task is None:
             self._task = asyncio.create_task(self._send_forever())
@@ -102,7 +153,7 @@ class CallRecorder:
         """Send all that waits; calls a dead store did not take are lost, counted and missed by the collector."""
         calls, self._waiting = self._waiting, []
         try:
-            await self._sender.send(self.endpoint, [(call.rollout_id, call.attempt_id, _span(call)) for call in calls])
+            await self._sender.send(self.endpoint, calls)
         except (aiohttp.ClientError, TimeoutError) as error:
             self.lost += len(calls)
             logger.error("%d calls could not be written to the store: %s", len(calls), error)
@@ -111,20 +162,20 @@ class CallRecorder:
             raise
 
 
-def _span(call: RecordedCall) -> SpanCoreFields:
+def _span(taken: Taken, started: float, version: int) -> SpanCoreFields:
     # Lists as text, as litellm's tracing writes them: a protobuf list of numbers takes the store far longer to read.
     attributes = {
-        RESPONSE_ATTRIBUTE: call.response_id,
-        "llm.hosted_vllm.prompt_token_ids": orjson.dumps(call.prompt_ids).decode(),
-        "llm.hosted_vllm.response_token_ids": orjson.dumps([call.response_ids]).decode(),
-        VERSION_ATTRIBUTE: call.version,
+        RESPONSE_ATTRIBUTE: taken.response_id,
+        "llm.hosted_vllm.prompt_token_ids": orjson.dumps(taken.prompt_ids).decode(),
+        "llm.hosted_vllm.response_token_ids": orjson.dumps([taken.response_ids]).decode(),
+        VERSION_ATTRIBUTE: version,
     }
-    if call.log_probs is not None:
-        attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(call.log_probs).decode()
+    if taken.log_probs is not None:
+        attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(taken.log_probs).decode()
     return SpanCoreFields(
         name=SPAN_NAME,
         status=TraceStatus(status_code="OK"),
         attributes=attributes,
-        start_time=call.started,
-        end_time=call.ended,
+        start_time=started,
+        end_time=time.time(),
     )

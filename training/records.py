@@ -85,13 +85,11 @@ def unscored_share(records: list[RolloutRecord]) -> float:
 
 def leave_out_lone(records: list[RolloutRecord]) -> None:
     """Give a group's only scored rollout a cause: nothing compares with it, so verl would train on its raw reward."""
-    scored: dict[str, list[RolloutRecord]] = {}
-    for record in records:
-        if record.cause is None:
-            scored.setdefault(record.group, []).append(record)
-    for group in scored.values():
-        if len(group) == 1:
-            group[0].cause = "alone_in_group"
+    scored = [record for record in records if record.cause is None]
+    counts = Counter(record.group for record in scored)
+    for record in scored:
+        if counts[record.group] == 1:
+            record.cause = "alone_in_group"
 
 
 def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = True) -> dict[str, float]:
@@ -100,10 +98,7 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
     `compared`: whether advantages compare the episodes of a prompt group, so that equal rewards teach nothing.
     """
     scored = [record for record in records if record.cause is None]
-    metrics: dict[str, float] = {
-        f"{prefix}/rollouts": len(records),
-        f"{prefix}/unscored": len(records) - len(scored),
-    }
+    metrics: dict[str, float] = {f"{prefix}/rollouts": len(records), f"{prefix}/unscored": len(records) - len(scored)}
     if compared:
         groups = rewards_by_group(scored).values()
         metrics[f"{prefix}/equal_reward_groups"] = sum(len(one) > 1 and len(set(one)) == 1 for one in groups)
@@ -111,9 +106,9 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
         metrics[f"{prefix}/reward/mean"] = sum(record.reward or 0.0 for record in scored) / len(scored)
         metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
     parts: dict[str, Mapping[str, float]] = {
-        "terms": mean_terms(scored),
-        "measures": mean_measures(records),
-        "counters": sum_counters(records),
+        "terms": means(record.terms for record in scored),
+        "measures": means(record.measures for record in records),
+        "counters": sums(record.counters for record in records),
         "canaries": sum_canaries(records),
         "causes": causes(records),
         "stop_reasons": Counter(record.stop_reason for record in records if record.stop_reason),
@@ -122,38 +117,26 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
     return metrics
 
 
-def mean_terms(scored: list[RolloutRecord]) -> dict[str, float]:
-    """Mean of every reward term over the scored rollouts that have it."""
-    return _means(record.terms for record in scored)
-
-
-def mean_measures(records: Iterable[RolloutRecord]) -> dict[str, float]:
-    """Mean of every measure over the rollouts that have it."""
-    return _means(record.measures for record in records)
-
-
-def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, int]:
-    """How many known-bad answers were judged, and how many of them accepted."""
-    total: Counter[str] = Counter(judged=0, accepted=0)
-    for record in records:
-        total.update(record.canaries)
-    return dict(total)
-
-
-def sum_counters(records: Iterable[RolloutRecord]) -> dict[str, float]:
-    """Sum of every counter over all rollouts, scored or not."""
-    total: Counter[str] = Counter()
-    for record in records:
-        total.update(record.counters)
-    return dict(total)
-
-
-def _means(found: Iterable[dict[str, float]]) -> dict[str, float]:
+def means(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of every named number over those that have it."""
     values: dict[str, list[float]] = {}
     for numbers in found:
         for name, value in numbers.items():
             values.setdefault(name, []).append(value)
     return {name: sum(seen) / len(seen) for name, seen in values.items()}
+
+
+def sums(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of every named number."""
+    total: Counter[str] = Counter()
+    for numbers in found:
+        total.update(numbers)
+    return dict(total)
+
+
+def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, float]:
+    """How many known-bad answers were judged, and how many of them accepted."""
+    return {"judged": 0, "accepted": 0} | sums(record.canaries for record in records)
 
 
 def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:

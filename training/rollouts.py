@@ -26,7 +26,7 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 
 from training import sequences
 from training.agreement import compares_groups
-from training.collect import Collector, SpanFiles
+from training.collect import Collector
 from training.handover import Endings
 from training.plan import Plan
 from training.proxy import PolicyAccess
@@ -57,8 +57,8 @@ class RolloutManager:
         self.store = LightningStoreClient(plan.store_address)
         self.policy = PolicyAccess(plan, config, servers, self.store)
         limits = Limits(prompt=config.data.max_prompt_length, response=config.data.max_response_length)
-        files = SpanFiles(plan.run_dir) if plan.keep_spans else None
-        self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level, files)
+        span_folder = plan.run_dir / "spans" if plan.keep_spans else None
+        self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level, span_folder)
         self.watch = Watch(int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share)
         self.step_records: list[RolloutRecord] = []
         self.books: dict[str, RolloutRecord] = {}

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,10 +111,8 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
 
 def _keep_aside(path: Path) -> None:
     if path.exists():
-        number = 1
-        while (aside := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
-            number += 1
-        path.rename(aside)
+        names = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
+        path.rename(next(aside for aside in names if not aside.exists()))
 
 
 def _versions() -> dict[str, str | None]:
@@ -185,21 +184,14 @@ def _log_to_file(plan: Plan) -> None:
     form = "%(asctime)s %(processName)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO, handlers=handlers, format=form, force=True)
     logging.raiseExceptions = False  # a log that cannot be written (full disk) must not fill the screen
-    _let_uvicorn_log_there()
-
-
-def _let_uvicorn_log_there() -> None:
-    """uvicorn brings handlers of its own that write to the screen; without them its records reach the file."""
     import uvicorn.config
 
+    # It brings handlers of its own that write to the screen; without them its records reach the file.
     uvicorn.config.LOGGING_CONFIG["loggers"] = {"uvicorn": {"handlers": [], "propagate": True}}
 
 
 def new_run_dir(runs_dir: Path, name: str) -> Path:
     """A run folder nobody has used: name, date, time, and a number where two start in one second."""
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    path, number = runs_dir / stem, 1
-    while path.exists():
-        number += 1
-        path = runs_dir / f"{stem}-{number}"
-    return path
+    paths = (runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))
+    return next(path for path in paths if not path.exists())

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -31,8 +32,8 @@ from agentlightning.store.base import is_finished
 from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
 from agentlightning.types import AttemptedRollout, NamedResources, Rollout, SpanCoreFields
 
-from training.handover import Handover, give_up, own_worker_name
-from training.otlp import SpanSender
+from training.handover import Handover, give_up, worker_name
+from training.recorder import SpanSender
 from training.tracing import EpisodeTracer, result_spans
 
 logger = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ class EpisodeRunner(Runner[Any]):
     def init_worker(self, worker_id: int, store: LightningStore, **kwargs: Any) -> None:
         """Prepare this process; what is emitted in it belongs to the episode that emits."""
         self.store = store
-        self.name = own_worker_name()
+        self.name = worker_name(os.getpid())
         set_active_tracer(self.tracer)
 
     def teardown_worker(self, worker_id: int, *args: Any, **kwargs: Any) -> None:

@@ -52,10 +52,7 @@ def _fields(sequence: TokenSequence, record: RolloutRecord, prompt: dict[str, An
         reward_score=record.reward,
         num_turns=record.calls,
         metrics=AgentLoopMetrics(),
-        extra_fields={
-            "reward_extra_info": dict(record.terms),
-            **_weights_span(record),
-        },
+        extra_fields={"reward_extra_info": dict(record.terms), **_weights_span(record)},
     ).as_dict()
     input_ids = torch.cat([output["prompts"], output["responses"]])
     return {

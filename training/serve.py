@@ -22,8 +22,11 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from common.command import Failure, run_command
+from common.settings import Settings
+from episodes.agent import Agent, Options
 from training.checkpoints import PREFIX, latest_checkpoint
 from training.device import choose_device, environment
 from training.models import check_model
@@ -125,6 +128,31 @@ def serve(
             raise
     finally:
         _stop(process)
+
+
+@contextlib.contextmanager
+def serve_environment(
+    agent: Agent, settings: Settings, options: Options, folder: Path, device: str | None = "auto"
+) -> Iterator[dict[str, Any]]:
+    """Serve the models an agent's environment talks to (a partner, a simulator); yields options with their addresses.
+
+    One log file a model in `folder`; all are ended with the body.
+
+    device: `auto`, `cpu` or `cuda`; None: episodes are played elsewhere, nothing is served.
+
+    Raises:
+        ConfigError: a model that cannot be served.
+        ServeError: a server did not start.
+    """
+    wanted = agent.services(settings, options) if device else ()
+    with contextlib.ExitStack() as stack:
+        addresses = {
+            service.option: stack.enter_context(
+                serve(service.model, folder / f"{service.option}.log", str(device), tools=False)
+            ).base_url
+            for service in wanted
+        }
+        yield {**options, **addresses}
 
 
 def command(model: str, device: str, port: int, n_gpus: int = 1, tools: bool = True) -> list[str]:

@@ -8,14 +8,15 @@ has no authentication: bind another address only inside a closed network.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from common.command import new_parser, run_command
 from common.startup import collect_rarely
 from training.plan import ConfigError, Plan
+from training.ports import require_free
 
 CHECK_SECONDS = 5.0
 HEALTH_PATH = "/v1/agl/health"
@@ -93,8 +94,6 @@ def serve(host: str, port: int) -> None:
     Raises:
         ConfigError: the port is in use.
     """
-    from training.ports import require_free
-
     require_free(host, port, "--port")
     from training.live_store import RunStore, make_server
 
@@ -105,20 +104,13 @@ def serve(host: str, port: int) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m training.store", description="An external LightningStore.")
-    serve_parser = parser.add_subparsers(dest="command", required=True).add_parser("serve", help="serve a store")
-    serve_parser.add_argument("--host", default="127.0.0.1", help="address to bind (default: loopback only)")
-    serve_parser.add_argument("--port", type=int, default=4747, help="port to listen on (default: 4747)")
+    parser = new_parser(__doc__, prog="python -m training.store")
+    add = parser.add_subparsers(dest="command", required=True).add_parser("serve", help="serve a store").add_argument
+    add("--host", default="127.0.0.1", help="address to bind (default: loopback only)")
+    add("--port", type=int, default=4747, help="port to listen on (default: 4747)")
     options = parser.parse_args(arguments)
     collect_rarely()
-    try:
-        serve(options.host, options.port)
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return run_command("store", lambda: serve(options.host, options.port))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 
 from common.jsonl import write_text
 from training.plan import Plan
-from training.records import RolloutRecord, mean_measures, mean_terms, sum_canaries, sum_counters
+from training.records import RolloutRecord, means, sum_canaries, sums
 from training.watch import MISMATCH, MISMATCH_WARNS
 
 EVENTS = {"engine_ready": "engine ready (Ray, verl, vLLM, proxy)", "first_step": "first step begins"}
@@ -26,13 +26,13 @@ PHASES = {
     "validation": "timing_s/testing",
     "checkpoint": "timing_s/save_checkpoint",
 }
+TRAINED = ("triplets", "sequences", "generated_tokens", "trained_tokens")
 
 
 def write_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
     """Compute and write `summary.json` atomically; `started` is the program's start in Unix seconds."""
     summary = build_summary(plan, exit_reason, message, started)
-    path = plan.run_dir / "summary.json"
-    write_text(path, json.dumps(summary, ensure_ascii=False, indent=2), force=True)
+    write_text(plan.run_dir / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2), force=True)
     return summary
 
 
@@ -49,17 +49,14 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "model": plan.model,
         "store": plan.store_kind,
         "rollouts": _rollouts(train),
-        "triplets": _count(steps, "books/triplets"),
-        "sequences": _count(steps, "books/sequences"),
-        "generated_tokens": _count(steps, "books/generated_tokens"),
-        "trained_tokens": _count(steps, "books/trained_tokens"),
+        **{name: _count(steps, f"books/{name}") for name in TRAINED},
         "dropped_tokens": _dropped(train, _count(steps, "books/generated_tokens")),
         "weight_updates": sum("timing_s/update_weights" in step and _taught(step) for step in steps),
         "steps_without_signal": sum(not _taught(step) for step in steps),
         "signal": _signal(steps),
         "reward": _reward(train),
-        "counters": sum_counters(train),
-        "measures": mean_measures(train),
+        "counters": sums(record.counters for record in train),
+        "measures": means(record.measures for record in train),
         "canaries": sum_canaries(records),
         "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
         "validation": _validation(validation),
@@ -89,17 +86,13 @@ def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
     steps = [record.step for record in records]
     first = [record for record in records if record.step == min(steps)]
     last = [record for record in records if record.step == max(steps)]
-    return {
-        "rollouts": _rollouts(records),
-        "reward": _reward(last),
-        "first_reward": _reward(first),
-    }
+    return {"rollouts": _rollouts(records), "reward": _reward(last), "first_reward": _reward(first)}
 
 
 def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
     scored = [record for record in records if record.cause is None and record.reward is not None]
     rewards = [record.reward for record in scored if record.reward is not None]
-    return {"mean": sum(rewards) / len(rewards) if rewards else None, "terms": mean_terms(scored)}
+    return {"mean": sum(rewards) / len(rewards) if rewards else None, "terms": means(record.terms for record in scored)}
 
 
 def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, int]:
@@ -122,7 +115,7 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
         "total": round(time.time() - started, 2),
         "to_first_step": round(first - started, 2) if first else None,
         "per_step": round(sum(times) / len(times), 2) if times else None,
-        "by_phase": {phase: round(_total(steps, key), 2) for phase, key in PHASES.items()},
+        "by_phase": {phase: round(sum(step.get(key, 0) for step in steps), 2) for phase, key in PHASES.items()},
     }
 
 
@@ -144,12 +137,8 @@ def _signal(steps: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _total(steps: list[dict[str, Any]], key: str) -> float:
-    return sum(step.get(key, 0) for step in steps)
-
-
 def _count(steps: list[dict[str, Any]], key: str) -> int:
-    return int(_total(steps, key))
+    return int(sum(step.get(key, 0) for step in steps))
 
 
 class Progress:

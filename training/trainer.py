@@ -23,14 +23,13 @@ from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 
 from common.jsonl import write_text
-from training.adapters import split_adapter
 from training.agreement import compares_groups
-from training.books import check_advantages, check_episodes, learnable_groups, session_of
 from training.chat_template import SETTING, TEMPLATE
-from training.checkpoints import PREFIX
+from training.checkpoints import PREFIX, split_adapter
 from training.plan import Plan
 from training.records import rewards_by_group, step_metrics, weights_age
 from training.rollouts import RolloutManager
+from training.watch import check_advantages, check_episodes, learnable_groups, session_of
 
 logger = logging.getLogger(__name__)
 

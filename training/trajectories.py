@@ -10,7 +10,7 @@ Works on token ids only, never on text: re-encoding text trains on tokens the po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -77,11 +77,6 @@ class Trajectory:
     sequences: list[TokenSequence] = field(default_factory=list)
     breaks: dict[str, int] = field(default_factory=dict)
     too_long: bool = False
-
-
-def generated_tokens(calls: Iterable[Call]) -> int:
-    """Tokens the policy generated in these calls."""
-    return sum(len(call.response_ids) for call in calls)
 
 
 def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Trajectory:

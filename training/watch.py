@@ -1,16 +1,18 @@
 """What is done about what: the one place that decides to skip a step or to stop the run.
 
-docs/architecture.md shows the same as a table; a test compares the two through `EVENTS`.
+docs/architecture.md shows the same as a table; a test compares the two through `EVENTS`. `Watch` judges finished
+rollouts; before every update `check_episodes` and `check_advantages` compare what verl is about to train on with the
+books: the tokens generated, the sequences of every episode, the advantages GRPO must give for the rewards.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from statistics import mean, stdev
 
-from training.records import RolloutRecord, causes, unscored_share
+from training.records import RolloutRecord, causes, rewards_by_group, unscored_share
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +26,8 @@ MISMATCH_WARNS = 0.001
 CANARY_WINDOW = 200
 CANARY_WARNS = 0.02
 CANARY_STOPS = 0.05
+GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
+TOLERANCE = 1e-4  # of a reward; verl counts in 32 bit
 
 MISMATCH = "rollout_corr/k3_kl"
 SPANS_MISSING = "spans_missing"
@@ -31,33 +35,24 @@ REWARD_MISSING = "reward_missing"
 INFRASTRUCTURE = (SPANS_MISSING, REWARD_MISSING)
 
 
-@dataclass(frozen=True)
-class Event:
-    """One row of the table: what happens, how it is measured, what is done."""
-
-    name: str
-    window: str
-    action: str
-
-
-EVENTS = (
-    Event("zero triplets", "every rollout of a window that called the policy left none", "stop"),
-    Event("rewards missing", "every rollout of a window ended without an episode record", "stop"),
-    Event("spans missing", f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts", "stop"),
-    Event("unscored rollouts", f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window", "skip them"),
-    Event("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
-    Event("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
-    Event("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
-    Event("a runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "the others take over its rollouts"),
-    Event("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
-    Event("trained tokens differ from generated tokens", "every update", "stop"),
-    Event("sequences or advantages differ from the books", "every update", "stop"),
-    Event("log-probabilities of vLLM and trainer", f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step", "warn"),
-    Event("no group with different rewards", "every step", "no update"),
-    Event("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
-    Event("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
-    Event("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
-    Event("groups with equal reward", "every step", "warn"),
+EVENTS = (  # rows of the table: what happens, how it is measured, what is done
+    ("zero triplets", "every rollout of a window that called the policy left none", "stop"),
+    ("rewards missing", "every rollout of a window ended without an episode record", "stop"),
+    ("spans missing", f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts", "stop"),
+    ("unscored rollouts", f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window", "skip them"),
+    ("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
+    ("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
+    ("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
+    ("a runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "the others take over its rollouts"),
+    ("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
+    ("trained tokens differ from generated tokens", "every update", "stop"),
+    ("sequences or advantages differ from the books", "every update", "stop"),
+    ("log-probabilities of vLLM and trainer", f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step", "warn"),
+    ("no group with different rewards", "every step", "no update"),
+    ("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
+    ("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
+    ("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
+    ("groups with equal reward", "every step", "warn"),
 )
 
 
@@ -117,7 +112,8 @@ class Watch:
         share = unscored_share(window)
         if share <= self.max_unscored_share:
             return None
-        return f"{share:.0%} of {len(window)} rollouts are unscored ({_count(window)})"
+        counts = ", ".join(f"{name}: {count}" for name, count in causes(window).most_common())
+        return f"{share:.0%} of {len(window)} rollouts are unscored ({counts})"
 
     def compare_log_probs(self, metrics: Mapping[str, float]) -> None:
         """Warn when vLLM sampled from another distribution than the trainer computes gradients of.
@@ -180,5 +176,60 @@ def silence_limit(episode_timeout: float) -> float:
     return max(MIN_SILENCE_SECONDS, 2 * episode_timeout)
 
 
-def _count(records: list[RolloutRecord]) -> str:
-    return ", ".join(f"{name}: {count}" for name, count in causes(records).most_common())
+def check_episodes(books: list[RolloutRecord], keys: Iterable[str], trained_tokens: int) -> dict[str, float]:
+    """Compare the batch (`keys` are `{group}_{session}_{i}`) with the books of its episodes; returns both as metrics.
+
+    Raises:
+        RunStopped: a token, a sequence or an unscored episode too many or too few.
+    """
+    generated = sum(record.generated_tokens for record in books)
+    if trained_tokens != generated:
+        raise RunStopped(f"{trained_tokens} tokens would be trained but the policy generated {generated}")
+    sequences = Counter(session_of(key) for key in keys)
+    for record in books:
+        if sequences[record.key] != record.sequences:
+            raise RunStopped(
+                f"rollout {record.rollout_id} became {record.sequences} sequences but {sequences[record.key]} of them "
+                "would be trained"
+            )
+        if record.cause is not None or record.reward is None:
+            raise RunStopped(f"rollout {record.rollout_id} is unscored ({record.cause}) and would be trained")
+    return {
+        "books/episodes": len(books),
+        "books/sequences": sequences.total(),
+        "books/triplets": sum(record.triplets for record in books),
+        "books/generated_tokens": generated,
+        "books/trained_tokens": trained_tokens,
+    }
+
+
+def session_of(key: str) -> str:
+    """The episode a sequence's key belongs to."""
+    return key.rsplit("_", 1)[0]
+
+
+def learnable_groups(books: list[RolloutRecord]) -> int:
+    """Prompt groups whose episodes earned different rewards: the others carry no gradient where groups are compared."""
+    return sum(len(set(rewards)) > 1 for rewards in rewards_by_group(books).values())
+
+
+def check_advantages(books: list[RolloutRecord], advantages: Mapping[str, float], normalised: bool) -> None:
+    """Compare GRPO's advantages (by episode key) with (reward - mean) / (standard deviation + epsilon) of its group.
+
+    Mean and deviation are of the group's scored episodes, one value an episode; `normalised` is verl's
+    `norm_adv_by_std_in_grpo`. Formula: Shao et al. 2024 (DeepSeekMath), as verl computes it.
+
+    Raises:
+        RunStopped: an advantage is another, as it would be if an unscored episode had counted as 0.
+    """
+    groups = rewards_by_group(books)
+    for record in books:
+        rewards = groups[record.group]
+        scale = stdev(rewards) + GRPO_EPSILON if normalised else 1.0
+        found = advantages[record.key] * scale
+        expected = (record.reward or 0.0) - mean(rewards)
+        if abs(found - expected) > TOLERANCE:
+            raise RunStopped(
+                f"rollout {record.rollout_id} earned {record.reward} in a group of {rewards}; its advantage is "
+                f"{advantages[record.key]:.4f} but should be {expected / scale:.4f}"
+            )

@@ -46,11 +46,11 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     from training.presets import choose
 
     chosen = choose(AGENT, "ci", device, 1)
-    plan = plan_for("", run_dir, max_turns, device=device, model=AGENT.model, max_tokens=chosen.max_tokens)
+    plan = plan_for("", run_dir, max_turns, device=device, model=AGENT.model, max_tokens=AGENT.sizes(device).reply)
     files = {name: str(run_dir / f"{name}.jsonl") for name in ("train", "val")}
     for name, path in files.items():
         write_jsonl(Path(path), AGENT.rows(AGENT.splits[name]), force=False)
-    config = build_config(plan, files, {**chosen.overrides, "trainer.logger": ["console"]}, [])
+    config = build_config(plan, files, {**chosen, "trainer.logger": ["console"]}, [])
     tasks = Path(files["train"]).read_text(encoding="utf-8").splitlines()[:PROMPTS]
     ray = _start_ray(plan, config)
     sizes = [(RUNNERS, CONCURRENCY, max_turns)] * 2 + [(RUNNERS, 0, max_turns)]

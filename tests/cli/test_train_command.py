@@ -82,9 +82,9 @@ def test_an_unknown_key_names_the_near_one(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_number_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--n-runners 0: expected 1 or more" in refused(capsys, "--n-runners", "0")
-    assert "--concurrency -1: expected 0 or more" in refused(capsys, "--concurrency", "-1")
-    assert "--max-turns 0: expected 1 or more" in refused(capsys, "--max-turns", "0")
+    assert "--n-runners: expected a number of 1 or more, got '0'" in refused(capsys, "--n-runners", "0")
+    assert "--concurrency: expected a number of 0 or more, got '-1'" in refused(capsys, "--concurrency", "-1")
+    assert "--max-turns: expected a number of 1 or more, got '0'" in refused(capsys, "--max-turns", "0")
 
 
 def test_an_adapter_that_cannot_be_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

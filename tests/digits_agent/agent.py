@@ -83,7 +83,8 @@ class DigitsEnvironment(Environment):
     async def gold(self, task: Task) -> Episode:
         conversation = conversation_of(_own(task))
         answer = conversation.messages[-1]["content"]
-        return Episode(conversation.messages, answer, "answered", list(_own(task).digits), len(conversation.learn))
+        asked = [str(number + 1) for number in range(len(_own(task).digits))]
+        return Episode(conversation.messages, answer, "answered", asked, len(conversation.learn))
 
     def bad(self, task: Task, random: Random) -> Episode:
         wrong = " ".join(str((int(digit) + 5) % 10) for digit in _own(task).digits)

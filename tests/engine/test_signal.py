@@ -11,9 +11,8 @@ from safetensors.torch import load_file
 
 from common.settings import ROOT
 from tests.runs import Run
-from training.books import check_advantages
 from training.records import RolloutRecord
-from training.watch import MISMATCH, MISMATCH_WARNS, RunStopped
+from training.watch import MISMATCH, MISMATCH_WARNS, RunStopped, check_advantages
 
 pytestmark = pytest.mark.engine
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"

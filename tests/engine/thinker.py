@@ -70,9 +70,8 @@ def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     check_model(plan.model, 1024, plan.tools)
     rows = model.parent / "rows.jsonl"
     rows.write_text("".join(json.dumps({"question": question}) + "\n" for question in QUESTIONS))
-    config = build_config(
-        plan, {"train": str(rows), "val": str(rows)}, choose(registry.get("sql"), "smoke", "cpu", 1).overrides, []
-    )
+    files = {"train": str(rows), "val": str(rows)}
+    config = build_config(plan, files, choose(registry.get("sql"), "smoke", "cpu", 1), [])
     config.trainer.test_freq = -1
     config.trainer.logger = ["file"]
     return run(Thinker(), config, plan, time.time())

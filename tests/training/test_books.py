@@ -2,9 +2,8 @@
 
 import pytest
 
-from training.books import check_advantages, check_episodes, learnable_groups
 from training.records import RolloutRecord
-from training.watch import RunStopped
+from training.watch import RunStopped, check_advantages, check_episodes, learnable_groups
 
 
 def record(session: int, reward: float | None, group: str = "g", **fields: object) -> RolloutRecord:

@@ -33,17 +33,16 @@ def plan(tmp_path: Path, **changes: object) -> Plan:
 
 def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1, **changes: object):
     preset = choose(AGENT, "full", device, n_gpus)
-    changes.setdefault("max_tokens", preset.max_tokens)
-    return build_config(
-        plan(tmp_path, device=device, **changes), FILES, preset.overrides, parse_overrides(list(overrides))
-    )
+    changes.setdefault("max_tokens", AGENT.sizes(device).reply)
+    return build_config(plan(tmp_path, device=device, **changes), FILES, preset, parse_overrides(list(overrides)))
 
 
 @pytest.mark.parametrize("purpose", ["smoke", "ci", "full"])
 @pytest.mark.parametrize(("device", "n_gpus"), [("cpu", 1), ("cuda", 1), ("cuda", 8)])
 def test_every_preset_passes_the_checks(tmp_path: Path, purpose: str, device: str, n_gpus: int) -> None:
     preset = choose(AGENT, purpose, device, n_gpus)
-    config = build_config(plan(tmp_path, device=device, max_tokens=preset.max_tokens), FILES, preset.overrides, [])
+    reply = AGENT.sizes(device).reply
+    config = build_config(plan(tmp_path, device=device, max_tokens=reply), FILES, preset, [])
     assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 3
     assert config.algorithm.adv_estimator == "grpo"
 

@@ -19,7 +19,7 @@ from agentlightning.types import Span
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from training import handover as handover_module
 from training import live_store
-from training.collect import SpanFiles
+from training.collect import keep_spans
 from training.handover import Endings, Handover, give_up, worker_name
 from training.live_store import RunStore
 from training.ports import free_port
@@ -158,10 +158,10 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
 
 
 def test_spans_are_kept_on_disk(tmp_path: Path) -> None:
-    files = SpanFiles(tmp_path)
     for name in ("a", "b"):
         record = RolloutRecord(name, "g", 0, "train", 3, "succeeded")
-        files.keep(record, [Span.from_attributes(attributes={"episode": name}, rollout_id=name, attempt_id="at")])
+        span = Span.from_attributes(attributes={"episode": name}, rollout_id=name, attempt_id="at")
+        keep_spans(tmp_path / "spans", record, [span])
     with gzip.open(tmp_path / "spans" / "train-000003.jsonl.gz", "rt") as file:
         rows = [json.loads(line) for line in file]
     assert [(row["rollout_id"], row["attributes"]["episode"]) for row in rows] == [("a", "a"), ("b", "b")]

@@ -24,7 +24,7 @@ from training.middleware import TAKEN, take_from_body
 from training.plan import Plan
 from training.ports import free_port
 from training.proxy import RESOURCE, PolicyAccess
-from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, RecordedCall
+from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
 from training.watch import RunStopped
 
 MODEL = "tiny"
@@ -241,7 +241,7 @@ async def test_calls_wait_for_a_store_that_is_away() -> None:
     serving = asyncio.create_task(server.serve())
     recorder = CallRecorder(f"http://127.0.0.1:{port}/v1/traces", lambda: 0)
     for number in range(3):
-        recorder.record(RecordedCall("ro", "at", f"r{number}", [1], [2], 1.0, 2.0, 0))
+        recorder.record("ro", "at", Taken(f"r{number}", [1], [2], None), 1.0)
     while len(seen) < 3:
         await asyncio.sleep(0.01)
     await recorder.close()

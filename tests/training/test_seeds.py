@@ -2,7 +2,7 @@
 
 import json
 
-from training.seeds import RequestSeeds
+from training.gate import RequestSeeds
 
 
 def request(text: str, call_id: str = "a") -> bytes:
