@@ -120,7 +120,7 @@ def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path: Pa
 def test_the_long_run_has_the_values_of_the_gpu_preset(agent: str) -> None:
     script = (registry.get(agent).folder / "train.sh").read_text(encoding="utf-8")
     defaults = dict(re.findall(r"^([A-Z_]+)=\"\$\{[A-Z_]+:-([^}$]+)\}\"", script, flags=re.MULTILINE))
-    preset = choose(registry.get(agent), "full", "cuda", 1).overrides
+    preset = choose(registry.get(agent), "full", "cuda", 1)
     keys = dict(re.findall(r"\"([a-z_.]+)=\$([A-Z_]+)\"", script))
     assert len(keys) >= 8
     for key, variable in keys.items():
