@@ -39,7 +39,7 @@ def manager(address: str, run_dir: Path, server: str, max_turns: int, n: int, **
     rollout = {**SAMPLING, "n": n, "val_kwargs": {**SAMPLING, "n": 1}, "calculate_log_probs": False}
     config = OmegaConf.create(
         {
-            "data": {"max_prompt_length": 8192, "max_response_length": 8192},
+            "data": {"max_prompt_length": 8192, "max_response_length": 8192, "train_batch_size": 1},
             "algorithm": {"adv_estimator": "grpo"},
             "actor_rollout_ref": {"model": {"path": "standin"}, "rollout": rollout},
         }

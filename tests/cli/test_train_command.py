@@ -27,14 +27,14 @@ def fresh_settings(monkeypatch: pytest.MonkeyPatch):
     load_settings.cache_clear()
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str, agent: str = "sql") -> str:
-    """Run the command line; it must end with code 2 and one line of error, which is returned."""
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str, agent: str = "sql", code: int = 2) -> str:
+    """Run the command line; it must end with that code and one line of error, which is returned."""
     try:
-        code = main(agent, list(arguments))
+        ended = main(agent, list(arguments))
     except SystemExit as stop:
-        code = stop.code
+        ended = stop.code
     error = capsys.readouterr().err
-    assert code == 2, error
+    assert ended == code, error
     assert "Traceback" not in error
     assert error.startswith("error: ")
     return error
@@ -155,7 +155,7 @@ def test_a_judge_that_is_down(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     choose_free_port(monkeypatch)
     monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
     monkeypatch.setenv("JUDGE_TIMEOUT", "5")
-    message = refused(capsys, "--ci-fast")
+    message = refused(capsys, "--ci-fast", code=1)
     assert "the reward_model judge gave no score (judge_failed: " in message
     assert "Start the judge, or set TEACHER_MODEL" in message
 
@@ -231,7 +231,7 @@ def test_a_database_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/gone.db")
-    assert "gone.db; run python -m data.build_database, or set DATABASE_URL" in refused(capsys, "--ci-fast")
+    assert "gone.db; run python -m data.build_database, or set DATABASE_URL" in refused(capsys, "--ci-fast", code=1)
 
 
 def test_an_agent_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
