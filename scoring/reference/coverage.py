@@ -8,22 +8,13 @@ clauses. A clause that turns the item's sense around (scoring/reference/polarity
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from operator import mul
 
 from scoring.reference.names import mentions
 from scoring.reference.polarity import agreement
-from scoring.reference.quantities import canonical
-from scoring.reference.reading import CLAUSE, Reading
-from scoring.reference.text import closeness, numbers, words_only
+from scoring.reference.text import RE, Reading, canonical, closeness, numbers, words_only
 
-ITEM = re.compile(r"[、()]|以及|及|和|或者?|并")
-LIMIT = re.compile(r"(\d[\d./]*[^\W\d]{0,2}?(?:以上|以下|以内))")
-# Words that carry no content of their own beside the item; who asks "哪些人禁用" is answered by the group alone.
-FILLER = re.compile(
-    r"禁用|慎用|忌用|服用|使用|患者|需要|应该|^对|^应|^需|^可|^与|^置|^于|^在|^有|[者应的需置见吃]$|保存$|等$|^配合|^加做"
-)
 SHORTEST_ITEM, LONGEST_ITEM = 2, 60
 ITEM_WEIGHT, NUMBER_WEIGHT = 3, 6  # what an item weighs, in characters, beside its length; one with a number
 SAME_MATTER = 0.4  # two clauses closer than this speak about the same
@@ -52,8 +43,8 @@ def _share(text: str, reading: Reading) -> float:
 def items_of(text: str) -> tuple[tuple[str, str], ...]:
     """The items of a gold text: (the clause it stands in, its words without fillers)."""
     found: list[tuple[str, str]] = []
-    for clause in CLAUSE.split(canonical(text)):
-        parts = [words_only(part) for part in ITEM.split(LIMIT.sub(r"、\1、", clause))]
+    for clause in RE.clause.split(canonical(text)):
+        parts = [words_only(part) for part in RE.item.split(RE.limit.sub(r"、\1、", clause))]
         if any(0 < len(part) < SHORTEST_ITEM for part in parts):
             parts = [words_only(clause)]
         found += [(clause, core_of(part)) for part in parts if part]
@@ -66,7 +57,7 @@ def core_of(words: str) -> str:
         return words
     core, before = words, ""
     while core != before:
-        before, core = core, FILLER.sub("", core)
+        before, core = core, RE.filler.sub("", core)
     return core if len(core) >= SHORTEST_ITEM else words
 
 
