@@ -19,7 +19,7 @@ from typing import NamedTuple
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import TokenType
 
 from tools.sql.functions import FUNCTIONS, PLAIN_WORDS, SESSION_WORDS, TYPES, nodes
 
@@ -38,8 +38,6 @@ OWN_SCHEMAS = {"sqlite": {"", "main"}, "postgres": {"", "public"}, "mariadb": {"
 RESERVED_PREFIXES = ("sqlite_", "pragma_", "pg_", "information_schema")
 MAX_REPLACES = 3  # nested: each can make a text many times longer
 COLLECTING = ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg")
-BUILDING = (exp.DPipe, exp.Concat, exp.ConcatWs)
-MAX_NAMED_COMPARISONS = 4
 
 
 class Refused(ValueError):
@@ -144,12 +142,12 @@ def _check_nodes(tree: exp.Query, dialect: str, allowed_tables: frozenset[str], 
             _check_function(node.name, dialect)
         elif type(node) not in allowed:
             raise _unknown(node)
-        if isinstance(node, BUILDING) and dialect == "postgres":
+        if isinstance(node, (exp.DPipe, exp.Concat, exp.ConcatWs)) and dialect == "postgres":
             _check_building(node)
         if isinstance(node, exp.Table):
             _check_table(node, dialect, allowed_tables, own_names)
-        elif isinstance(node, exp.DataType):
-            _check_type(node)
+        elif isinstance(node, exp.DataType) and node.this not in TYPES:
+            raise Refused(f"不能转换为类型 {node.sql(comments=False)[:60]}。")
         elif isinstance(node, exp.Func):
             _check_replaces(node)
             _check_collecting(node, tree, dialect)
@@ -197,11 +195,6 @@ def _is_defined(table: exp.Table, name: str) -> bool:
     return False
 
 
-def _check_type(kind: exp.DataType) -> None:
-    if kind.this not in TYPES:
-        raise Refused(f"不能转换为类型 {kind.sql(comments=False)[:60]}。")
-
-
 def _check_replaces(function: exp.Func) -> None:
     """Refuse a few REPLACEs inside each other: thousands of characters from one, a gigabyte from four."""
     depth = 0
@@ -232,30 +225,17 @@ def _check_building(node: exp.Expr) -> None:
 def _check_words(text: str, dialect: str, own_names: frozenset[str]) -> None:
     """Look at the text that will run: every word before a parenthesis is a known function or plain syntax."""
     tokens = sqlglot.tokenize(text, read=dialect)
-    for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
-        word = token.text.lower()
-        if after.token_type == TokenType.L_PAREN and _is_word(token) and not _is_alias(before):
-            plain = word in PLAIN_WORDS and token.token_type != TokenType.IDENTIFIER
-            if not plain and word not in own_names:
-                _check_function(word, dialect)
-    for before, token in zip([None, *tokens], tokens, strict=False):
-        if token.text.lower() in SESSION_WORDS[dialect] and token.token_type not in QUOTED and not _is_dot(before):
+    kinds = [None, *(token.token_type for token in tokens)]
+    for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
+        word, kind = token.text.lower(), token.token_type
+        is_word = kind != TokenType.STRING and (word[:1].isalpha() or word[:1] == "_")
+        is_plain = word in own_names or (word in PLAIN_WORDS and kind != TokenType.IDENTIFIER)
+        if after == TokenType.L_PAREN and is_word and before != TokenType.ALIAS and not is_plain:
+            _check_function(word, dialect)
+    for before, token in zip(kinds, tokens, strict=False):
+        is_quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
+        if token.text.lower() in SESSION_WORDS[dialect] and not is_quoted and before != TokenType.DOT:
             raise Refused(f"不能使用 {token.text}。", "function", token.text.lower())
-
-
-QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
-
-
-def _is_word(token: Token) -> bool:
-    return token.token_type != TokenType.STRING and (token.text[:1].isalpha() or token.text[:1] == "_")
-
-
-def _is_alias(before: Token | None) -> bool:
-    return before is not None and before.token_type == TokenType.ALIAS
-
-
-def _is_dot(before: Token | None) -> bool:
-    return before is not None and before.token_type == TokenType.DOT
 
 
 def _check_function(name: str, dialect: str) -> None:
@@ -270,7 +250,7 @@ def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
         text = value.name.strip("%_ ") if isinstance(value, exp.Literal) and value.is_string else ""
         if isinstance(column, exp.Column) and text:
             found.append(Comparison(column.name.lower(), text))
-    return tuple(found[:MAX_NAMED_COMPARISONS])
+    return tuple(found[:4])
 
 
 def _place(error: SqlglotError) -> str:

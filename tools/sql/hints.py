@@ -52,7 +52,7 @@ def hint_for_error(error: str, statement: Statement, database: Database, allowed
     return _near("列", name, own)
 
 
-def hint_for_empty(statement: Statement, database: Database, allowed_tables: Iterable[str]) -> str | None:
+def hint_for_empty(statement: Statement, database: Database) -> str | None:
     """Stored values near the first text that no row has; "" without any, None when looking took too long."""
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:

@@ -6,45 +6,20 @@ PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE unless told to; both 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pymysql
 import sqlglot
 from pymysql.constants import FIELD_TYPE
 from sqlglot import exp
 
-from tools.sql.database import LOCK_WAIT, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
 from tools.sql.server import CONNECT_TIMEOUT, KEPT_CHARACTERS, ServerDatabase, names
 
 ANSWER_TIMEOUT = 10  # seconds without a byte until the server counts as gone
 
-# The mode decides how text is read, so it must be the one sqlglot reads by: no ANSI_QUOTES, backslash escapes on.
-SESSION = {
-    "sql_mode": "'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'",
-    "lock_wait_timeout": f"{LOCK_WAIT:.0f}",
-    "group_concat_max_len": "40000",
-    "max_recursive_iterations": "100000",  # MariaDB's name
-    "cte_max_recursion_depth": "100000",  # MySQL's name
-}
-
-SHORT_TYPES = {
-    FIELD_TYPE.DECIMAL,
-    FIELD_TYPE.NEWDECIMAL,
-    FIELD_TYPE.TINY,
-    FIELD_TYPE.SHORT,
-    FIELD_TYPE.INT24,
-    FIELD_TYPE.LONG,
-    FIELD_TYPE.LONGLONG,
-    FIELD_TYPE.FLOAT,
-    FIELD_TYPE.DOUBLE,
-    FIELD_TYPE.YEAR,
-    FIELD_TYPE.NULL,
-}
-
-UNKNOWN_VARIABLE = 1193
-OUT_OF_TIME = {1317, 1969, 3024}  # killed, MariaDB's time-out, MySQL's time-out
-LOST = {1053, 2006, 2013, 2014, 2055, 4031, 0}
-MACHINE = {1021, 1037, 1040, 1041, 1045, 1129, 1203, 1205, 1226, 2002, 2003}
+SETTINGS = ENGINES["mysql"]
+SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}
 
 
 class MysqlDatabase(ServerDatabase):
@@ -52,25 +27,23 @@ class MysqlDatabase(ServerDatabase):
 
     dialect = "mariadb"
     driver = "mysql+pymysql"
-
-    def _connect_arguments(self) -> dict[str, Any]:
-        return {
-            "charset": "utf8mb4",
-            "connect_timeout": CONNECT_TIMEOUT,
-            "read_timeout": ANSWER_TIMEOUT,
-            "write_timeout": ANSWER_TIMEOUT,
-            "local_infile": False,
-            "client_flag": 0,
-            "autocommit": True,
-        }
+    arguments: ClassVar = {
+        "charset": "utf8mb4",
+        "connect_timeout": CONNECT_TIMEOUT,
+        "read_timeout": ANSWER_TIMEOUT,
+        "write_timeout": ANSWER_TIMEOUT,
+        "local_infile": False,
+        "client_flag": 0,
+        "autocommit": True,
+    }
 
     def _prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:
-            for name, value in SESSION.items():
+            for name, value in SETTINGS["session"].items():
                 try:
                     cursor.execute(f"SET SESSION {name} = {value}")
                 except pymysql.MySQLError as error:
-                    if error.args[0] != UNKNOWN_VARIABLE:
+                    if error.args[0] != SETTINGS["unknown_variable"]:
                         raise
 
     def _begin(self, cursor: Any, seconds: float) -> None:
@@ -105,7 +78,7 @@ class MysqlDatabase(ServerDatabase):
         """KILL QUERY from a connection of its own; an account may always end its own statements."""
         positional, named = self._engine.dialect.create_connect_args(self._url)
         try:
-            killer = pymysql.connect(*positional, **{**named, **self._connect_arguments()})
+            killer = pymysql.connect(*positional, **{**named, **self.arguments})
         except pymysql.MySQLError:
             return  # ANSWER_TIMEOUT hangs up
         with killer, killer.cursor() as cursor:
@@ -115,11 +88,11 @@ class MysqlDatabase(ServerDatabase):
         if not isinstance(error, pymysql.MySQLError):
             return error
         code = error.args[0] if error.args else 0
-        if code in OUT_OF_TIME:
+        if code in SETTINGS["out_of_time"]:
             return DeadlineExceeded(str(error))
-        if code in LOST or not connection.open:
+        if code in SETTINGS["lost"] or not connection.open:
             return self._broken(error)
-        if code in MACHINE:
+        if code in SETTINGS["machine"]:
             return DatabaseError(str(self._broken(error)))
         return StatementError(str(error.args[-1]))
 

@@ -9,34 +9,14 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 
-from tools.sql.database import LOCK_WAIT, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
 from tools.sql.server import CONNECT_TIMEOUT, KEPT_CHARACTERS, ServerDatabase, names
 
-IDLE_LIMIT = 10  # seconds; a transaction this program forgot does not hold anything for longer
-
-# Start-up options: what RESET goes back to. The statement's time-out is set in each transaction.
-OPTIONS = {
-    "default_transaction_read_only": "on",
-    "lock_timeout": f"{LOCK_WAIT * 1000:.0f}",
-    "idle_in_transaction_session_timeout": str(IDLE_LIMIT * 1000),
-    "standard_conforming_strings": "on",  # sqlglot reads a backslash as a backslash
-    "work_mem": "16MB",
-    "max_parallel_workers_per_gather": "0",
-    "jit": "off",
-}
-
-# Type numbers whose values are short: bool, integers, floats, numeric. Everything else is read as cut text.
-SHORT_TYPES = {16, 20, 21, 23, 700, 701, 1700}
-
-CANCELED = "57014"
-LOCKED = "55P03"
-# The server's own trouble: connection, resources (but not a limit the statement reached), operator, system.
-MACHINE_CLASSES = {"08", "53", "57", "58", "28"}
-LIMIT_REACHED = "53400"
+SETTINGS = ENGINES["postgres"]
 
 
 class PostgresDatabase(ServerDatabase):
@@ -44,14 +24,12 @@ class PostgresDatabase(ServerDatabase):
 
     dialect = "postgres"
     driver = "postgresql+psycopg"
-
-    def _connect_arguments(self) -> dict[str, Any]:
-        return {
-            "connect_timeout": CONNECT_TIMEOUT,
-            "tcp_user_timeout": CONNECT_TIMEOUT * 1000,
-            "application_name": "medical_agent_rl",
-            "options": " ".join(f"-c {name}={value}" for name, value in OPTIONS.items()),
-        }
+    arguments: ClassVar = {
+        "connect_timeout": CONNECT_TIMEOUT,
+        "tcp_user_timeout": CONNECT_TIMEOUT * 1000,
+        "application_name": "medical_agent_rl",
+        "options": " ".join(f"-c {name}={value}" for name, value in SETTINGS["options"].items()),
+    }
 
     def _prepare(self, connection: Any) -> None:
         connection.autocommit = True  # transactions are begun in _begin, with their time-out
@@ -64,7 +42,7 @@ class PostgresDatabase(ServerDatabase):
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         self._run(cursor, f"SELECT * FROM ({sql}) AS described LIMIT 0")
-        return [(column.name, column.type_code not in SHORT_TYPES) for column in cursor.description]
+        return [(column.name, column.type_code not in SETTINGS["short_types"]) for column in cursor.description]
 
     def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
         cut = ", ".join(
@@ -94,9 +72,10 @@ class PostgresDatabase(ServerDatabase):
         state = error.sqlstate or ""
         if connection.closed or connection.broken:
             return self._broken(error)
-        if state == CANCELED:
+        if state == SETTINGS["canceled"]:
             return DeadlineExceeded(str(error))
-        if state == LOCKED or (state[:2] in MACHINE_CLASSES and state != LIMIT_REACHED):
+        machine = state[:2] in SETTINGS["machine_classes"] and state != SETTINGS["limit_reached"]
+        if state == SETTINGS["locked"] or machine:
             return DatabaseError(str(self._broken(error)))
         return StatementError(error.diag.message_primary or str(error).splitlines()[0])
 

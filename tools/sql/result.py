@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -68,24 +67,13 @@ class QueryResult:
         return "success" if self.ok else "error"
 
     def to_json(self) -> str:
-        """The tool message: one JSON object with the keys status, columns, rows, count, truncated, error.
-
-        There is a key hint at the end when there is a hint.
-        """
+        """The tool message: one JSON object of status, columns, rows, count, truncated, error, and a hint if any."""
         return self._text
 
     @cached_property
     def _text(self) -> str:
-        message = {
-            "status": self.status,
-            "columns": self.columns,
-            "rows": self.rows,
-            "count": self.count,
-            "truncated": self.truncated,
-            "error": self.error,
-        }
-        if self.hint:
-            message["hint"] = self.hint
+        keys = ("status", "columns", "rows", "count", "truncated", "error", *(["hint"] if self.hint else []))
+        message = {key: getattr(self, key) for key in keys}
         return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -105,7 +93,7 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
     size = limits.max_cell
     while True:
         rows = [[_cell(value, size) for value in row] for row in found.rows]
-        for shown in _fewer(len(rows)):
+        for shown in range(len(rows), 0, -1) or [0]:
             note = _note(found, rows[:shown], size)
             result = QueryResult(columns, rows[:shown], found.count, note, tables_read=found.tables_read)
             if len(result.to_json()) <= limits.max_chars:
@@ -114,11 +102,6 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
             note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
             return QueryResult([], [], found.count, note, tables_read=found.tables_read)
         size = max(SMALLEST_CELL, size // 2)
-
-
-def _fewer(rows: int) -> Iterable[int]:
-    """Numbers of rows to try: all, then one less each time, at least one."""
-    return range(rows, 0, -1) if rows else (0,)
 
 
 def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
