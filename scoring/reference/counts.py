@@ -18,12 +18,10 @@ from scoring.reference.abstention import abstains
 from scoring.reference.text import RE, canonical, chinese_number, numbers, words_only
 
 MOST_NUMBERS = 3  # an answer that offers more values offers none
-UNDECIDED = 0.8  # what several values are worth together, shared among them
-MOST_BESIDE = 12  # other characters in an answer that is little else than a number
 
 
 def count_worth(wanted: float, answer: str, question: str) -> float:
-    """1 for the count alone, 0 without it; several values share UNDECIDED. Nothing found counts as 0 found."""
+    """1 for the count alone, 0 without it; several values share 0.8. Nothing found counts as 0 found."""
     stated = stated_counts(answer, question)
     said = numbers(canonical(answer)) - numbers(canonical(question))
     if wanted == 0 and not stated | said:
@@ -31,7 +29,7 @@ def count_worth(wanted: float, answer: str, question: str) -> float:
     offered = stated | said
     if wanted not in stated or len(offered) > MOST_NUMBERS:
         return 0.0
-    return 1.0 if len(offered) == 1 else UNDECIDED / len(offered)
+    return 1.0 if len(offered) == 1 else 0.8 / len(offered)
 
 
 def stated_counts(answer: str, question: str) -> set[float]:
@@ -64,7 +62,7 @@ def _is_the_count(match: re.Match[str], thing: re.Pattern[str]) -> bool:
 
 
 def _bare_numbers(text: str, asked: str) -> set[float]:
-    """The numbers of an answer that is little else: each in a clause without words of its own."""
+    """The numbers of an answer with 12 other characters at most: each in a clause without words of its own."""
     ours = set(words_only(RE.polite.sub("", asked)))
     clauses = [(RE.bare.findall(clause), clause) for clause in RE.clause.split(text)]
     own = [
@@ -72,4 +70,4 @@ def _bare_numbers(text: str, asked: str) -> set[float]:
         for _, clause in clauses
     ]
     found = {float(number) for (bare, _), said in zip(clauses, own, strict=True) if not said for number in bare}
-    return found if sum(own) <= MOST_BESIDE else set()
+    return found if sum(own) <= 12 else set()

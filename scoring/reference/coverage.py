@@ -17,12 +17,7 @@ from scoring.reference.text import RE, Reading, canonical, closeness, numbers, w
 
 SHORTEST_ITEM, LONGEST_ITEM = 2, 60
 ITEM_WEIGHT, NUMBER_WEIGHT = 3, 6  # what an item weighs, in characters, beside its length; one with a number
-SAME_MATTER = 0.4  # two clauses closer than this speak about the same
 UNSPLIT = 0.8  # an item spread over several clauses
-
-MIXED_UP = 0.4  # a passage that fits another name better
-UNATTRIBUTED = 0.25  # a value that stands in the answer, but not with its name
-LONGEST_JOINT = 3  # characters between two names that share what follows: "A和B都是……"
 
 
 def coverage(texts: list[str], reading: Reading) -> float:
@@ -79,7 +74,7 @@ def _credit(clause: str, core: str, reading: Reading) -> float:
 def _about_the_same(clause: str, said: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The clauses most like gold's as a whole, and those nearly so."""
     alike = [closeness(words_only(clause), words) for _, words in said]
-    least = min(SAME_MATTER, max(alike))
+    least = min(0.4, max(alike))
     return [pair for pair, like in zip(said, alike, strict=True) if like >= least]
 
 
@@ -89,14 +84,13 @@ def grouped(groups: dict[str, list[str]], reading: Reading) -> float:
     total = 0.0
     for name, texts in groups.items():
         own = Reading(parts[name], reading.question) if parts[name] else None
-        named = float(own is not None)
         if not texts:
-            total += named
+            total += own is not None
             continue
         said = coverage(texts, own) if own else 0.0
         if own and any(coverage(other, own) > said for key, other in groups.items() if key != name):
-            said *= MIXED_UP
-        total += max(said, UNATTRIBUTED * coverage(texts, reading))
+            said *= 0.4  # the passage fits another name better
+        total += max(said, 0.25 * coverage(texts, reading))  # values in the answer, but not with their name
     return total / len(groups)
 
 
@@ -110,8 +104,8 @@ def _passages(names: list[str], reading: Reading) -> dict[str, str]:
         following = marks[number + 1][0] if number + 1 < len(marks) else len(text)
         passage = text[end:following]
         joint.add(name)
-        if following < len(text) and len(passage) <= LONGEST_JOINT and start < following:
-            continue
+        if following < len(text) and len(passage) <= 3 and start < following:
+            continue  # "A和B都是……"
         for member in joint:
             passages[member] += passage + "\n"
         joint = set()

@@ -11,10 +11,7 @@ from typing import Any
 from scoring.case import Case
 from scoring.reference.text import RE, UNITS, canonical, closeness, normalise, words_only
 
-SHORTEST_LONG_CELL = 5  # words of a cell that an answer does not contain by chance
-FEWEST_DUMPED, SHARE_DUMPED = 3, 0.6  # other fields of one row, copied: this many, and this share of them
 MOST_GUESSES = 3  # values nobody knows, for one unit or behind one "perhaps"
-NEAR_KNOWN = 0.4
 
 
 def is_degenerate(case: Case) -> bool:
@@ -58,11 +55,12 @@ def context_rows(context: Iterable[str]) -> list[list[str]]:
 
 
 def _dumps_a_row(case: Case) -> bool:
+    """Whether at least three, and 60 %, of a row's other cells that do not occur by chance are copied."""
     answer, known = words_only(canonical(case.answer)), known_text(case)
     for row in context_rows(case.context):
-        others = {cell for cell in row if len(cell) >= SHORTEST_LONG_CELL and cell not in known}
+        others = {cell for cell in row if len(cell) >= 5 and cell not in known}
         copied = sum(cell in answer for cell in others)
-        if copied >= FEWEST_DUMPED and copied >= SHARE_DUMPED * len(others):
+        if copied >= 3 and copied >= 0.6 * len(others):
             return True
     return False
 
@@ -82,5 +80,5 @@ def _many_alternatives(sentence: str, known: str) -> bool:
     if not RE.guess.search(sentence):
         return False
     options = {words_only(option) for option in RE.alternative.split(RE.guess.sub("、", sentence))}
-    strange = [option for option in options if len(option) > 1 and closeness(option, known) < NEAR_KNOWN]
+    strange = [option for option in options if len(option) > 1 and closeness(option, known) < 0.4]
     return len(strange) > MOST_GUESSES

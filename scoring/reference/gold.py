@@ -20,8 +20,6 @@ from scoring.reference.abstention import abstains
 from scoring.reference.text import RE, canonical, closeness, normalise, numbers, words_only
 
 LONGEST_NAME = 40
-LONGEST_COUNT = 30  # words of a reference answer that gives a number and no more
-TOLD = 0.6  # a cell this close to some part of the reference answer is told by it
 
 
 @dataclass(frozen=True)
@@ -85,15 +83,16 @@ def _told(cells: list[str], case: Case) -> list[str]:
 
 
 def _in_reference(texts: list[str], reference: str) -> list[str]:
+    """The texts that are close enough to some part of the reference answer."""
     said = words_only(canonical(reference))
-    return [text for text in texts if closeness(words_only(canonical(text)), said) >= TOLD]
+    return [text for text in texts if closeness(words_only(canonical(text)), said) >= 0.6]
 
 
 def _of_reference(case: Case) -> Gold | None:
     if not words_only(case.reference):
         return None
     said = numbers(canonical(case.reference)) - numbers(canonical(case.question))
-    if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= LONGEST_COUNT:
+    if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= 30:
         return Gold("number", [f"{number:g}" for number in said])
     asked = words_only(case.question)
     heads = [(head, text) for head, text in RE.headed.findall(case.reference) if words_only(text)]

@@ -14,9 +14,6 @@ from scoring.reference.polarity import denies
 from scoring.reference.text import RE, Reading, canonical, words_only
 
 NEAR_NAME, SHORT_NAME = 0.25, 0.75  # a name almost copied; a drug without its dosage form
-NEAR_ENOUGH = 0.79
-EXTRA_NAME = 0.7  # an invented name costs less than a missing one
-STEM_LENGTH, SPARE_LENGTH = 3, 2  # characters of a drug's name without its form; of what an answer may say beside
 
 
 def mentions(name: str, names: list[str], text: str) -> list[tuple[int, int, str]]:
@@ -54,7 +51,7 @@ def named(names: list[str], reading: Reading, ordered: bool) -> float:
         return 0.0
     extra = len(extra_names(reading, names)) + (_extra_stems(reading, names) if by_stem else 0.0)
     kept = not ordered or places == sorted(places)
-    score = worth / (len(names) + EXTRA_NAME * extra)
+    score = worth / (len(names) + 0.7 * extra)  # an invented name costs less than a missing one
     return score * (1.0 if kept else 0.5) * (0.0 if _all_denied(names, reading) else 1.0)
 
 
@@ -71,7 +68,7 @@ def _name_worth(name: str, reading: Reading) -> tuple[float, int]:
         if place >= 0 and not RE.form.match(text, place + len(alias)):
             return SHORT_NAME, place
     match = fuzz.partial_ratio_alignment(name, text) if len(text) >= len(name) else None
-    return (NEAR_NAME, match.dest_start) if match and match.score / 100 >= NEAR_ENOUGH else (0.0, -1)
+    return (NEAR_NAME, match.dest_start) if match and match.score / 100 >= 0.79 else (0.0, -1)
 
 
 def extra_names(reading: Reading, known: list[str]) -> set[str]:
@@ -105,7 +102,7 @@ def _extra_stems(reading: Reading, names: list[str]) -> float:
         rest = rest.replace(alias, "")
     rest = RE.drug.sub("", RE.courtesy.sub("", rest))
     own = sum(character not in reading.asked for character in words_only(rest))
-    return max(0, own - SPARE_LENGTH) / STEM_LENGTH
+    return max(0, own - 2) / 3  # two characters may stand beside them; a name without its form has about three
 
 
 def _all_denied(names: list[str], reading: Reading) -> bool:

@@ -14,17 +14,11 @@ from rapidfuzz import fuzz
 from scoring.reference.coverage import core_of
 from scoring.reference.text import RE, Reading, canonical, normalise, numbers, words_only
 
-SHORTEST_FOREIGN_CELL = 4  # characters; shorter cells occur in answers by chance
-SPARE_CHARACTERS = 30  # an answer may say a little more than gold, however short that is
-SUPPORTED = 60.0  # percent of an item's characters that match one place of what is known
-MOST_FOR_INVENTIONS = 0.8
-LONGEST_MEASURE = 2
-
 
 def precision(context: Iterable[list[str]], answer: str, known: str) -> float:
     """Length of known text against length of foreign cells in the answer; 1 without any."""
-    cells = {cell for row in context for cell in row}
-    foreign = {cell for cell in cells if len(cell) >= SHORTEST_FOREIGN_CELL and cell not in known and cell in answer}
+    cells = {cell for row in context for cell in row if len(cell) >= 4}  # shorter ones occur by chance
+    foreign = {cell for cell in cells if cell not in known and cell in answer}
     if not foreign or not answer:
         return 1.0
     return max(0, len(answer) - sum(map(len, foreign))) / len(answer)
@@ -40,7 +34,7 @@ def number_agreement(wanted: Iterable[str], reading: Reading, known: str) -> flo
 def support(reading: Reading, known: str, needed: int) -> float:
     """1 for an answer all of whose statements are known; towards 0.2 the more is said that is not."""
     invented = sum(len(core) for core in _items(reading) if not _is_known(core, known))
-    return 1.0 - MOST_FOR_INVENTIONS * invented / (invented + max(1, needed))
+    return 1.0 - 0.8 * invented / (invented + max(1, needed))
 
 
 def _items(reading: Reading) -> Iterable[str]:
@@ -52,8 +46,8 @@ def _items(reading: Reading) -> Iterable[str]:
 
 
 def _is_known(core: str, known: str) -> bool:
-    said = re.sub(r"\d+", "", core)  # strange numbers count elsewhere
-    return len(said) <= LONGEST_MEASURE or core in known or fuzz.partial_ratio(core, known) >= SUPPORTED
+    """Whether it is no more than a measure word (strange numbers count elsewhere), or 60 % of it stand in one place."""
+    return len(re.sub(r"\d+", "", core)) <= 2 or core in known or fuzz.partial_ratio(core, known) >= 60
 
 
 def subject(reading: Reading, known: str) -> float:
@@ -80,6 +74,6 @@ def sincerity(reading: Reading) -> float:
 
 
 def brevity(needed: int, reading: Reading) -> float:
-    """1 up to about twice the needed length, then in proportion."""
-    allowed = 2 * needed + len(reading.asked) + SPARE_CHARACTERS
+    """1 up to about twice the needed length, however short that is, then in proportion."""
+    allowed = 2 * needed + len(reading.asked) + 30
     return min(1.0, allowed / max(1, len(normalise(reading.answer))))

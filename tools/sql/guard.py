@@ -29,14 +29,10 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 # Parsing 180 KB of ORs takes over a second, before any deadline of the database applies.
 MAX_SQL_BYTES = 20_000
 
-# Siblings of a GRPO group repeat each other's SQL, and parsing costs more than running. Long statements are rare and
-# would fill the memory.
-CACHED_STATEMENTS = 4096
-CACHED_BYTES = 2_000
+CACHED_BYTES = 2_000  # longer statements are rare and would fill the memory
 
 OWN_SCHEMAS = {"sqlite": {"", "main"}, "postgres": {"", "public"}, "mariadb": {""}}
 RESERVED_PREFIXES = ("sqlite_", "pragma_", "pg_", "information_schema")
-MAX_REPLACES = 3  # nested: each can make a text many times longer
 COLLECTING = ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg")
 
 
@@ -111,7 +107,8 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str]) -> Statement:
         raise Refused("SQL 嵌套太深，请简化。") from None
 
 
-_check_cached = lru_cache(maxsize=CACHED_STATEMENTS)(_check)
+# Siblings of a GRPO group repeat each other's SQL, and parsing costs more than running.
+_check_cached = lru_cache(maxsize=4096)(_check)
 
 
 def _parse(sql: str, dialect: str) -> exp.Query:
@@ -196,13 +193,13 @@ def _is_defined(table: exp.Table, name: str) -> bool:
 
 
 def _check_replaces(function: exp.Func) -> None:
-    """Refuse a few REPLACEs inside each other: thousands of characters from one, a gigabyte from four."""
+    """Refuse more than three REPLACEs inside each other: thousands of characters from one, a gigabyte from four."""
     depth = 0
     node: exp.Expr | None = function
     while isinstance(node, exp.Expr):
         depth += "replace" in type(node).__name__.lower() or node.name.lower().endswith("replace")
         node = node.parent
-    if depth > MAX_REPLACES:
+    if depth > 3:
         raise Refused("REPLACE 嵌套太多，请简化。", "function", "replace")
 
 

@@ -6,7 +6,7 @@ PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE unless told to; both 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import pymysql
 import sqlglot
@@ -14,9 +14,7 @@ from pymysql.constants import FIELD_TYPE
 from sqlglot import exp
 
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
-from tools.sql.server import CONNECT_TIMEOUT, KEPT_CHARACTERS, ServerDatabase, names
-
-ANSWER_TIMEOUT = 10  # seconds without a byte until the server counts as gone
+from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["mysql"]
 SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}
@@ -27,15 +25,8 @@ class MysqlDatabase(ServerDatabase):
 
     dialect = "mariadb"
     driver = "mysql+pymysql"
-    arguments: ClassVar = {
-        "charset": "utf8mb4",
-        "connect_timeout": CONNECT_TIMEOUT,
-        "read_timeout": ANSWER_TIMEOUT,
-        "write_timeout": ANSWER_TIMEOUT,
-        "local_infile": False,
-        "client_flag": 0,
-        "autocommit": True,
-    }
+    arguments = SETTINGS["arguments"]
+    cut = "left({}, {})"
 
     def _prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:
@@ -60,12 +51,8 @@ class MysqlDatabase(ServerDatabase):
         cursor.execute(_limited(sql, 0))
         return [(column[0], column[1] not in SHORT_TYPES) for column in cursor.description]
 
-    def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
-        cut = ", ".join(
-            f"left(c{number}, {KEPT_CHARACTERS})" if long else f"c{number}" for number, (_, long) in enumerate(columns)
-        )
-        # MariaDB forgets the order of a subquery that has no LIMIT.
-        return f"WITH shown({names(columns)}) AS ({_limited(sql, max_rows)}) SELECT {cut} FROM shown"
+    def _limited(self, sql: str, rows: int) -> str:
+        return _limited(sql, rows)
 
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         cursor.execute(sql)
@@ -80,7 +67,7 @@ class MysqlDatabase(ServerDatabase):
         try:
             killer = pymysql.connect(*positional, **{**named, **self.arguments})
         except pymysql.MySQLError:
-            return  # ANSWER_TIMEOUT hangs up
+            return  # read_timeout hangs up
         with killer, killer.cursor() as cursor:
             cursor.execute(f"KILL QUERY {connection.thread_id()}")
 
@@ -99,7 +86,7 @@ class MysqlDatabase(ServerDatabase):
 
 @lru_cache(maxsize=256)
 def _limited(sql: str, rows: int) -> str:
-    """The statement with at most `rows` rows; `sql` is the guard's own text."""
+    """The guard's own text with a limit: MariaDB forgets the order of a subquery that has none."""
     tree = sqlglot.parse_one(sql, read="mariadb")
     limit = tree.args.get("limit")
     if limit is not None and isinstance(limit.expression, exp.Literal):

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any
 
 import psycopg
 
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
-from tools.sql.server import CONNECT_TIMEOUT, KEPT_CHARACTERS, ServerDatabase, names
+from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["postgres"]
 
@@ -24,12 +24,10 @@ class PostgresDatabase(ServerDatabase):
 
     dialect = "postgres"
     driver = "postgresql+psycopg"
-    arguments: ClassVar = {
-        "connect_timeout": CONNECT_TIMEOUT,
-        "tcp_user_timeout": CONNECT_TIMEOUT * 1000,
-        "application_name": "medical_agent_rl",
-        "options": " ".join(f"-c {name}={value}" for name, value in SETTINGS["options"].items()),
+    arguments = SETTINGS["arguments"] | {
+        "options": " ".join(f"-c {name}={value}" for name, value in SETTINGS["options"].items())
     }
+    cut = "left(CAST({} AS text), {})"
 
     def _prepare(self, connection: Any) -> None:
         connection.autocommit = True  # transactions are begun in _begin, with their time-out
@@ -44,13 +42,6 @@ class PostgresDatabase(ServerDatabase):
         self._run(cursor, f"SELECT * FROM ({sql}) AS described LIMIT 0")
         return [(column.name, column.type_code not in SETTINGS["short_types"]) for column in cursor.description]
 
-    def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
-        cut = ", ".join(
-            f"left(CAST(c{number} AS text), {KEPT_CHARACTERS})" if long else f"c{number}"
-            for number, (_, long) in enumerate(columns)
-        )
-        return f"WITH shown({names(columns)}) AS ({sql}) SELECT {cut} FROM shown LIMIT {max_rows}"
-
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         return cursor.execute(sql, prepare=True).fetchall()
 
@@ -60,7 +51,7 @@ class PostgresDatabase(ServerDatabase):
 
     def _stop(self, connection: Any) -> None:
         try:
-            connection.cancel_safe(timeout=CONNECT_TIMEOUT)
+            connection.cancel_safe(timeout=SETTINGS["arguments"]["connect_timeout"])
         except psycopg.Error:
             # The server does not even take a cancel request: hang up, which ends the waiting thread.
             with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as wire:

@@ -31,7 +31,6 @@ __all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "build_tool",
 DEFAULT_TABLES = ("drugs_info", "disease")
 DEFAULT_LIMITS = Limits()
 
-MAX_BYTES = 64 * 2**20
 BYTES_PER_CHARACTER = 6  # of SQL and JSON text: two for the text, the rest for the rows it was made from
 ENTRY_BYTES = 1_500  # of one entry, whatever its size
 
@@ -42,7 +41,7 @@ class ResultCache:
     The rollouts of a GRPO group ask the same things again and again.
     """
 
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, max_bytes: int = 64 * 2**20) -> None:
         self.max_bytes = max_bytes
         self.clear()
 
@@ -149,15 +148,9 @@ def build_tool(
     limits: Limits = DEFAULT_LIMITS,
     cache: bool = True,
 ) -> Callable[[str], str]:
-    """A function from SQL to JSON text, for any agent framework.
+    """A function from SQL to JSON text, for any agent framework; it raises DatabaseError for what the machine did only.
 
-    Args:
-        url: SQLAlchemy URL; None: the setting DATABASE_URL, else the embedded database.
-        allowed_tables: what may be read.
-        limits: bounds of one call.
-        cache: whether results of identical SQL are kept in this process.
-
-    The function raises nothing for what the SQL did, and DatabaseError for what the machine did.
+    Without a `url` the setting DATABASE_URL decides, else the embedded database is read; the rest as for QueryTool.
     """
     if url is None:
         from common.settings import load_settings

@@ -14,10 +14,7 @@ from typing import Any
 
 from tools.sql.database import Rows
 
-MAX_NAME = 64  # characters of a column name
-MAX_ERROR = 300  # characters of an error text
 SMALLEST_CELL = 8  # characters; cells shrink to this before a row is given up
-LARGEST_NUMBER = 10**18  # beyond it a decimal number is shown as text
 
 # What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like, not "x < 5".
 TAG_START = re.compile(r"<(?=[/|｜!]?[A-Za-z_|｜])")
@@ -84,12 +81,12 @@ def neutralise(text: str) -> str:
 
 def failure(reason: str) -> QueryResult:
     """The result of a statement that did not run, with the reason for the model."""
-    return QueryResult([], [], 0, error=shorten(neutralise(reason), MAX_ERROR))
+    return QueryResult([], [], 0, error=shorten(neutralise(reason), 300))
 
 
 def fit(found: Rows, limits: Limits) -> QueryResult:
     """Cut cells, then rows, until the JSON text fits; at least one row stays, with its cells cut further."""
-    columns = [shorten(neutralise(name), MAX_NAME) for name in found.columns]
+    columns = [shorten(neutralise(name), 64) for name in found.columns]
     size = limits.max_cell
     while True:
         rows = [[_cell(value, size) for value in row] for row in found.rows]
@@ -123,7 +120,7 @@ def _cell(value: Any, size: int) -> Any:
         return str(value)  # infinity has no JSON form
     if value is None or isinstance(value, (int, float)):
         return value
-    if isinstance(value, Decimal) and value.is_finite() and abs(value) < LARGEST_NUMBER:
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18:  # beyond it, as text
         return int(value) if value == value.to_integral_value() else float(value)
     return shorten(neutralise(str(value)), size)
 

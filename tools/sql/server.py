@@ -22,8 +22,6 @@ from tools.sql.database import Access, Column, Database, DatabaseError, Deadline
 
 KEPT_CHARACTERS = 4_000  # of one text cell; a result shows less
 MAX_COLUMNS = 64
-RESULTS_VALID = 300.0  # seconds; a file tells when it changed, a server does not
-CONNECT_TIMEOUT = 5  # seconds
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
 SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is about over
 
@@ -31,11 +29,13 @@ SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is ab
 class ServerDatabase(Database):
     """A database behind a driver with connections; subclasses know the dialect's words.
 
-    driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection.
+    driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection. cut: SQL for a
+    column's first characters.
     """
 
     driver: str
     arguments: ClassVar[dict[str, Any]]
+    cut: str
 
     def __init__(self, url: URL) -> None:
         """Connect and read the names of tables and views.
@@ -52,7 +52,7 @@ class ServerDatabase(Database):
         self.tables = frozenset(self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()]))
 
     def version(self) -> Hashable:
-        return int(time.monotonic() / RESULTS_VALID)
+        return int(time.monotonic() / 300)  # a file tells when it changed, a server does not
 
     def columns(self, table: str) -> list[Column]:
         if table not in self.tables:
@@ -78,9 +78,15 @@ class ServerDatabase(Database):
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         """The statement's columns: name, and whether the values can be long."""
 
-    @abstractmethod
     def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
         """A statement for the first rows of `sql`, with long values cut."""
+        cut = (self.cut.format(f"c{i}", KEPT_CHARACTERS) if long else f"c{i}" for i, (_, long) in enumerate(columns))
+        inner = self._limited(sql, max_rows)
+        return f"WITH shown({_names(columns)}) AS ({inner}) SELECT {', '.join(cut)} FROM shown LIMIT {max_rows}"
+
+    def _limited(self, sql: str, rows: int) -> str:
+        """`sql` as a subquery that need not give more than `rows` rows."""
+        return sql
 
     @abstractmethod
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
@@ -139,7 +145,7 @@ class ServerDatabase(Database):
         """The number of rows; what is known already when counting takes too long."""
         self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
-            counting = f"WITH counted({names(columns)}) AS ({sql}) SELECT count(*) FROM counted"
+            counting = f"WITH counted({_names(columns)}) AS ({sql}) SELECT count(*) FROM counted"
             return self._run(cursor, counting)[0][0], True
         except Exception as error:
             if isinstance(self._explain(error, cursor.connection), DeadlineExceeded):
@@ -158,7 +164,7 @@ class ServerDatabase(Database):
         pooled.close()
 
 
-def names(columns: list[tuple[str, bool]]) -> str:
+def _names(columns: list[tuple[str, bool]]) -> str:
     """Names of our own for the columns of a statement, whose own names may repeat."""
     return ", ".join(f"c{number}" for number in range(len(columns)))
 
