@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 from typing import Any
 
-from scoring.reference.quantities import canonical
-from scoring.reference.text import words_only
+from scoring.reference.text import canonical, words_only
 
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only

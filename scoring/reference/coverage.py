@@ -8,30 +8,16 @@ clauses. A clause that turns the item's sense around (scoring/reference/polarity
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from operator import mul
 
 from scoring.reference.names import mentions
 from scoring.reference.polarity import agreement
-from scoring.reference.quantities import canonical
-from scoring.reference.reading import CLAUSE, Reading
-from scoring.reference.text import closeness, numbers, words_only
+from scoring.reference.text import RE, Reading, canonical, closeness, numbers, words_only
 
-ITEM = re.compile(r"[、()]|以及|及|和|或者?|并")
-LIMIT = re.compile(r"(\d[\d./]*[^\W\d]{0,2}?(?:以上|以下|以内))")
-# Words that carry no content of their own beside the item; who asks "哪些人禁用" is answered by the group alone.
-FILLER = re.compile(
-    r"禁用|慎用|忌用|服用|使用|患者|需要|应该|^对|^应|^需|^可|^与|^置|^于|^在|^有|[者应的需置见吃]$|保存$|等$|^配合|^加做"
-)
 SHORTEST_ITEM, LONGEST_ITEM = 2, 60
 ITEM_WEIGHT, NUMBER_WEIGHT = 3, 6  # what an item weighs, in characters, beside its length; one with a number
-SAME_MATTER = 0.4  # two clauses closer than this speak about the same
 UNSPLIT = 0.8  # an item spread over several clauses
-
-MIXED_UP = 0.4  # a passage that fits another name better
-UNATTRIBUTED = 0.25  # a value that stands in the answer, but not with its name
-LONGEST_JOINT = 3  # characters between two names that share what follows: "A和B都是……"
 
 
 def coverage(texts: list[str], reading: Reading) -> float:
@@ -52,8 +38,8 @@ def _share(text: str, reading: Reading) -> float:
 def items_of(text: str) -> tuple[tuple[str, str], ...]:
     """The items of a gold text: (the clause it stands in, its words without fillers)."""
     found: list[tuple[str, str]] = []
-    for clause in CLAUSE.split(canonical(text)):
-        parts = [words_only(part) for part in ITEM.split(LIMIT.sub(r"、\1、", clause))]
+    for clause in RE.clause.split(canonical(text)):
+        parts = [words_only(part) for part in RE.item.split(RE.limit.sub(r"、\1、", clause))]
         if any(0 < len(part) < SHORTEST_ITEM for part in parts):
             parts = [words_only(clause)]
         found += [(clause, core_of(part)) for part in parts if part]
@@ -66,7 +52,7 @@ def core_of(words: str) -> str:
         return words
     core, before = words, ""
     while core != before:
-        before, core = core, FILLER.sub("", core)
+        before, core = core, RE.filler.sub("", core)
     return core if len(core) >= SHORTEST_ITEM else words
 
 
@@ -88,7 +74,7 @@ def _credit(clause: str, core: str, reading: Reading) -> float:
 def _about_the_same(clause: str, said: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The clauses most like gold's as a whole, and those nearly so."""
     alike = [closeness(words_only(clause), words) for _, words in said]
-    least = min(SAME_MATTER, max(alike))
+    least = min(0.4, max(alike))
     return [pair for pair, like in zip(said, alike, strict=True) if like >= least]
 
 
@@ -98,14 +84,13 @@ def grouped(groups: dict[str, list[str]], reading: Reading) -> float:
     total = 0.0
     for name, texts in groups.items():
         own = Reading(parts[name], reading.question) if parts[name] else None
-        named = float(own is not None)
         if not texts:
-            total += named
+            total += own is not None
             continue
         said = coverage(texts, own) if own else 0.0
         if own and any(coverage(other, own) > said for key, other in groups.items() if key != name):
-            said *= MIXED_UP
-        total += max(said, UNATTRIBUTED * coverage(texts, reading))
+            said *= 0.4  # the passage fits another name better
+        total += max(said, 0.25 * coverage(texts, reading))  # values in the answer, but not with their name
     return total / len(groups)
 
 
@@ -119,8 +104,8 @@ def _passages(names: list[str], reading: Reading) -> dict[str, str]:
         following = marks[number + 1][0] if number + 1 < len(marks) else len(text)
         passage = text[end:following]
         joint.add(name)
-        if following < len(text) and len(passage) <= LONGEST_JOINT and start < following:
-            continue
+        if following < len(text) and len(passage) <= 3 and start < following:
+            continue  # "A和B都是……"
         for member in joint:
             passages[member] += passage + "\n"
         joint = set()

@@ -9,16 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from scoring.case import Case
-from scoring.reference.quantities import LIST_MARK, QUANTITY, UNITS, canonical
-from scoring.reference.text import closeness, normalise, words_only
+from scoring.reference.text import RE, UNITS, canonical, closeness, normalise, words_only
 
-SHORTEST_LONG_CELL = 5  # words of a cell that an answer does not contain by chance
-FEWEST_DUMPED, SHARE_DUMPED = 3, 0.6  # other fields of one row, copied: this many, and this share of them
 MOST_GUESSES = 3  # values nobody knows, for one unit or behind one "perhaps"
-NEAR_KNOWN = 0.4
-PERHAPS = re.compile(r"可能|也许|或许|大概|不确定|要么|说不定|有待")
-END = re.compile(r"[?？。.!！]+$")
-ALTERNATIVE = re.compile(r"、|或者?|也可能|,|，|/|要么")
 
 
 def is_degenerate(case: Case) -> bool:
@@ -30,8 +23,8 @@ def is_degenerate(case: Case) -> bool:
 
 def without_question(case: Case) -> str:
     """The answer's lines, normalised, without copies of the question in them."""
-    answer = "\n".join(map(normalise, LIST_MARK.sub("", case.answer).splitlines()))
-    question = END.sub("", normalise(case.question))
+    answer = "\n".join(map(normalise, RE.list_mark.sub("", case.answer).splitlines()))
+    question = re.sub(r"[?？。.!！]+$", "", normalise(case.question))
     if not question:
         return answer
     answer = answer.replace(question, "\n")
@@ -62,14 +55,12 @@ def context_rows(context: Iterable[str]) -> list[list[str]]:
 
 
 def _dumps_a_row(case: Case) -> bool:
-    rows = context_rows(case.context)
-    if not rows:
-        return False
+    """Whether at least three, and 60 %, of a row's other cells that do not occur by chance are copied."""
     answer, known = words_only(canonical(case.answer)), known_text(case)
-    for row in rows:
-        others = {cell for cell in row if len(cell) >= SHORTEST_LONG_CELL and cell not in known}
+    for row in context_rows(case.context):
+        others = {cell for cell in row if len(cell) >= 5 and cell not in known}
         copied = sum(cell in answer for cell in others)
-        if copied >= FEWEST_DUMPED and copied >= SHARE_DUMPED * len(others):
+        if copied >= 3 and copied >= 0.6 * len(others):
             return True
     return False
 
@@ -78,17 +69,16 @@ def _guesses(case: Case) -> bool:
     """Whether the answer offers more values than one question can have, none of them known."""
     if not case.reference and not case.gold:
         return False
-    known = known_text(case)
-    answer = canonical(case.answer)
-    strange = {(number, unit) for number, unit in QUANTITY.findall(answer) if number + unit not in known}
+    known, answer = known_text(case), canonical(case.answer)
+    strange = {(number, unit) for number, unit in RE.quantity.findall(answer) if number + unit not in known}
     if max(Counter(UNITS[unit][0] for _, unit in strange).values(), default=0) > MOST_GUESSES:
         return True
     return any(_many_alternatives(sentence, known) for sentence in re.split(r"[。;！!\n]", answer))
 
 
 def _many_alternatives(sentence: str, known: str) -> bool:
-    if not PERHAPS.search(sentence):
+    if not RE.guess.search(sentence):
         return False
-    options = {words_only(option) for option in ALTERNATIVE.split(PERHAPS.sub("、", sentence))}
-    strange = [option for option in options if len(option) > 1 and closeness(option, known) < NEAR_KNOWN]
+    options = {words_only(option) for option in RE.alternative.split(RE.guess.sub("、", sentence))}
+    strange = [option for option in options if len(option) > 1 and closeness(option, known) < 0.4]
     return len(strange) > MOST_GUESSES

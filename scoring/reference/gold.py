@@ -17,17 +17,9 @@ from typing import Any
 
 from scoring.case import Case
 from scoring.reference.abstention import abstains
-from scoring.reference.counts import HOW_MANY
-from scoring.reference.quantities import canonical
-from scoring.reference.text import closeness, normalise, numbers, words_only
+from scoring.reference.text import RE, canonical, closeness, normalise, numbers, words_only
 
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-NAME_COLUMN = re.compile(r"name|名称|药名|病名", re.IGNORECASE)
 LONGEST_NAME = 40
-LONGEST_COUNT = 30  # words of a reference answer that gives a number and no more
-# "A：text；B：text" and "A的禁忌：text": a head that names what the text is about.
-HEADED = re.compile(r"([^：:；;，,。\n]{2,30})[：:]([^；;\n]+)")
-TOLD = 0.6  # a cell this close to some part of the reference answer is told by it
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ def read_gold(case: Case) -> Gold | None:
     rows = [["" if cell is None else str(cell) for cell in row] for row in table.get("rows") or []]
     if any(words_only(cell) for row in rows for cell in row):
         return _of_rows(columns, rows, case, bool(table.get("ordered")))
-    if _found_nothing(columns, rows, case.reference):
+    if abstains(case.reference) or ((columns or rows) and not words_only(case.reference)):
         return Gold("nothing")
     quotes = [str(item["quote"]) for item in gold.get("evidence") or [] if words_only(str(item.get("quote") or ""))]
     if words_only(case.reference):  # a quote may be why a row was counted, and no part of the answer
@@ -56,32 +48,24 @@ def read_gold(case: Case) -> Gold | None:
     return Gold("text", _unique(quotes)) if quotes else _of_reference(case)
 
 
-def _found_nothing(columns: list[str], rows: list[list[str]], reference: str) -> bool:
-    looked = bool(columns or rows)
-    return abstains(reference) or (looked and not words_only(reference))
-
-
 def _of_rows(columns: list[str], rows: list[list[str]], case: Case, ordered: bool) -> Gold:
     rows = [row for row in rows if any(words_only(cell) for cell in row)]
     cells = [cell for row in rows for cell in row if words_only(cell)]
-    if len(cells) == 1 and NUMBER.fullmatch(cells[0].strip()):
+    if len(cells) == 1 and re.fullmatch(r"-?\d+(?:\.\d+)?", cells[0].strip()):
         return Gold("number", cells)
     if len(rows[0]) == 1:
-        kind = "names" if _are_names(columns, cells) else "text"
+        called_names = bool(columns) and RE.name_column.search(columns[0])
+        kind = "names" if called_names and max(map(len, cells)) <= LONGEST_NAME else "text"
         return Gold(kind, _unique(cells), ordered=ordered)
     groups = _groups(columns, rows, case)
     return Gold("table", groups=groups) if len(groups) > 1 else Gold("text", _told(cells, case))
-
-
-def _are_names(columns: list[str], cells: list[str]) -> bool:
-    return bool(columns) and NAME_COLUMN.search(columns[0]) is not None and max(map(len, cells)) <= LONGEST_NAME
 
 
 def _groups(columns: list[str], rows: list[list[str]], case: Case) -> dict[str, list[str]]:
     """The texts of each name; the name's column is the one whose cells the question names, else is called a name."""
     asked = words_only(case.question)
     named = [i for i in range(len(rows[0])) if all(words_only(row[i]) and words_only(row[i]) in asked for row in rows)]
-    called = [i for i, column in enumerate(columns) if NAME_COLUMN.search(column)]
+    called = [i for i, column in enumerate(columns) if RE.name_column.search(column)]
     key = (named or called or [0])[0]
     groups: dict[str, list[str]] = {}
     for row in rows:
@@ -99,23 +83,24 @@ def _told(cells: list[str], case: Case) -> list[str]:
 
 
 def _in_reference(texts: list[str], reference: str) -> list[str]:
+    """The texts that are close enough to some part of the reference answer."""
     said = words_only(canonical(reference))
-    return [text for text in texts if closeness(words_only(canonical(text)), said) >= TOLD]
+    return [text for text in texts if closeness(words_only(canonical(text)), said) >= 0.6]
 
 
 def _of_reference(case: Case) -> Gold | None:
     if not words_only(case.reference):
         return None
     said = numbers(canonical(case.reference)) - numbers(canonical(case.question))
-    if len(said) == 1 and HOW_MANY.search(case.question) and len(words_only(case.reference)) <= LONGEST_COUNT:
+    if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= 30:
         return Gold("number", [f"{number:g}" for number in said])
     asked = words_only(case.question)
-    heads = [(head, text) for head, text in HEADED.findall(case.reference) if words_only(text)]
-    names = [
-        (next((part for part in (head, head.split("的")[0]) if words_only(part) in asked), ""), text)
-        for head, text in heads
-    ]
-    groups = {name.strip(): [text] for name, text in names if len(words_only(name)) > 1}
+    heads = [(head, text) for head, text in RE.headed.findall(case.reference) if words_only(text)]
+    groups: dict[str, list[str]] = {}
+    for head, text in heads:
+        name = next((part for part in (head, head.split("的")[0]) if words_only(part) in asked), "")
+        if len(words_only(name)) > 1:
+            groups[name.strip()] = [text]
     if len(groups) > 1 and len(groups) == len(heads):
         return Gold("table", groups=groups)
     return Gold("text", [_without_head(case.reference, asked)])

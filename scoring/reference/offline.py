@@ -23,15 +23,13 @@ from typing import Any
 
 from scoring.case import Case, Verdict
 from scoring.reference.abstention import honesty
-from scoring.reference.counts import HOW_MANY, MOST_NUMBERS, count_worth
+from scoring.reference.counts import MOST_NUMBERS, count_worth
 from scoring.reference.coverage import coverage, grouped
 from scoring.reference.degenerate import context_rows, is_degenerate, known_text, without_question
 from scoring.reference.gold import Gold, read_gold
 from scoring.reference.names import named
 from scoring.reference.penalties import brevity, hedging, number_agreement, precision, sincerity, subject, support
-from scoring.reference.quantities import canonical
-from scoring.reference.reading import Reading
-from scoring.reference.text import numbers, words_only
+from scoring.reference.text import RE, Reading, canonical, numbers, words_only
 
 __all__ = ["ReferenceJudge", "is_degenerate"]
 
@@ -104,7 +102,7 @@ def _covered(gold: Gold, reading: Reading) -> float:
 
 def _number(gold: str, case: Case) -> float:
     """1 for the number alone, less for each other value offered beside it, 0 without it."""
-    if HOW_MANY.search(case.question):
+    if RE.how_many.search(case.question):
         return count_worth(float(gold), case.answer, case.question)
     wanted, asked = float(gold), numbers(canonical(case.question))
     said = numbers(canonical(case.answer))

@@ -11,41 +11,14 @@ from collections.abc import Iterable
 
 from rapidfuzz import fuzz
 
-from scoring.reference.coverage import ITEM, core_of
-from scoring.reference.names import FORM_END, NAME
-from scoring.reference.quantities import canonical
-from scoring.reference.reading import Reading
-from scoring.reference.text import normalise, numbers, words_only
-
-SHORTEST_FOREIGN_CELL = 4  # characters; shorter cells occur in answers by chance
-SPARE_CHARACTERS = 30  # an answer may say a little more than gold, however short that is
-SUPPORTED = 60.0  # percent of an item's characters that match one place of what is known
-MOST_FOR_INVENTIONS = 0.8
-HEDGES_ALLOWED, HEDGED = 1, 0.8
-TAKEN_BACK, ADDRESSED = 0.1, 0.2
-
-DIGITS, LONGEST_MEASURE = re.compile(r"\d+"), 2
-ENGLISH = re.compile(r"[a-z]{4,}")  # cannot be compared with Chinese
-LATIN = frozenset("abcdefghijklmnopqrstuvwxyz")  # English names, which the question's cannot be compared with
-SUBJECT = re.compile(r"^[\W_]*([\w-]{2,20}?)(?:的[\w]{2,8})?:")
-PERHAPS = re.compile(r"可能|也许|或许|大概|不确定|不太确定|好像|要么|说不定|应该是")
-RETRACTION = re.compile(
-    r"^[\W_]*(?:这|答案)?(?:并不是|并非|不是)|(?:正好|恰恰|完全)相反|(?:以上|上述|上面|前面)\w{0,6}(?:错|不对|不正确|不成立|有误|不属实)"
-)
-TO_THE_JUDGE = re.compile(
-    r"评分|评审|打分|满分|裁判|给1分|应得\d+分|参考答案|材料(?:开始|结束)|\bscore|accuracy|completeness|fullmarks|grading"
-    r"|ignore[a-z]{0,24}(?:previous|above|instruction)|everyscore|忽略(?:以上|上述|之前|评分)|<\|im_"
-)
-# What people say around an answer; an item with such words and no digits states nothing.
-COURTESY = re.compile(
-    r"您好|你好|根据|数据库|查询|检索|记录|资料|结果|如有|疑问|咨询|医生|医师|药师|遵医嘱|医嘱|仅供参考|以上|如下|说明书|阅读|建议|希望|祝您|供您|具体|注意|情况|人群|一共|共有|共查到|相关"
-)
+from scoring.reference.coverage import core_of
+from scoring.reference.text import RE, Reading, canonical, normalise, numbers, words_only
 
 
 def precision(context: Iterable[list[str]], answer: str, known: str) -> float:
     """Length of known text against length of foreign cells in the answer; 1 without any."""
-    cells = {cell for row in context for cell in row}
-    foreign = {cell for cell in cells if len(cell) >= SHORTEST_FOREIGN_CELL and cell not in known and cell in answer}
+    cells = {cell for row in context for cell in row if len(cell) >= 4}  # shorter ones occur by chance
+    foreign = {cell for cell in cells if cell not in known and cell in answer}
     if not foreign or not answer:
         return 1.0
     return max(0, len(answer) - sum(map(len, foreign))) / len(answer)
@@ -61,46 +34,46 @@ def number_agreement(wanted: Iterable[str], reading: Reading, known: str) -> flo
 def support(reading: Reading, known: str, needed: int) -> float:
     """1 for an answer all of whose statements are known; towards 0.2 the more is said that is not."""
     invented = sum(len(core) for core in _items(reading) if not _is_known(core, known))
-    return 1.0 - MOST_FOR_INVENTIONS * invented / (invented + max(1, needed))
+    return 1.0 - 0.8 * invented / (invented + max(1, needed))
 
 
 def _items(reading: Reading) -> Iterable[str]:
     for clause, _ in reading.clauses:
-        for part in ITEM.split(clause):
-            core = core_of(ENGLISH.sub("", words_only(part)))
-            if len(core) >= 2 and (not COURTESY.search(part) or numbers(part)):
+        for part in RE.item.split(clause):
+            core = core_of(RE.english.sub("", words_only(part)))
+            if len(core) >= 2 and (not RE.around.search(part) or numbers(part)):
                 yield core
 
 
 def _is_known(core: str, known: str) -> bool:
-    said = DIGITS.sub("", core)  # strange numbers count elsewhere
-    return len(said) <= LONGEST_MEASURE or core in known or fuzz.partial_ratio(core, known) >= SUPPORTED
+    """Whether it is no more than a measure word (strange numbers count elsewhere), or 60 % of it stand in one place."""
+    return len(re.sub(r"\d+", "", core)) <= 2 or core in known or fuzz.partial_ratio(core, known) >= 60
 
 
 def subject(reading: Reading, known: str) -> float:
     """Below 1, down to 0.5, when the answer begins with the name of something nobody asked about."""
-    match = SUBJECT.match(reading.text)
+    match = RE.subject.match(reading.text)
     name = match.group(1) if match else ""
     endings = (name[i:] for i in range(len(name)))
-    asked_for = any(end in known and len(FORM_END.sub("", end)) > 1 for end in endings)
-    if not NAME.fullmatch(name) or asked_for or not LATIN.isdisjoint(name):
-        return 1.0
+    asked_for = any(end in known and len(RE.form_end.sub("", end)) > 1 for end in endings)
+    if not RE.name.fullmatch(name) or asked_for or re.search("[a-z]", name):
+        return 1.0  # English names cannot be compared with the question's
     return 0.5 + fuzz.partial_ratio(name, known) / 200
 
 
 def hedging(reading: Reading) -> float:
     """Below 1 for an answer that calls several of its statements uncertain."""
-    return HEDGED if len(PERHAPS.findall(reading.text)) > HEDGES_ALLOWED else 1.0
+    return 0.8 if len(RE.perhaps.findall(reading.text)) > 1 else 1.0
 
 
 def sincerity(reading: Reading) -> float:
     """Far below 1 for an answer that takes back what it says, or that speaks to a judge, not to who asked."""
-    taken_back = TAKEN_BACK if RETRACTION.search(reading.text) else 1.0
-    spoken_to = TO_THE_JUDGE.search(reading.text) and not TO_THE_JUDGE.search(canonical(reading.question))
-    return taken_back * (ADDRESSED if spoken_to else 1.0)
+    taken_back = 0.1 if RE.retraction.search(reading.text) else 1.0
+    spoken_to = RE.to_the_judge.search(reading.text) and not RE.to_the_judge.search(canonical(reading.question))
+    return taken_back * (0.2 if spoken_to else 1.0)
 
 
 def brevity(needed: int, reading: Reading) -> float:
-    """1 up to about twice the needed length, then in proportion."""
-    allowed = 2 * needed + len(reading.asked) + SPARE_CHARACTERS
+    """1 up to about twice the needed length, however short that is, then in proportion."""
+    allowed = 2 * needed + len(reading.asked) + 30
     return min(1.0, allowed / max(1, len(normalise(reading.answer))))

@@ -1,25 +1,25 @@
-"""Comparing Chinese and English medical text: normal form, fragments, numbers, and how closely a fragment is matched.
+"""Comparing Chinese and English medical text: normal and canonical form, clauses, numbers, closeness of a fragment.
 
+canonical("每次0.5克，每天两次")          # "每次500毫克,每日2次"
+canonical("不超过25℃")                    # "25度以下"
 closeness("一次15毫克", "每次15毫克")     # 0.74: one character differs
 closeness("一次15毫克", "一次20毫克")     # 0.0: the numbers differ
+
+In canonical text equal doses are equal however they are written: masses in milligrams, volumes in millilitres, weeks as
+days, Chinese numerals before a measure word as digits. The judge's word lists are data: patterns.toml.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from types import SimpleNamespace
 
 from rapidfuzz import fuzz
-
-# Bounded, so that no answer makes an infinite number or takes long.
-NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
-# Between two digits a dot or comma belongs to the number.
-SEPARATOR = re.compile(r"(?<!\d)[.,:]|[.,:](?!\d)|[;!?、。·()\[\]{}\"'“”‘’《》【】\n]")
-# A point between two digits stays: 1.5 is not 15.
-NOT_WORD = re.compile(r"(?:[^\w.]|_|(?<!\d)\.|\.(?!\d))+")
-# Signs nobody sees: soft hyphen, zero-width, and those that turn the direction of writing.
-UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 # Below this share of matching characters, what matches is what Chinese phrases have in common anyway.
 CHANCE = 0.5
@@ -28,28 +28,91 @@ CHANCE_PAIRS = 0.3
 # A near match never earns as much as the text itself.
 NEAR = 0.9
 
+DATA = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text(encoding="utf-8"))
+UNITS = {unit: (kept, factor) for names, (kept, factor) in DATA["units"].items() for unit in names.split()}
+"""Unit as written -> the unit kept, and how many of it one is."""
+
+
+def _patterns() -> SimpleNamespace:
+    kept = "|".join(dict.fromkeys(unit for unit, _ in UNITS.values()))
+    written = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
+    texts = {"unit": written, "value": rf"\d[\d./]{{0,12}}(?:{kept})?"}
+    for name, entry in DATA["patterns"].items():
+        text = entry if isinstance(entry, str) else "|".join(entry)
+        texts[name] = re.sub(r"{{(\w+)}}", lambda other: texts[other[1]], text)
+    return SimpleNamespace(**{name: re.compile(text) for name, text in texts.items()})
+
+
+RE = _patterns()
+"""The compiled patterns of patterns.toml as attributes."""
+REWRITES = {
+    when: [(re.compile(old.replace("{{value}}", RE.value.pattern)), new) for old, new in pairs.items()]
+    for when, pairs in DATA["rewrites"].items()
+}
+
 
 def normalise(text: str) -> str:
     """The text in NFKC form, lower case, without white space and unseen signs: "１５ ｍｇ" and "15mg" become equal."""
-    return "".join(unicodedata.normalize("NFKC", UNSEEN.sub("", text)).lower().split())
+    return "".join(unicodedata.normalize("NFKC", RE.unseen.sub("", text)).lower().split())
 
 
 @lru_cache(maxsize=8192)
 def words_only(text: str) -> str:
     """The normalised text's letters, digits and Chinese characters; "" when there are none."""
-    return NOT_WORD.sub("", normalise(text))
+    return RE.not_word.sub("", normalise(text))
 
 
 @lru_cache(maxsize=8192)
 def numbers(text: str) -> frozenset[float]:
     """The numbers written in digits, each once."""
-    return frozenset(float(number) for number in NUMBER.findall(normalise(text)))
+    return frozenset(map(float, RE.number.findall(normalise(text))))
 
 
 def fragments(text: str) -> list[str]:
     """The text's parts between punctuation, as words only: what can be right or wrong by itself."""
-    parts = (words_only(part) for part in SEPARATOR.split(unicodedata.normalize("NFKC", text)))
+    parts = map(words_only, RE.separator.split(unicodedata.normalize("NFKC", text)))
     return [part for part in parts if part]
+
+
+def chinese_number(text: str) -> int:
+    """The value of Chinese numerals below ten thousand: "三十七" is 37, "两" is 2, "二〇" is 20."""
+    total, digit, positional = 0, 0, not set(text) & set("十百千")
+    for character in text.replace("两", "二"):
+        value = int(unicodedata.numeric(character))
+        if positional:
+            total = total * 10 + value
+        elif value >= 10:
+            total, digit = total + max(1, digit) * value, 0
+        else:
+            digit = value
+    return total + digit
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str:
+    """The normalised lines, without list marks, with numbers, units, rates, limits and a few synonyms in one form."""
+    text = "\n".join(map(normalise, RE.list_mark.sub("", text).splitlines()))
+    text = _rewritten(text, "before")
+    text = RE.numeral.sub(_digits, text)
+    text = RE.quantity.sub(_in_base_unit, text)
+    return _rewritten(text, "after")
+
+
+def _rewritten(text: str, when: str) -> str:
+    for pattern, written in REWRITES[when]:
+        text = pattern.sub(written, text)
+    return text
+
+
+def _digits(match: re.Match[str]) -> str:
+    text = match.group()
+    is_article = text == "一" and RE.article.match(match.string, match.start())
+    return text if is_article else str(chinese_number(text))
+
+
+def _in_base_unit(match: re.Match[str]) -> str:
+    unit, factor = UNITS[match.group(2)]
+    return f"{round(float(match.group(1)) * factor, 6):.15g}{unit}"
 
 
 def closeness(fragment: str, text: str) -> float:
@@ -69,11 +132,8 @@ def closeness(fragment: str, text: str) -> float:
 
 def _paired(fragment: str, text: str) -> float:
     """The share of the fragment's characters that belong to a pair of neighbours which `text` has too."""
-    found: set[int] = set()
-    for i in range(len(fragment) - 1):
-        if fragment[i : i + 2] in text:
-            found |= {i, i + 1}
-    return len(found) / len(fragment)
+    starts = (i for i in range(len(fragment) - 1) if fragment[i : i + 2] in text)
+    return len({place for i in starts for place in (i, i + 1)}) / len(fragment)
 
 
 def _best_window(fragment: str, text: str) -> float:
@@ -84,3 +144,29 @@ def _best_window(fragment: str, text: str) -> float:
     if match is None or not numbers(fragment) <= numbers(text[match.dest_start : match.dest_end]):
         return 0.0
     return match.score / 100
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An answer as it is compared: canonical text, words only, clauses; `asked` is what the question says."""
+
+    answer: str
+    question: str
+
+    @cached_property
+    def text(self) -> str:
+        return canonical(self.answer)
+
+    @cached_property
+    def words(self) -> str:
+        return words_only(self.text)
+
+    @cached_property
+    def asked(self) -> str:
+        return words_only(canonical(self.question))
+
+    @cached_property
+    def clauses(self) -> list[tuple[str, str]]:
+        """Each clause with its words."""
+        pairs = ((clause, words_only(clause)) for clause in RE.clause.split(self.text))
+        return [(clause, words) for clause, words in pairs if words]

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scoring.judge import ReferenceJudge, Verdict
 from scoring.reference.abstention import abstains, honesty
 from scoring.reference.polarity import agreement
-from scoring.reference.quantities import canonical
-from scoring.reference.text import closeness, fragments, numbers, words_only
+from scoring.reference.text import canonical, closeness, fragments, numbers, words_only
 from scoring.rubric import Reward, weighted_sum
 
 QUESTION = "朵朵片怎么吃？"

@@ -1,8 +1,8 @@
 """Read-only access to the database behind a URL: connections that cannot write, and one statement at a time.
 
 This file holds what the engines share; tools/sql/sqlite.py, tools/sql/postgres.py and tools/sql/mysql.py hold one
-engine each. What the model did wrong is a StatementError with the database's reason; what the machine did wrong is a
-DatabaseError.
+engine each, engines.toml their settings. What the model did wrong is a StatementError with the database's reason; what
+the machine did wrong is a DatabaseError.
 
     database = open_database("sqlite:////data/medical.db")
     database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1.0, max_rows=20)
@@ -11,21 +11,25 @@ DatabaseError.
 from __future__ import annotations
 
 import os
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Engine
+from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+
+ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
 
 # Statements of one process that run at the same time; further ones wait here, where waiting costs them no deadline.
 # Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
 POOLED_CONNECTIONS = max(8, 2 * (os.cpu_count() or 1))
-POOL_WAIT = 60.0  # seconds until a caller that got no connection is told so
-LOCK_WAIT = 1.0  # seconds
+POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
 
 
 class DatabaseError(RuntimeError):
@@ -88,6 +92,23 @@ class Database(ABC):
     tables: frozenset[str]
     _engine: Engine
 
+    def _pool(self, url: URL | str, **options: Any) -> Engine:
+        """A pool of connections that are made with SQLAlchemy's `options`."""
+        size = {"pool_size": POOLED_CONNECTIONS, "max_overflow": 0, "pool_timeout": POOL_WAIT}
+        return create_engine(url, poolclass=QueuePool, **size, **options)
+
+    def _connection(self) -> PoolProxiedConnection:
+        """A pooled connection of the driver."""
+        try:
+            return self._engine.raw_connection()
+        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
+            raise self._broken(error) from None
+
+    def _broken(self, error: Exception) -> DatabaseError:
+        """The error to raise when the driver's speaks of the machine."""
+        reason = " ".join(str(getattr(error, "orig", None) or error).split())
+        return ConnectionLost(f"cannot read the database {self.label}: {reason[:300]}")
+
     def read(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         """Run one SELECT and fetch at most `max_rows` rows; a broken connection is replaced once.
 
@@ -124,44 +145,35 @@ class Database(ABC):
         """
 
 
+@lru_cache(maxsize=8)
 def open_database(url: str) -> Database:
     """The database behind a SQLAlchemy URL, opened once per URL and process.
 
     Raises:
         DatabaseError: not a URL, not a supported engine, no such file or server, or its driver is not installed.
     """
-    return _open(url)
-
-
-@lru_cache(maxsize=8)
-def _open(url: str) -> Database:
     try:
         parsed = make_url(url)
     except ArgumentError:
         raise DatabaseError("DATABASE_URL is not a database URL; write it like sqlite:////path/to/medical.db") from None
-    return _backend(parsed)
-
-
-def _backend(url: URL) -> Database:
-    """Each engine is imported when it is used, so that its driver is needed only then."""
-    name = url.get_backend_name()
-    try:
+    name = parsed.get_backend_name()
+    try:  # each engine is imported when it is used, so that its driver is needed only then
         if name == "sqlite":
             from tools.sql.sqlite import SqliteDatabase
 
-            return SqliteDatabase.from_url(url)
+            return SqliteDatabase.from_url(parsed)
         if name == "postgresql":
             from tools.sql.postgres import PostgresDatabase
 
-            return PostgresDatabase(url)
+            return PostgresDatabase(parsed)
         if name in ("mysql", "mariadb"):
             from tools.sql.mysql import MysqlDatabase
 
-            return MysqlDatabase(url)
+            return MysqlDatabase(parsed)
     except ModuleNotFoundError as error:
         raise DatabaseError(f"DATABASE_URL names {name}, and the package {error.name} is not installed") from None
     raise DatabaseError(f"DATABASE_URL names {name}; use sqlite, postgresql, mysql or mariadb")
 
 
 # Connections must not be carried across a fork; a child opens its own.
-os.register_at_fork(after_in_child=_open.cache_clear)
+os.register_at_fork(after_in_child=open_database.cache_clear)

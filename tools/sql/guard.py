@@ -19,7 +19,7 @@ from typing import NamedTuple
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import TokenType
 
 from tools.sql.functions import FUNCTIONS, PLAIN_WORDS, SESSION_WORDS, TYPES, nodes
 
@@ -29,17 +29,11 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)
 # Parsing 180 KB of ORs takes over a second, before any deadline of the database applies.
 MAX_SQL_BYTES = 20_000
 
-# Siblings of a GRPO group repeat each other's SQL, and parsing costs more than running. Long statements are rare and
-# would fill the memory.
-CACHED_STATEMENTS = 4096
-CACHED_BYTES = 2_000
+CACHED_BYTES = 2_000  # longer statements are rare and would fill the memory
 
 OWN_SCHEMAS = {"sqlite": {"", "main"}, "postgres": {"", "public"}, "mariadb": {""}}
 RESERVED_PREFIXES = ("sqlite_", "pragma_", "pg_", "information_schema")
-MAX_REPLACES = 3  # nested: each can make a text many times longer
 COLLECTING = ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg")
-BUILDING = (exp.DPipe, exp.Concat, exp.ConcatWs)
-MAX_NAMED_COMPARISONS = 4
 
 
 class Refused(ValueError):
@@ -113,7 +107,8 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str]) -> Statement:
         raise Refused("SQL 嵌套太深，请简化。") from None
 
 
-_check_cached = lru_cache(maxsize=CACHED_STATEMENTS)(_check)
+# Siblings of a GRPO group repeat each other's SQL, and parsing costs more than running.
+_check_cached = lru_cache(maxsize=4096)(_check)
 
 
 def _parse(sql: str, dialect: str) -> exp.Query:
@@ -144,12 +139,12 @@ def _check_nodes(tree: exp.Query, dialect: str, allowed_tables: frozenset[str], 
             _check_function(node.name, dialect)
         elif type(node) not in allowed:
             raise _unknown(node)
-        if isinstance(node, BUILDING) and dialect == "postgres":
+        if isinstance(node, (exp.DPipe, exp.Concat, exp.ConcatWs)) and dialect == "postgres":
             _check_building(node)
         if isinstance(node, exp.Table):
             _check_table(node, dialect, allowed_tables, own_names)
-        elif isinstance(node, exp.DataType):
-            _check_type(node)
+        elif isinstance(node, exp.DataType) and node.this not in TYPES:
+            raise Refused(f"不能转换为类型 {node.sql(comments=False)[:60]}。")
         elif isinstance(node, exp.Func):
             _check_replaces(node)
             _check_collecting(node, tree, dialect)
@@ -197,19 +192,14 @@ def _is_defined(table: exp.Table, name: str) -> bool:
     return False
 
 
-def _check_type(kind: exp.DataType) -> None:
-    if kind.this not in TYPES:
-        raise Refused(f"不能转换为类型 {kind.sql(comments=False)[:60]}。")
-
-
 def _check_replaces(function: exp.Func) -> None:
-    """Refuse a few REPLACEs inside each other: thousands of characters from one, a gigabyte from four."""
+    """Refuse more than three REPLACEs inside each other: thousands of characters from one, a gigabyte from four."""
     depth = 0
     node: exp.Expr | None = function
     while isinstance(node, exp.Expr):
         depth += "replace" in type(node).__name__.lower() or node.name.lower().endswith("replace")
         node = node.parent
-    if depth > MAX_REPLACES:
+    if depth > 3:
         raise Refused("REPLACE 嵌套太多，请简化。", "function", "replace")
 
 
@@ -232,30 +222,17 @@ def _check_building(node: exp.Expr) -> None:
 def _check_words(text: str, dialect: str, own_names: frozenset[str]) -> None:
     """Look at the text that will run: every word before a parenthesis is a known function or plain syntax."""
     tokens = sqlglot.tokenize(text, read=dialect)
-    for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
-        word = token.text.lower()
-        if after.token_type == TokenType.L_PAREN and _is_word(token) and not _is_alias(before):
-            plain = word in PLAIN_WORDS and token.token_type != TokenType.IDENTIFIER
-            if not plain and word not in own_names:
-                _check_function(word, dialect)
-    for before, token in zip([None, *tokens], tokens, strict=False):
-        if token.text.lower() in SESSION_WORDS[dialect] and token.token_type not in QUOTED and not _is_dot(before):
+    kinds = [None, *(token.token_type for token in tokens)]
+    for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
+        word, kind = token.text.lower(), token.token_type
+        is_word = kind != TokenType.STRING and (word[:1].isalpha() or word[:1] == "_")
+        is_plain = word in own_names or (word in PLAIN_WORDS and kind != TokenType.IDENTIFIER)
+        if after == TokenType.L_PAREN and is_word and before != TokenType.ALIAS and not is_plain:
+            _check_function(word, dialect)
+    for before, token in zip(kinds, tokens, strict=False):
+        is_quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
+        if token.text.lower() in SESSION_WORDS[dialect] and not is_quoted and before != TokenType.DOT:
             raise Refused(f"不能使用 {token.text}。", "function", token.text.lower())
-
-
-QUOTED = (TokenType.IDENTIFIER, TokenType.STRING)
-
-
-def _is_word(token: Token) -> bool:
-    return token.token_type != TokenType.STRING and (token.text[:1].isalpha() or token.text[:1] == "_")
-
-
-def _is_alias(before: Token | None) -> bool:
-    return before is not None and before.token_type == TokenType.ALIAS
-
-
-def _is_dot(before: Token | None) -> bool:
-    return before is not None and before.token_type == TokenType.DOT
 
 
 def _check_function(name: str, dialect: str) -> None:
@@ -270,7 +247,7 @@ def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
         text = value.name.strip("%_ ") if isinstance(value, exp.Literal) and value.is_string else ""
         if isinstance(column, exp.Column) and text:
             found.append(Comparison(column.name.lower(), text))
-    return tuple(found[:MAX_NAMED_COMPARISONS])
+    return tuple(found[:4])
 
 
 def _place(error: SqlglotError) -> str:

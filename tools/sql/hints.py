@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from rapidfuzz import fuzz, process
+from sqlglot import exp
 
 from tools.sql.database import Access, Column, Database, DeadlineExceeded, StatementError
 from tools.sql.functions import FUNCTIONS
@@ -18,12 +19,9 @@ from tools.sql.result import neutralise, shorten
 
 MAX_HINT = 200  # characters
 SHOWN = 3  # names or values
-NEAR_NAME = 60  # of 100, rapidfuzz's ratio
-NEAR_VALUE = 40
+NEAR_NAME, NEAR_VALUE = 60, 40  # of 100, rapidfuzz's ratio
 VALUE_CHARACTERS = 30
-PIECES = 8  # pairs of neighbouring characters that are searched for
 CANDIDATES = 30
-HINT_DEADLINE = 0.2  # seconds; a hint is worth no more
 
 # How the three engines name a column that is not there.
 UNKNOWN_COLUMN = re.compile(r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'")
@@ -52,21 +50,20 @@ def hint_for_error(error: str, statement: Statement, database: Database, allowed
     return _near("列", name, own)
 
 
-def hint_for_empty(statement: Statement, database: Database, allowed_tables: Iterable[str]) -> str | None:
+def hint_for_empty(statement: Statement, database: Database) -> str | None:
     """Stored values near the first text that no row has; "" without any, None when looking took too long."""
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
-        for table in sorted(statement.tables):
-            if comparison.column in columns[table]:
-                try:
-                    values = _near_values(comparison, columns[table][comparison.column], table, database)
-                except DeadlineExceeded:
-                    return None
-                except StatementError:
-                    continue  # no text column, for instance
-                if values:
-                    quoted = "、".join(f"“{value}”" for value in values)
-                    return shorten(neutralise(f"{comparison.column} 中相近的值：{quoted}"), MAX_HINT)
+        for table in sorted(table for table in statement.tables if comparison.column in columns[table]):
+            try:
+                values = _near_values(comparison, columns[table][comparison.column], table, database)
+            except DeadlineExceeded:
+                return None
+            except StatementError:
+                continue  # no text column, for instance
+            if values:
+                quoted = "、".join(f"“{value}”" for value in values)
+                return shorten(neutralise(f"{comparison.column} 中相近的值：{quoted}"), MAX_HINT)
     return ""
 
 
@@ -83,17 +80,16 @@ def _near(what: str, name: str, choices: Iterable[str]) -> str:
 def _near_values(comparison: Comparison, column: Column, table: str, database: Database) -> list[str]:
     text = comparison.text[:VALUE_CHARACTERS]
     sql = _search(text, column.name, table, database.dialect)
-    found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), HINT_DEADLINE, CANDIDATES)
+    # A hint is worth no more than 0.2 s.
+    found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), 0.2, CANDIDATES)
     values = [value for (value, *_) in found.rows if isinstance(value, str) and len(value) <= VALUE_CHARACTERS]
     near = process.extract(text, values, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_VALUE)
     return [value for value, _, _ in near]
 
 
 def _search(text: str, column: str, table: str, dialect: str) -> str:
-    """The values that share most pairs of characters with the text; sqlglot writes it in the dialect."""
-    from sqlglot import exp
-
-    pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:PIECES]
+    """The values that share most of the text's first eight pairs of characters, in the dialect."""
+    pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:8]
     likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
     shared = [exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0)) for like in likes]
     score: exp.Expression = shared[0]

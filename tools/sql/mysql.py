@@ -13,38 +13,11 @@ import sqlglot
 from pymysql.constants import FIELD_TYPE
 from sqlglot import exp
 
-from tools.sql.database import LOCK_WAIT, DatabaseError, DeadlineExceeded, StatementError
-from tools.sql.server import CONNECT_TIMEOUT, KEPT_CHARACTERS, ServerDatabase, names
+from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.server import ServerDatabase
 
-ANSWER_TIMEOUT = 10  # seconds without a byte until the server counts as gone
-
-# The mode decides how text is read, so it must be the one sqlglot reads by: no ANSI_QUOTES, backslash escapes on.
-SESSION = {
-    "sql_mode": "'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'",
-    "lock_wait_timeout": f"{LOCK_WAIT:.0f}",
-    "group_concat_max_len": "40000",
-    "max_recursive_iterations": "100000",  # MariaDB's name
-    "cte_max_recursion_depth": "100000",  # MySQL's name
-}
-
-SHORT_TYPES = {
-    FIELD_TYPE.DECIMAL,
-    FIELD_TYPE.NEWDECIMAL,
-    FIELD_TYPE.TINY,
-    FIELD_TYPE.SHORT,
-    FIELD_TYPE.INT24,
-    FIELD_TYPE.LONG,
-    FIELD_TYPE.LONGLONG,
-    FIELD_TYPE.FLOAT,
-    FIELD_TYPE.DOUBLE,
-    FIELD_TYPE.YEAR,
-    FIELD_TYPE.NULL,
-}
-
-UNKNOWN_VARIABLE = 1193
-OUT_OF_TIME = {1317, 1969, 3024}  # killed, MariaDB's time-out, MySQL's time-out
-LOST = {1053, 2006, 2013, 2014, 2055, 4031, 0}
-MACHINE = {1021, 1037, 1040, 1041, 1045, 1129, 1203, 1205, 1226, 2002, 2003}
+SETTINGS = ENGINES["mysql"]
+SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}
 
 
 class MysqlDatabase(ServerDatabase):
@@ -52,25 +25,16 @@ class MysqlDatabase(ServerDatabase):
 
     dialect = "mariadb"
     driver = "mysql+pymysql"
-
-    def _connect_arguments(self) -> dict[str, Any]:
-        return {
-            "charset": "utf8mb4",
-            "connect_timeout": CONNECT_TIMEOUT,
-            "read_timeout": ANSWER_TIMEOUT,
-            "write_timeout": ANSWER_TIMEOUT,
-            "local_infile": False,
-            "client_flag": 0,
-            "autocommit": True,
-        }
+    arguments = SETTINGS["arguments"]
+    cut = "left({}, {})"
 
     def _prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:
-            for name, value in SESSION.items():
+            for name, value in SETTINGS["session"].items():
                 try:
                     cursor.execute(f"SET SESSION {name} = {value}")
                 except pymysql.MySQLError as error:
-                    if error.args[0] != UNKNOWN_VARIABLE:
+                    if error.args[0] != SETTINGS["unknown_variable"]:
                         raise
 
     def _begin(self, cursor: Any, seconds: float) -> None:
@@ -87,12 +51,8 @@ class MysqlDatabase(ServerDatabase):
         cursor.execute(_limited(sql, 0))
         return [(column[0], column[1] not in SHORT_TYPES) for column in cursor.description]
 
-    def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
-        cut = ", ".join(
-            f"left(c{number}, {KEPT_CHARACTERS})" if long else f"c{number}" for number, (_, long) in enumerate(columns)
-        )
-        # MariaDB forgets the order of a subquery that has no LIMIT.
-        return f"WITH shown({names(columns)}) AS ({_limited(sql, max_rows)}) SELECT {cut} FROM shown"
+    def _limited(self, sql: str, rows: int) -> str:
+        return _limited(sql, rows)
 
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         cursor.execute(sql)
@@ -105,9 +65,9 @@ class MysqlDatabase(ServerDatabase):
         """KILL QUERY from a connection of its own; an account may always end its own statements."""
         positional, named = self._engine.dialect.create_connect_args(self._url)
         try:
-            killer = pymysql.connect(*positional, **{**named, **self._connect_arguments()})
+            killer = pymysql.connect(*positional, **{**named, **self.arguments})
         except pymysql.MySQLError:
-            return  # ANSWER_TIMEOUT hangs up
+            return  # read_timeout hangs up
         with killer, killer.cursor() as cursor:
             cursor.execute(f"KILL QUERY {connection.thread_id()}")
 
@@ -115,18 +75,18 @@ class MysqlDatabase(ServerDatabase):
         if not isinstance(error, pymysql.MySQLError):
             return error
         code = error.args[0] if error.args else 0
-        if code in OUT_OF_TIME:
+        if code in SETTINGS["out_of_time"]:
             return DeadlineExceeded(str(error))
-        if code in LOST or not connection.open:
+        if code in SETTINGS["lost"] or not connection.open:
             return self._broken(error)
-        if code in MACHINE:
+        if code in SETTINGS["machine"]:
             return DatabaseError(str(self._broken(error)))
         return StatementError(str(error.args[-1]))
 
 
 @lru_cache(maxsize=256)
 def _limited(sql: str, rows: int) -> str:
-    """The statement with at most `rows` rows; `sql` is the guard's own text."""
+    """The guard's own text with a limit: MariaDB forgets the order of a subquery that has none."""
     tree = sqlglot.parse_one(sql, read="mariadb")
     limit = tree.args.get("limit")
     if limit is not None and isinstance(limit.expression, exp.Literal):

@@ -13,30 +13,10 @@ from typing import Any
 
 import psycopg
 
-from tools.sql.database import LOCK_WAIT, DatabaseError, DeadlineExceeded, StatementError
-from tools.sql.server import CONNECT_TIMEOUT, KEPT_CHARACTERS, ServerDatabase, names
+from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.server import ServerDatabase
 
-IDLE_LIMIT = 10  # seconds; a transaction this program forgot does not hold anything for longer
-
-# Start-up options: what RESET goes back to. The statement's time-out is set in each transaction.
-OPTIONS = {
-    "default_transaction_read_only": "on",
-    "lock_timeout": f"{LOCK_WAIT * 1000:.0f}",
-    "idle_in_transaction_session_timeout": str(IDLE_LIMIT * 1000),
-    "standard_conforming_strings": "on",  # sqlglot reads a backslash as a backslash
-    "work_mem": "16MB",
-    "max_parallel_workers_per_gather": "0",
-    "jit": "off",
-}
-
-# Type numbers whose values are short: bool, integers, floats, numeric. Everything else is read as cut text.
-SHORT_TYPES = {16, 20, 21, 23, 700, 701, 1700}
-
-CANCELED = "57014"
-LOCKED = "55P03"
-# The server's own trouble: connection, resources (but not a limit the statement reached), operator, system.
-MACHINE_CLASSES = {"08", "53", "57", "58", "28"}
-LIMIT_REACHED = "53400"
+SETTINGS = ENGINES["postgres"]
 
 
 class PostgresDatabase(ServerDatabase):
@@ -44,14 +24,10 @@ class PostgresDatabase(ServerDatabase):
 
     dialect = "postgres"
     driver = "postgresql+psycopg"
-
-    def _connect_arguments(self) -> dict[str, Any]:
-        return {
-            "connect_timeout": CONNECT_TIMEOUT,
-            "tcp_user_timeout": CONNECT_TIMEOUT * 1000,
-            "application_name": "medical_agent_rl",
-            "options": " ".join(f"-c {name}={value}" for name, value in OPTIONS.items()),
-        }
+    arguments = SETTINGS["arguments"] | {
+        "options": " ".join(f"-c {name}={value}" for name, value in SETTINGS["options"].items())
+    }
+    cut = "left(CAST({} AS text), {})"
 
     def _prepare(self, connection: Any) -> None:
         connection.autocommit = True  # transactions are begun in _begin, with their time-out
@@ -64,14 +40,7 @@ class PostgresDatabase(ServerDatabase):
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         self._run(cursor, f"SELECT * FROM ({sql}) AS described LIMIT 0")
-        return [(column.name, column.type_code not in SHORT_TYPES) for column in cursor.description]
-
-    def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
-        cut = ", ".join(
-            f"left(CAST(c{number} AS text), {KEPT_CHARACTERS})" if long else f"c{number}"
-            for number, (_, long) in enumerate(columns)
-        )
-        return f"WITH shown({names(columns)}) AS ({sql}) SELECT {cut} FROM shown LIMIT {max_rows}"
+        return [(column.name, column.type_code not in SETTINGS["short_types"]) for column in cursor.description]
 
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         return cursor.execute(sql, prepare=True).fetchall()
@@ -82,7 +51,7 @@ class PostgresDatabase(ServerDatabase):
 
     def _stop(self, connection: Any) -> None:
         try:
-            connection.cancel_safe(timeout=CONNECT_TIMEOUT)
+            connection.cancel_safe(timeout=SETTINGS["arguments"]["connect_timeout"])
         except psycopg.Error:
             # The server does not even take a cancel request: hang up, which ends the waiting thread.
             with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as wire:
@@ -94,9 +63,10 @@ class PostgresDatabase(ServerDatabase):
         state = error.sqlstate or ""
         if connection.closed or connection.broken:
             return self._broken(error)
-        if state == CANCELED:
+        if state == SETTINGS["canceled"]:
             return DeadlineExceeded(str(error))
-        if state == LOCKED or (state[:2] in MACHINE_CLASSES and state != LIMIT_REACHED):
+        machine = state[:2] in SETTINGS["machine_classes"] and state != SETTINGS["limit_reached"]
+        if state == SETTINGS["locked"] or machine:
             return DatabaseError(str(self._broken(error)))
         return StatementError(error.diag.message_primary or str(error).splitlines()[0])
 

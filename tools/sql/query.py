@@ -12,12 +12,17 @@ tool may be used from many threads. Results of identical SQL are kept, for the d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import replace
+from operator import itemgetter
 
-from tools.sql.cache import RESULTS
+from cachetools import LRUCache
+
 from tools.sql.database import Access, Database, DatabaseError, DeadlineExceeded, StatementError, open_database
-from tools.sql.guard import Refused, Statement, check
+from tools.sql.guard import Refused, check
 from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal
 from tools.sql.result import Limits, QueryResult, failure, fit, neutralise
 
@@ -25,6 +30,39 @@ __all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "build_tool",
 
 DEFAULT_TABLES = ("drugs_info", "disease")
 DEFAULT_LIMITS = Limits()
+
+BYTES_PER_CHARACTER = 6  # of SQL and JSON text: two for the text, the rest for the rows it was made from
+ENTRY_BYTES = 1_500  # of one entry, whatever its size
+
+
+class ResultCache:
+    """Results of identical SQL, the least recently used dropped when they hold more than an estimated `max_bytes`.
+
+    The rollouts of a GRPO group ask the same things again and again.
+    """
+
+    def __init__(self, max_bytes: int = 64 * 2**20) -> None:
+        self.max_bytes = max_bytes
+        self.clear()
+
+    def clear(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: LRUCache[Hashable, tuple[QueryResult, int]] = LRUCache(self.max_bytes, getsizeof=itemgetter(1))
+
+    def get(self, key: Hashable) -> QueryResult | None:
+        with self._lock:
+            return self._kept.get(key, (None, 0))[0]
+
+    def put(self, key: Hashable, result: QueryResult, characters: int) -> None:
+        """Keep a result whose key and text have so many characters, unless it is larger than all that is kept."""
+        with self._lock, suppress(ValueError):
+            self._kept[key] = (result, ENTRY_BYTES + BYTES_PER_CHARACTER * characters)
+
+
+RESULTS = ResultCache()
+
+# A fork while another thread holds the lock would leave it locked for ever in the child.
+os.register_at_fork(after_in_child=RESULTS.clear)
 
 
 class QueryTool:
@@ -98,11 +136,10 @@ class QueryTool:
             hint = hint_for_error(str(error), statement, database, self.allowed_tables) if self.hints else ""
             return replace(failure(f"数据库报错：{error}"), hint=hint), True
         result = fit(found, self.limits)
-        return (result, True) if result.count or not self.hints else self._with_hint(result, statement, database)
-
-    def _with_hint(self, result: QueryResult, statement: Statement, database: Database) -> tuple[QueryResult, bool]:
-        hint = hint_for_empty(statement, database, self.allowed_tables)
-        return replace(result, hint=hint or ""), hint is not None
+        if result.count or not self.hints:
+            return result, True
+        near = hint_for_empty(statement, database)
+        return replace(result, hint=near or ""), near is not None
 
 
 def build_tool(
@@ -111,15 +148,9 @@ def build_tool(
     limits: Limits = DEFAULT_LIMITS,
     cache: bool = True,
 ) -> Callable[[str], str]:
-    """A function from SQL to JSON text, for any agent framework.
+    """A function from SQL to JSON text, for any agent framework; it raises DatabaseError for what the machine did only.
 
-    Args:
-        url: SQLAlchemy URL; None: the setting DATABASE_URL, else the embedded database.
-        allowed_tables: what may be read.
-        limits: bounds of one call.
-        cache: whether results of identical SQL are kept in this process.
-
-    The function raises nothing for what the SQL did, and DatabaseError for what the machine did.
+    Without a `url` the setting DATABASE_URL decides, else the embedded database is read; the rest as for QueryTool.
     """
     if url is None:
         from common.settings import load_settings

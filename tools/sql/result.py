@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -15,10 +14,7 @@ from typing import Any
 
 from tools.sql.database import Rows
 
-MAX_NAME = 64  # characters of a column name
-MAX_ERROR = 300  # characters of an error text
 SMALLEST_CELL = 8  # characters; cells shrink to this before a row is given up
-LARGEST_NUMBER = 10**18  # beyond it a decimal number is shown as text
 
 # What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like, not "x < 5".
 TAG_START = re.compile(r"<(?=[/|｜!]?[A-Za-z_|｜])")
@@ -68,24 +64,13 @@ class QueryResult:
         return "success" if self.ok else "error"
 
     def to_json(self) -> str:
-        """The tool message: one JSON object with the keys status, columns, rows, count, truncated, error.
-
-        There is a key hint at the end when there is a hint.
-        """
+        """The tool message: one JSON object of status, columns, rows, count, truncated, error, and a hint if any."""
         return self._text
 
     @cached_property
     def _text(self) -> str:
-        message = {
-            "status": self.status,
-            "columns": self.columns,
-            "rows": self.rows,
-            "count": self.count,
-            "truncated": self.truncated,
-            "error": self.error,
-        }
-        if self.hint:
-            message["hint"] = self.hint
+        keys = ("status", "columns", "rows", "count", "truncated", "error", *(["hint"] if self.hint else []))
+        message = {key: getattr(self, key) for key in keys}
         return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -96,16 +81,16 @@ def neutralise(text: str) -> str:
 
 def failure(reason: str) -> QueryResult:
     """The result of a statement that did not run, with the reason for the model."""
-    return QueryResult([], [], 0, error=shorten(neutralise(reason), MAX_ERROR))
+    return QueryResult([], [], 0, error=shorten(neutralise(reason), 300))
 
 
 def fit(found: Rows, limits: Limits) -> QueryResult:
     """Cut cells, then rows, until the JSON text fits; at least one row stays, with its cells cut further."""
-    columns = [shorten(neutralise(name), MAX_NAME) for name in found.columns]
+    columns = [shorten(neutralise(name), 64) for name in found.columns]
     size = limits.max_cell
     while True:
         rows = [[_cell(value, size) for value in row] for row in found.rows]
-        for shown in _fewer(len(rows)):
+        for shown in range(len(rows), 0, -1) or [0]:
             note = _note(found, rows[:shown], size)
             result = QueryResult(columns, rows[:shown], found.count, note, tables_read=found.tables_read)
             if len(result.to_json()) <= limits.max_chars:
@@ -114,11 +99,6 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
             note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
             return QueryResult([], [], found.count, note, tables_read=found.tables_read)
         size = max(SMALLEST_CELL, size // 2)
-
-
-def _fewer(rows: int) -> Iterable[int]:
-    """Numbers of rows to try: all, then one less each time, at least one."""
-    return range(rows, 0, -1) if rows else (0,)
 
 
 def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
@@ -140,7 +120,7 @@ def _cell(value: Any, size: int) -> Any:
         return str(value)  # infinity has no JSON form
     if value is None or isinstance(value, (int, float)):
         return value
-    if isinstance(value, Decimal) and value.is_finite() and abs(value) < LARGEST_NUMBER:
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18:  # beyond it, as text
         return int(value) if value == value.to_integral_value() else float(value)
     return shorten(neutralise(str(value)), size)
 

@@ -15,10 +15,6 @@ from typing import Any
 from tools.sql.query import QueryTool
 from tools.sql.result import neutralise, shorten
 
-SAMPLES = 3  # values a column
-SAMPLE_CHARACTERS = 20
-COMMENT_CHARACTERS = 60
-
 
 class SchemaTools:
     """Lists and describes the tables a query tool may read.
@@ -44,24 +40,17 @@ class SchemaTools:
         if name not in self._tool.allowed_tables:
             known = "、".join(sorted(self._tool.allowed_tables))
             return _text(status="error", error=f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。")
-        samples = self._samples(name)
+        result = self._tool.run(f"SELECT * FROM {name} LIMIT 3")
+        samples = {column: [row[at] for row in result.rows] for at, column in enumerate(result.columns)}
         columns = []
         for column in database.columns(name):
-            entry = {"name": column.name, "type": column.type, "comment": column.comment[:COMMENT_CHARACTERS]}
-            columns.append(
-                {key: neutralise(value) for key, value in entry.items() if value} | _of(column.name, samples)
-            )
+            described = {"name": column.name, "type": column.type, "comment": column.comment[:60]}
+            entry: dict[str, Any] = {key: neutralise(value) for key, value in described.items() if value}
+            found = [value for value in samples.get(column.name, []) if value is not None]
+            if found:
+                entry["samples"] = [shorten(value, 20) if isinstance(value, str) else value for value in found]
+            columns.append(entry)
         return _text(status="success", table=name, columns=columns)
-
-    def _samples(self, table: str) -> dict[str, list[Any]]:
-        result = self._tool.run(f"SELECT * FROM {table} LIMIT {SAMPLES}")
-        return {name: [row[at] for row in result.rows] for at, name in enumerate(result.columns)}
-
-
-def _of(column: str, samples: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    found = [value for value in samples.get(column, []) if value is not None]
-    shown = [shorten(value, SAMPLE_CHARACTERS) if isinstance(value, str) else value for value in found]
-    return {"samples": shown} if shown else {}
 
 
 def _text(**message: Any) -> str:

@@ -10,32 +10,18 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Hashable
-from contextlib import closing
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, ClassVar
 
-from sqlalchemy import URL, Engine, create_engine, event, inspect
+from sqlalchemy import URL, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import PoolProxiedConnection
 
-from tools.sql.database import (
-    POOL_WAIT,
-    POOLED_CONNECTIONS,
-    Access,
-    Column,
-    ConnectionLost,
-    Database,
-    DatabaseError,
-    DeadlineExceeded,
-    Rows,
-    StatementError,
-)
+from tools.sql.database import Access, Column, Database, DatabaseError, DeadlineExceeded, Rows, StatementError
 
 KEPT_CHARACTERS = 4_000  # of one text cell; a result shows less
 MAX_COLUMNS = 64
-RESULTS_VALID = 300.0  # seconds; a file tells when it changed, a server does not
-CONNECT_TIMEOUT = 5  # seconds
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
 SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is about over
 
@@ -43,11 +29,13 @@ SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is ab
 class ServerDatabase(Database):
     """A database behind a driver with connections; subclasses know the dialect's words.
 
-    driver: SQLAlchemy's name of dialect and driver.
+    driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection. cut: SQL for a
+    column's first characters.
     """
 
     driver: str
-    schema: str | None = None  # where unqualified names are looked up; None: the connection's default
+    arguments: ClassVar[dict[str, Any]]
+    cut: str
 
     def __init__(self, url: URL) -> None:
         """Connect and read the names of tables and views.
@@ -57,12 +45,14 @@ class ServerDatabase(Database):
         """
         self.label = url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
         self._url = url.set(drivername=self.driver)
-        self._engine = self._create_engine()
+        # _clean resets connections, and says when it fails.
+        self._engine = self._pool(self._url, connect_args=self.arguments, pool_reset_on_return=None)
+        event.listen(self._engine, "connect", lambda connection, record: self._prepare(connection))
         self._columns: dict[str, list[Column]] = {}
         self.tables = frozenset(self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()]))
 
     def version(self) -> Hashable:
-        return int(time.monotonic() / RESULTS_VALID)
+        return int(time.monotonic() / 300)  # a file tells when it changed, a server does not
 
     def columns(self, table: str) -> list[Column]:
         if table not in self.tables:
@@ -71,10 +61,6 @@ class ServerDatabase(Database):
             found = self._catalog(lambda inspector: inspector.get_columns(table))
             self._columns[table] = [Column(c["name"], str(c["type"]), c.get("comment") or "") for c in found]
         return self._columns[table]
-
-    @abstractmethod
-    def _connect_arguments(self) -> dict[str, Any]:
-        """The driver's arguments of a new connection."""
 
     @abstractmethod
     def _prepare(self, connection: Any) -> None:
@@ -92,9 +78,15 @@ class ServerDatabase(Database):
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         """The statement's columns: name, and whether the values can be long."""
 
-    @abstractmethod
     def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
         """A statement for the first rows of `sql`, with long values cut."""
+        cut = (self.cut.format(f"c{i}", KEPT_CHARACTERS) if long else f"c{i}" for i, (_, long) in enumerate(columns))
+        inner = self._limited(sql, max_rows)
+        return f"WITH shown({_names(columns)}) AS ({inner}) SELECT {', '.join(cut)} FROM shown LIMIT {max_rows}"
+
+    def _limited(self, sql: str, rows: int) -> str:
+        """`sql` as a subquery that need not give more than `rows` rows."""
+        return sql
 
     @abstractmethod
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
@@ -112,23 +104,6 @@ class ServerDatabase(Database):
     def _explain(self, error: Exception, connection: Any) -> Exception:
         """The error to raise for the driver's."""
 
-    def _create_engine(self) -> Engine:
-        engine = create_engine(
-            self._url,
-            connect_args=self._connect_arguments(),
-            poolclass=QueuePool,
-            pool_size=POOLED_CONNECTIONS,
-            max_overflow=0,
-            pool_timeout=POOL_WAIT,
-            pool_reset_on_return=None,  # _clean does it, and says when it fails
-        )
-
-        @event.listens_for(engine, "connect")
-        def prepare(connection: Any, record: Any) -> None:
-            self._prepare(connection)
-
-        return engine
-
     def _catalog(self, read: Callable[[Any], list[Any]]) -> list[Any]:
         try:
             return read(inspect(self._engine))
@@ -136,30 +111,23 @@ class ServerDatabase(Database):
             raise self._broken(error) from None
 
     def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
-        try:
-            pooled = self._engine.raw_connection()
-        except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
-            raise self._broken(error) from None
+        pooled = self._connection()
         problem, connection = None, pooled.driver_connection
-        watchdog = _Watchdog(deadline + GRACE, partial(self._stop, connection))
-        try:
-            columns, rows, count, exact = self._read_on(connection, sql, time.monotonic() + deadline, max_rows)
-            self._clean(connection)
-        except Exception as error:
-            problem = self._explain(error, connection)
-        finally:
-            stopped = watchdog.end()
+        with _watchdog(deadline + GRACE, lambda: self._stop(connection)) as stopped:
+            try:
+                found = self._read_on(connection, sql, access, time.monotonic() + deadline, max_rows)
+                self._clean(connection)
+            except Exception as error:
+                problem = self._explain(error, connection)
         if problem is None:
             pooled.close()
-            return Rows([name for name, _ in columns], rows, count, exact, access.named)
-        self._give_back(pooled, stopped or isinstance(problem, DatabaseError))
-        if stopped and isinstance(problem, DatabaseError):
+            return found
+        self._give_back(pooled, stopped.is_set() or isinstance(problem, DatabaseError))
+        if stopped.is_set() and isinstance(problem, DatabaseError):
             raise DatabaseError(f"the database {self.label} did not answer in {deadline:g} s and was hung up on")
         raise problem
 
-    def _read_on(
-        self, connection: Any, sql: str, end: float, max_rows: int
-    ) -> tuple[list[tuple[str, bool]], list[tuple[Any, ...]], int, bool]:
+    def _read_on(self, connection: Any, sql: str, access: Access, end: float, max_rows: int) -> Rows:
         with closing(connection.cursor()) as cursor:
             self._begin(cursor, end - time.monotonic())
             columns = self._describe(cursor, sql)
@@ -167,10 +135,9 @@ class ServerDatabase(Database):
                 raise StatementError(f"too many columns: {len(columns)}, at most {MAX_COLUMNS}")
             self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
             rows = self._run(cursor, self._shown(sql, columns, max_rows + 1))
-            if len(rows) <= max_rows:
-                return columns, rows, len(rows), True
-            count, exact = self._count(cursor, sql, columns, end, len(rows))
-            return columns, rows[:max_rows], count, exact
+            more = len(rows) > max_rows
+            count, exact = self._count(cursor, sql, columns, end, len(rows)) if more else (len(rows), True)
+            return Rows([name for name, _ in columns], rows[:max_rows], count, exact, access.named)
 
     def _count(
         self, cursor: Any, sql: str, columns: list[tuple[str, bool]], end: float, at_least: int
@@ -178,7 +145,7 @@ class ServerDatabase(Database):
         """The number of rows; what is known already when counting takes too long."""
         self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
-            counting = f"WITH counted({names(columns)}) AS ({sql}) SELECT count(*) FROM counted"
+            counting = f"WITH counted({_names(columns)}) AS ({sql}) SELECT count(*) FROM counted"
             return self._run(cursor, counting)[0][0], True
         except Exception as error:
             if isinstance(self._explain(error, cursor.connection), DeadlineExceeded):
@@ -196,32 +163,29 @@ class ServerDatabase(Database):
             pooled.invalidate()
         pooled.close()
 
-    def _broken(self, error: Exception) -> DatabaseError:
-        reason = " ".join(str(getattr(error, "orig", None) or error).split())
-        return ConnectionLost(f"cannot read the database {self.label}: {reason[:300]}")
 
-
-def names(columns: list[tuple[str, bool]]) -> str:
+def _names(columns: list[tuple[str, bool]]) -> str:
     """Names of our own for the columns of a statement, whose own names may repeat."""
     return ", ".join(f"c{number}" for number in range(len(columns)))
 
 
-class _Watchdog:
-    """Calls `stop` in another thread after `seconds`, unless `end` comes first."""
+@contextmanager
+def _watchdog(seconds: float, stop: Callable[[], None]) -> Iterator[threading.Event]:
+    """Call `stop` in another thread if the block takes longer than `seconds`; the event says whether that happened.
 
-    def __init__(self, seconds: float, stop: Callable[[], None]) -> None:
-        self._stopped = False
-        self._stop = stop
-        self._timer = threading.Timer(seconds, self._fire)
-        self._timer.daemon = True
-        self._timer.start()
+    Leaving the block waits for a `stop` that has begun, for it could hit the connection's next user.
+    """
+    stopped = threading.Event()
 
-    def _fire(self) -> None:
-        self._stopped = True
-        self._stop()
+    def fire() -> None:
+        stopped.set()
+        stop()
 
-    def end(self) -> bool:
-        """Whether it stopped the work; waits while it is doing so, for that could hit the connection's next user."""
-        self._timer.cancel()
-        self._timer.join()
-        return self._stopped
+    timer = threading.Timer(seconds, fire)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield stopped
+    finally:
+        timer.cancel()
+        timer.join()

@@ -15,14 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Engine, create_engine, event
-from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy import URL, event
+from sqlalchemy.exc import DisconnectionError
 
 from tools.sql.database import (
-    LOCK_WAIT,
-    POOL_WAIT,
-    POOLED_CONNECTIONS,
+    ENGINES,
     Access,
     Column,
     ConnectionLost,
@@ -39,32 +36,8 @@ CLEANUP_SHARE = 0.2  # of the deadline: a large sort's temporary file, once stop
 KEPT_BYTES = 40_000  # of one text cell; a result shows less, and many long cells would fill the memory
 COUNTED_BY_READING = 500  # rows; more of them are counted by a second statement, which need not build them
 
-# Per connection. LENGTH must exceed the longest stored cell, or reading it fails; longer strings can only be built by
-# the statement itself, and one string function on megabytes runs for seconds without a look at the deadline.
-SQLITE_LIMITS = {
-    sqlite3.SQLITE_LIMIT_LENGTH: 200_000,
-    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
-    sqlite3.SQLITE_LIMIT_COLUMN: 64,
-    sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 100,
-    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 20,
-    sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 300,
-    sqlite3.SQLITE_LIMIT_VDBE_OP: 50_000,
-    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
-    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
-}
-
-# Result codes of SQLite that speak about the statement; every other one is trouble with the file or the machine.
-STATEMENT_CODES = {
-    sqlite3.SQLITE_ERROR,
-    sqlite3.SQLITE_AUTH,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_TOOBIG,
-    sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_RANGE,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_SCHEMA,  # also: what was refused came before the schema was read
-}
-BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+SETTINGS = ENGINES["sqlite"]
+STATEMENT_CODES = {getattr(sqlite3, f"SQLITE_{name}") for name in SETTINGS["statement_codes"]}
 
 # SQLite keeps the text of CREATE TABLE, so "name TEXT, -- what it is" is where a column's comment can live.
 COLUMN_COMMENT = re.compile(r"""^\s*["`\[]?(\w+)["`\]]?[^\n]*?(?:--\s*|/\*\s*)([^\n*]+)""", re.MULTILINE)
@@ -83,7 +56,9 @@ class SqliteDatabase(Database):
         """
         self.path = path
         self.label = str(path)
-        self._engine = _engine(path)
+        self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
+        event.listen(self._engine, "connect", self._remember_file)
+        event.listen(self._engine, "checkout", self._same_file)
         self.tables = frozenset(name for (name,) in self._catalog("SELECT lower(name) FROM sqlite_master"))
 
     @classmethod
@@ -99,6 +74,14 @@ class SqliteDatabase(Database):
         if not path.is_file():
             raise DatabaseError(f"no database at {path}; run python -m data.build_database, or set DATABASE_URL")
         return cls(path)
+
+    def _remember_file(self, connection: sqlite3.Connection, record: Any) -> None:
+        record.info["file"] = _identity(self.path)
+
+    def _same_file(self, connection: sqlite3.Connection, record: Any, proxy: Any) -> None:
+        """Give a connection up when another file took its file's place: an open file outlives its deletion."""
+        if record.info["file"] != _identity(self.path):
+            raise DisconnectionError(f"{self.path} was replaced")
 
     def version(self) -> Hashable:
         return _state(self.path), _state(self.path.with_name(self.path.name + "-wal"))
@@ -118,10 +101,7 @@ class SqliteDatabase(Database):
             raise self._broken(error) from None
 
     def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
-        try:
-            pooled = self._engine.raw_connection()
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            raise self._broken(error) from None
+        pooled = self._connection()
         try:
             connection = pooled.driver_connection
             assert isinstance(connection, sqlite3.Connection)
@@ -156,47 +136,23 @@ class SqliteDatabase(Database):
             return DeadlineExceeded(str(error))
         if code in STATEMENT_CODES:
             return StatementError(str(error))
-        return self._broken(error) if code in BUSY_CODES else ConnectionLost(str(self._broken(error)))
+        is_busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        return self._broken(error) if is_busy else ConnectionLost(str(self._broken(error)))
 
     def _broken(self, error: Exception) -> DatabaseError:
-        reason = getattr(error, "orig", None) or error
-        return DatabaseError(f"cannot read the database {self.path}: {reason}")
+        return DatabaseError(str(super()._broken(error)))  # a new connection would not work either
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     uri = f"file:{quote(str(path))}?mode=ro"
     # Without a statement cache every statement passes the authorizer of its own call.
-    connection = sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT, check_same_thread=False, cached_statements=0)
+    connection = sqlite3.connect(uri, uri=True, timeout=1.0, check_same_thread=False, cached_statements=0)
     connection.isolation_level = None
     connection.text_factory = lambda raw: raw[:KEPT_BYTES].decode("utf-8", "replace")
     connection.execute("PRAGMA query_only = ON")
-    for limit, value in SQLITE_LIMITS.items():
-        connection.setlimit(limit, value)
+    for name, value in SETTINGS["limits"].items():
+        connection.setlimit(getattr(sqlite3, f"SQLITE_LIMIT_{name}"), value)
     return connection
-
-
-def _engine(path: Path) -> Engine:
-    """A pool of connections to the file; each is given up when another file has taken its place."""
-    engine = create_engine(
-        "sqlite://",
-        creator=lambda: _connect(path),
-        poolclass=QueuePool,
-        pool_size=POOLED_CONNECTIONS,
-        max_overflow=0,
-        pool_timeout=POOL_WAIT,
-    )
-
-    @event.listens_for(engine, "connect")
-    def remember_file(connection: sqlite3.Connection, record: Any) -> None:
-        record.info["file"] = _identity(path)
-
-    @event.listens_for(engine, "checkout")
-    def same_file(connection: sqlite3.Connection, record: Any, proxy: Any) -> None:
-        # An open file outlives its deletion or replacement; a new connection sees what is there now.
-        if record.info["file"] != _identity(path):
-            raise DisconnectionError(f"{path} was replaced")
-
-    return engine
 
 
 def _identity(path: Path) -> tuple[int, ...] | None:
