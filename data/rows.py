@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from common.command import UsageError
+
 BATCH_ROWS = 500
 BUFFER_BYTES = 2**18  # read ahead per column; without it a whole row group is held
 SHOWN = 60  # characters of an unreadable line in a message
@@ -23,7 +25,7 @@ SHOWN = 60  # characters of an unreadable line in a message
 Record = dict[str, Any]
 
 
-class DataError(ValueError):
+class DataError(UsageError):
     """A question file that cannot be used; the message names the file, the column and the row."""
 
 

@@ -21,10 +21,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.command import Failure, UsageError, new_parser, run_command
+from common.command import Failure, new_parser, run_command
 from common.files import refuse_existing
 from common.jsonl import write_jsonl
-from data.intake.sources import SourceError
 from scoring.reference.text import words_only
 from utils.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
 from utils.curation.chat_questions import judge
@@ -143,10 +142,7 @@ def filter_messages(arguments: argparse.Namespace) -> None:
     candidates = Candidates(arguments)
     for file in filter(None, (arguments.output, arguments.report)):
         refuse_existing(file, arguments.force)
-    try:
-        write_jsonl(arguments.output, candidates.rows(), arguments.force)
-    except SourceError as error:
-        raise UsageError(str(error)) from None
+    write_jsonl(arguments.output, candidates.rows(), arguments.force)
     report = candidates.report()
     if arguments.report:
         write_jsonl(arguments.report, [report], arguments.force)

@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.command import Failure, new_parser, positive, run_command
+from common.command import new_parser, positive, run_command
 from common.jsonl import JsonlRows
 from common.settings import load_settings
 from utils.curation import llm_pass
@@ -77,16 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--max-turns", type=positive(int), default=6, metavar="N", help="calls of the agent a question (6)"
     )
     options = parser.parse_args(argv)
-
-    def body() -> int:
-        from tools.sql.database import DatabaseError
-
-        try:
-            return draft_answers(options)
-        except DatabaseError as error:
-            raise Failure(str(error)) from None
-
-    return run_command(PROGRAM, body, llm_pass.AFTERWARDS)
+    return run_command(PROGRAM, lambda: draft_answers(options), llm_pass.AFTERWARDS)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
         message.session, message.role, message.text, message.time
 
 Understood: JSON (a list of sessions, `{"sessions": [...]}`, one session, a list of messages), JSONL (a session or a
-message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and keys, English or Chinese: `chat_export.toml`.
-Text may be UTF-8 with or without mark, UTF-16 or GB18030. Used by `utils/chat_session_filter.py`.
+message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and keys, English or Chinese, are in
+`chat_export.toml`. Text may be UTF-8 with or without mark, UTF-16 or GB18030. Used by `utils/chat_session_filter.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from data.intake.sources import PIECE, SourceError, detect_encoding, open_parts
-
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
