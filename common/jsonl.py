@@ -12,9 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from common.files import FileError, file_digest, refuse_existing, replacing
-
-__all__ = ["FileError", "JsonlRows", "file_digest", "read_jsonl", "write_jsonl", "write_text"]
+from common.files import FileError, refuse_existing, replacing
 
 SHOWN = 80  # characters of a bad line in a message
 

@@ -18,22 +18,21 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from common.llm_endpoint import LLMEndpoint, Provider, load_litellm
 from common.llm_error import LLMError, clean
-from common.llm_reply import Message, Schema, parse_reply, with_schema
 from common.llm_retry import LONGEST_WAIT, RateLimit, persist
+from common.settings import Settings
 from common.text_store import TextStore
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel, SecretStr
+Message = dict[str, str]
+Schema = TypeVar("Schema", bound=BaseModel)
 
-    from common.settings import Settings
-
-__all__ = ["Answer", "LLMClient", "LLMError", "Usage", "client_from_settings", "load_litellm", "open_cache", "reveal"]
-
+SHOWN = 120  # characters of a malformed reply in a message
 ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IGNORECASE)
 
 
@@ -228,6 +227,29 @@ def _forms(schema: type[BaseModel]) -> tuple[dict[str, Any] | None, ...]:
     """What `response_format` can be, from the strictest to none."""
     strict = load_litellm().utils.type_to_response_format_param(schema)
     return strict, {"type": "json_object"}, None
+
+
+def parse_reply(text: str, schema: type[Schema]) -> Schema:
+    """The reply as a `schema`; it may stand in a Markdown code block.
+
+    Raises:
+        ValueError: not JSON, or JSON that does not fit.
+    """
+    text = text.strip()
+    if text.startswith("```"):
+        text = text.removeprefix("```").removeprefix("json").removesuffix("```")
+    try:
+        return schema.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the reply"
+        raise ValueError(f"expected {schema.__name__} as JSON; {where}: {first['msg']}; got {text[:SHOWN]!r}") from None
+
+
+def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Message]:
+    """The messages with the schema written out, for endpoints that take none."""
+    text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
+    return [*messages, {"role": "user", "content": f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"}]
 
 
 def open_cache(path: Path) -> TextStore:

@@ -18,11 +18,10 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from common.llm import LLMError
-from common.llm import Usage as Spent
+from common.llm import LLMError, Usage
 from common.llm_error import clean
 from scoring.breaker import Breaker
-from scoring.case import Case, Usage, Verdict
+from scoring.case import Case, Verdict
 from scoring.reference.degenerate import is_degenerate
 
 log = logging.getLogger(__name__)
@@ -60,19 +59,19 @@ class RemoteJudge:
             self._verdicts[case.key] = verdict
         return verdict
 
-    async def _ask(self, case: Case, spent: Spent) -> Verdict:
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
         """A verdict with a score; `spent` is told what it took, also where LLMError is raised."""
         raise NotImplementedError
 
     async def _verdict(self, case: Case) -> Verdict:
-        spent = Spent()
+        spent = Usage()
         try:
             verdict = await self._ask(case, spent)
         except Exception as error:  # whatever the judge's client raises, the episode is unscored and the run goes on
             return self._failure(error, spent.calls)
         self.breaker.succeeded()
         # What failed attempts cost is not known.
-        return replace(verdict, usage=Usage(spent.calls, 0, spent.cost_usd if spent.calls == 1 else None))
+        return replace(verdict, usage=replace(spent, cost_usd=spent.cost_usd if spent.calls == 1 else None))
 
     def _failure(self, error: Exception, calls: int) -> Verdict:
         asked = isinstance(error, LLMError)
@@ -81,4 +80,4 @@ class RemoteJudge:
         cause = CAUSES.get(getattr(error, "cause", ""), "judge_failed")
         # A judge that answers nonsense is there; leaving it alone would let one odd answer hide the others.
         (self.breaker.succeeded if cause == "judge_malformed" else self.breaker.failed)()
-        return Verdict(None, cause=cause, usage=Usage(calls, 0, None))
+        return Verdict(None, cause=cause, usage=Usage(calls, cost_usd=None))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.llm import Usage as Spent
+from common.llm import Usage
 from common.llm_endpoint import Connections, without_secrets
 from common.llm_error import LLMError
 from common.llm_retry import persist
@@ -31,7 +31,7 @@ class RewardModel:
         self._connections = Connections()
 
     async def score(
-        self, prompt: str, response: str, spent: Spent | None = None, bounds: tuple[float, float] = (-MOST, MOST)
+        self, prompt: str, response: str, spent: Usage | None = None, bounds: tuple[float, float] = (-MOST, MOST)
     ) -> float:
         """The score of a response, a number within `bounds`; `spent` is told the requests it took.
 
@@ -68,7 +68,7 @@ class RewardModelJudge(remote.RemoteJudge):
         super().__init__()
         self.model, self.scale = RewardModel(url, timeout), scale
 
-    async def _ask(self, case: Case, spent: Spent) -> Verdict:
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
         raw = await self.model.score(case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1))
         score = self.scale.apply(raw) if self.scale else raw
         return Verdict(score, {"reward_model": score})

@@ -19,8 +19,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
+from common.settings import SettingsError
 
-class ScaleError(ValueError):
+
+class ScaleError(SettingsError):
     """A scale file that cannot be used, or a score that is no finite number; the message says which and why."""
 
 
@@ -98,4 +100,4 @@ def load_scale(path: str | PathLike[str]) -> Scale:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         reason = f"{where}: {first['msg']}" if where else first["msg"]
-    raise ScaleError(f"the reward scale {path} cannot be used ({reason}); make one with python utils/reward_scale.py")
+    raise ScaleError(f"REWARD_SCALE: {path} cannot be used ({reason}); make one with python utils/reward_scale.py")
