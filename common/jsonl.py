@@ -44,7 +44,7 @@ class JsonlRows:
         Raises:
             FileError: see read_jsonl; or a row lacks one of `texts`; or there are no rows.
         """
-        self._paths, self._texts, self._limit = paths, texts, limit
+        self.paths, self._texts, self._limit = paths, texts, limit
         self._count = sum(1 for _ in self)
         if not self._count:
             raise FileError(f"{', '.join(map(str, paths))}: no rows")
@@ -56,7 +56,7 @@ class JsonlRows:
         return islice(self._rows(), self._limit)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        for path in self._paths:
+        for path in self.paths:
             for number, row in read_jsonl(path):
                 for name in self._texts:
                     if not isinstance(row.get(name), str) or not row[name].strip():

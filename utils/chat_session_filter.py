@@ -71,9 +71,10 @@ class Candidates:
     def _is_user(self, role: str) -> bool:
         if role in (self._user_roles or USER_ROLES):
             return True
-        known = bool(self._user_roles) or role in OTHER_ROLES
-        self.dropped["not_user" if known else "unknown_role"] += 1
-        if not known:
+        if self._user_roles or role in OTHER_ROLES:
+            self.dropped["not_user"] += 1
+        else:
+            self.dropped["unknown_role"] += 1
             self.unknown_roles[mask(role)[0][:30]] += 1
         return False
 

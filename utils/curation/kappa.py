@@ -8,7 +8,7 @@ print(agreement.markdown())
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 NO_KAPPA = "n/a"
@@ -34,7 +34,7 @@ class Agreement:
 
     def markdown(self) -> str:
         """Rows, agreement and kappa of each field, and the disagreements, the most frequent first."""
-        parts = [_table(("field", "rows", "agree", "share", "kappa"), [_line(*item) for item in self.pairs.items()])]
+        parts = [_table([("field", "rows", "agree", "share", "kappa"), *(_line(*item) for item in self.pairs.items())])]
         if any(kappa(pairs) is None for pairs in self.pairs.values()):
             parts.append(CONSTANT)
         differing = [
@@ -44,8 +44,8 @@ class Agreement:
             if first != second
         ]
         if differing:
-            ordered = sorted(differing, key=lambda line: (-line[3], line[:3]))
-            parts.append(_table(("field", "first", "second", "rows"), ordered))
+            differing.sort(key=lambda line: (-line[3], line[:3]))
+            parts.append(_table([("field", "first", "second", "rows"), *differing]))
         return "\n".join(parts)
 
 
@@ -73,6 +73,7 @@ def _line(name: str, pairs: Pairs) -> tuple[str, ...]:
     return (name, f"{rows:,}", f"{agreed:,}", share, NO_KAPPA if value is None else f"{value:.3f}")
 
 
-def _table(headings: tuple[str, ...], lines: Iterable[tuple[Any, ...]]) -> str:
-    rows = [headings, ("---",) * len(headings), *lines]
-    return "".join("| " + " | ".join(str(cell) for cell in row) + " |\n" for row in rows)
+def _table(rows: list[tuple[Any, ...]]) -> str:
+    """Markdown; the first row has the headings."""
+    rows.insert(1, ("---",) * len(rows[0]))
+    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)

@@ -34,10 +34,10 @@ class Match:
     score: float
     source: Source
 
-    def row(self, id: str, question: str) -> dict[str, Any]:
+    def row(self, dropped: Source) -> dict[str, Any]:
         """The row of the report for the question that was dropped."""
-        score = round(self.score, 4)
-        return {"id": id, "question": question, "method": self.method, "score": score, "known": asdict(self.source)}
+        what = {"id": dropped.id, "question": dropped.question, "method": self.method}
+        return what | {"score": round(self.score, 4), "known": asdict(self.source)}
 
 
 class KnownQuestions:
@@ -47,14 +47,13 @@ class KnownQuestions:
         self._exact: dict[str, Source] = {}
         self._normalised: dict[str, Source] = {}
         self._near = NearDuplicates(near)
-        self._sources: list[Source] = []
 
     def add(self, source: Source) -> None:
         """Remember it; of equal ones the first stays."""
         self._exact.setdefault(source.question, source)
-        if self._normalised.setdefault(words_only(source.question), source) is source:
-            self._near.add(str(len(self._sources)), source.question)
-            self._sources.append(source)
+        words = words_only(source.question)
+        if self._normalised.setdefault(words, source) is source:
+            self._near.add(words, source.question)
 
     def match_or_add(self, source: Source) -> Match | None:
         """What the question repeats; one that repeats nothing is remembered."""
@@ -70,4 +69,4 @@ class KnownQuestions:
         if words_only(question) in self._normalised:
             return Match("normalised", 1.0, self._normalised[words_only(question)])
         near = self._near.nearest(question)
-        return Match("minhash", near[1], self._sources[int(near[0])]) if near else None
+        return Match("minhash", near[1], self._normalised[near[0]]) if near else None
