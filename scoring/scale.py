@@ -17,7 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
 
 from common.settings import SettingsError
 
@@ -26,9 +26,7 @@ class ScaleError(SettingsError):
     """A scale file that cannot be used, or a score that is no finite number; the message says which and why."""
 
 
-class _Map(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
+class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
     def apply(self, raw: float) -> float:
         """The score in [0, 1]; never smaller for a larger `raw`.
 

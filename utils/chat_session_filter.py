@@ -139,7 +139,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def filter_messages(arguments: argparse.Namespace) -> None:
-    """The program's body."""
     candidates = Candidates(arguments)
     for file in filter(None, (arguments.output, arguments.report)):
         refuse_existing(file, arguments.force)
@@ -156,7 +155,6 @@ def filter_messages(arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
     return run_command("chat_session_filter", lambda: filter_messages(arguments))
 

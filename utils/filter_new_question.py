@@ -18,6 +18,7 @@ import asyncio
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +30,9 @@ from common.files import FileError, refuse_existing
 from common.jsonl import write_jsonl
 from common.llm import reveal
 from common.settings import load_settings
-from data.questions.near_duplicates import NEAR
+from data.questions.near_duplicates import NEAR, NearDuplicates
 from data.rows import DataError, read_records
-from utils.curation.known_questions import KnownQuestions, Match, Source
+from scoring.reference.text import words_only
 from utils.curation.llm_pass import beside
 
 if TYPE_CHECKING:
@@ -45,6 +46,61 @@ BLOCK = 512  # known questions whose vectors are held at once
 JSON_KINDS = str | int | float | list | dict | None
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a question stands."""
+
+    file: str
+    id: str
+    question: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """The known question that another one repeats, by which method, and how similar both are (1: the same)."""
+
+    method: str
+    score: float
+    source: Source
+
+    def row(self, dropped: Source) -> dict[str, Any]:
+        """The row of the report for the question that was dropped."""
+        what = {"id": dropped.id, "question": dropped.question, "method": self.method}
+        return what | {"score": round(self.score, 4), "known": asdict(self.source)}
+
+
+class KnownQuestions:
+    """A growing set of questions that tells which of them another one repeats; `near` is MinHash's least similarity."""
+
+    def __init__(self, near: float) -> None:
+        self._exact: dict[str, Source] = {}
+        self._normalised: dict[str, Source] = {}
+        self._near = NearDuplicates(near)
+
+    def add(self, source: Source) -> None:
+        """Remember it; of equal ones the first stays."""
+        self._exact.setdefault(source.question, source)
+        words = words_only(source.question)
+        if self._normalised.setdefault(words, source) is source:
+            self._near.add(words, source.question)
+
+    def match_or_add(self, source: Source) -> Match | None:
+        """What the question repeats; one that repeats nothing is remembered."""
+        match = self.find(source.question)
+        if match is None:
+            self.add(source)
+        return match
+
+    def find(self, question: str) -> Match | None:
+        """What it repeats, by the strictest method that sees it."""
+        if question in self._exact:
+            return Match("exact", 1.0, self._exact[question])
+        if words_only(question) in self._normalised:
+            return Match("normalised", 1.0, self._normalised[words_only(question)])
+        near = self._near.nearest(question)
+        return Match("minhash", near[1], self._normalised[near[0]]) if near else None
 
 
 def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
@@ -161,7 +217,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
     return run_command(PROGRAM, lambda: filter_rows(arguments), "nothing was written, and vectors got so far are kept")
 

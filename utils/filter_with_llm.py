@@ -31,7 +31,6 @@ Row = dict[str, Any]
 
 
 def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
-    """The program's body; returns the exit code."""
 
     def judge(row: Row, verdict: Row) -> tuple[Row, bool]:
         columns = {"task_type": verdict["task_type"], "verdict": verdict | {"model": client.model}}
@@ -41,7 +40,6 @@ def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     return llm_pass.run_program(PROGRAM, __doc__, filter_rows, argv)
 
 

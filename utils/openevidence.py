@@ -34,7 +34,6 @@ Row = dict[str, Any]
 
 
 def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
-    """The program's body; returns the exit code."""
     from utils.curation.drafting import Drafter
 
     drafter = Drafter(client, load_settings(), options.db, options.max_turns)
@@ -64,7 +63,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     return llm_pass.run_program(PROGRAM, __doc__, draft_answers, argv, add_options)
 
 

@@ -103,7 +103,6 @@ def collect(arguments: argparse.Namespace) -> tuple[list[float], int, str]:
 
 
 def fit_scale(arguments: argparse.Namespace) -> None:
-    """The program's body."""
     from utils.curation.scale_fit import FEWEST, draw, fit, summary
 
     output, picture = arguments.output, arguments.output.with_suffix(".png")
@@ -146,7 +145,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
     afterwards = "what was scored is kept: give the same command again to go on" if arguments.pairs else ""
     return run_command(PROGRAM, lambda: fit_scale(arguments), afterwards)

@@ -133,10 +133,9 @@ def run_pass(
             pairs = (judge(row, result) for row, result in _results(rows, outcome))
             return (row for row, is_kept in pairs if is_kept == wanted)
 
-        counts = [
-            write_jsonl(file, judged(kept), force=True) for file, kept in ((options.output, True), (dropped, False))
-        ]
-        print(f"{program}: {counts[0]:,} kept in {options.output}, {counts[1]:,} dropped in {dropped}; {client.usage}")
+        kept = f"{write_jsonl(options.output, judged(True), force=True):,} kept in {options.output}"
+        left = f"{write_jsonl(dropped, judged(False), force=True):,} dropped in {dropped}"
+        print(f"{program}: {kept}, {left}; {client.usage}")
         finish(_results(rows, outcome))
         return _conclude(program, rows, outcome, failed)
 
