@@ -51,11 +51,11 @@ class Candidates:
         for message in read_messages(self._options.input, self._options.encoding):
             self.messages += 1
             if isinstance(message, Unreadable):
-                self._note(message)
-            elif self._is_user(message.role):
-                row = self._row(message)
-                if row:
-                    yield row
+                self.dropped["unreadable"] += 1
+                if len(self.unreadable) < SHOWN:
+                    self.unreadable.append(f"{message.where}: {mask(message.problem[:200])[0]}")
+            elif self._is_user(message.role) and (row := self._row(message)):
+                yield row
 
     def report(self) -> dict[str, Any]:
         """All counts; messages = kept + sum of dropped."""
@@ -103,11 +103,6 @@ class Candidates:
         """The session's own name; a number in its place when the name holds personal data, such as a phone number."""
         clean, kinds = mask(name)
         return f"masked-{self._masked.setdefault(name, len(self._masked) + 1)}" if kinds else clean
-
-    def _note(self, record: Unreadable) -> None:
-        self.dropped["unreadable"] += 1
-        if len(self.unreadable) < SHOWN:
-            self.unreadable.append(f"{record.where}: {mask(record.problem[:200])[0]}")
 
 
 def print_report(report: dict[str, Any]) -> None:

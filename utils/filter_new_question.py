@@ -87,20 +87,17 @@ class KnownQuestions:
             self._near.add(words, source.question)
 
     def match_or_add(self, source: Source) -> Match | None:
-        """What the question repeats; one that repeats nothing is remembered."""
-        match = self.find(source.question)
-        if match is None:
-            self.add(source)
-        return match
-
-    def find(self, question: str) -> Match | None:
-        """What it repeats, by the strictest method that sees it."""
+        """What the question repeats, by the strictest method that sees it; one that repeats nothing is remembered."""
+        question = source.question
         if question in self._exact:
             return Match("exact", 1.0, self._exact[question])
         if words_only(question) in self._normalised:
             return Match("normalised", 1.0, self._normalised[words_only(question)])
         near = self._near.nearest(question)
-        return Match("minhash", near[1], self._normalised[near[0]]) if near else None
+        if near:
+            return Match("minhash", near[1], self._normalised[near[0]])
+        self.add(source)
+        return None
 
 
 def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:

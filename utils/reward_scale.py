@@ -26,12 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.command import UsageError, new_parser, positive, run_command
 from common.files import FileError, file_digest, refuse_existing
-from common.journal import Failed, RunError, open_journal, run_all
+from common.journal import MISSING, Failed, RunError, open_journal, run_all
 from common.jsonl import JsonlRows, read_jsonl, write_jsonl
 from common.settings import load_settings
 
 PROGRAM = "reward_scale"
-MISSING: Any = object()
 
 
 def read_scores(path: Path, column: str) -> tuple[list[float], int]:

@@ -189,14 +189,11 @@ def _since_1970(text: str) -> datetime | None:
 
 
 def _written(text: str) -> datetime | None:
-    for attempt in (text.replace("/", "-"), text):
+    iso = (partial(datetime.fromisoformat, attempt) for attempt in (text.replace("/", "-"), text))
+    forms = (partial(datetime.strptime, text, form) for form in DAY_FORMATS)
+    for read in (*iso, *forms):
         try:
-            return datetime.fromisoformat(attempt)
-        except ValueError:
-            continue
-    for form in DAY_FORMATS:
-        try:
-            return datetime.strptime(text, form)
+            return read()
         except ValueError:
             continue
     return None

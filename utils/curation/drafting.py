@@ -149,17 +149,12 @@ def gold_of(used: list[tuple[str, QueryResult]], evidence: list[dict[str, Any]])
 
 
 def agent_endpoint(client: LLMClient) -> Endpoint:
-    """Where the agent finds the client's model.
-
-    Raises:
-        LLMError: cause "setup", the provider does not speak OpenAI's chat completions at a known address.
-    """
+    """Where the agent finds the client's model. Raises LLMError where no known address speaks chat completions."""
     provider = client.provider
     url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)
     if not url:
-        raise LLMError(
-            f"{client.model}: set TEACHER_BASE_URL to an endpoint that speaks OpenAI's chat completions", "setup"
-        )
+        wanted = "an endpoint that speaks OpenAI's chat completions"
+        raise LLMError(f"{client.model}: set TEACHER_BASE_URL to {wanted}", "setup")
     return Endpoint(url, provider.model, provider.api_key, temperature=0.0, top_p=None)
 
 
