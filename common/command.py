@@ -48,15 +48,12 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
             raise  # a part of a package that is there: not what an installation mends
         code, text = UsageError.exit_code, f"the package {error.name} is missing; install the lock: ./install.sh"
     except OSError as error:
-        code, text = Failure.exit_code, f"{_of_the_system(error)}{note}"
+        what = f"{error.strerror}: {error.filename}" if error.strerror and error.filename else str(error)
+        code, text = Failure.exit_code, f"{what}{note}"
     except KeyboardInterrupt:
         code, text = INTERRUPTED, f"interrupted{note}"
     print(f"{program}: {text}", file=sys.stderr)
     return code
-
-
-def _of_the_system(error: OSError) -> str:
-    return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else str(error)
 
 
 def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:

@@ -43,15 +43,11 @@ def replacing(path: Path) -> Iterator[Path]:
         draft = Path(folder) / path.name
         yield draft
         if draft.is_file():
-            _to_disk(draft)
+            with open(draft, "rb") as file:
+                os.fsync(file.fileno())
         elif path.is_dir():
             os.replace(path, Path(folder) / "before")
         os.replace(draft, path)
-
-
-def _to_disk(path: Path) -> None:
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
 
 
 def file_digest(path: Path) -> str:

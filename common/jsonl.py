@@ -12,9 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from common.files import FileError, file_digest, refuse_existing, replacing
-
-__all__ = ["FileError", "JsonlRows", "file_digest", "read_jsonl", "write_jsonl", "write_text"]
+from common.files import FileError, refuse_existing, replacing
 
 SHOWN = 80  # characters of a bad line in a message
 
@@ -46,7 +44,7 @@ class JsonlRows:
         Raises:
             FileError: see read_jsonl; or a row lacks one of `texts`; or there are no rows.
         """
-        self._paths, self._texts, self._limit = paths, texts, limit
+        self.paths, self._texts, self._limit = paths, texts, limit
         self._count = sum(1 for _ in self)
         if not self._count:
             raise FileError(f"{', '.join(map(str, paths))}: no rows")
@@ -58,7 +56,7 @@ class JsonlRows:
         return islice(self._rows(), self._limit)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        for path in self._paths:
+        for path in self.paths:
             for number, row in read_jsonl(path):
                 for name in self._texts:
                     if not isinstance(row.get(name), str) or not row[name].strip():

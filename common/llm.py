@@ -18,22 +18,21 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from common.llm_endpoint import LLMEndpoint, Provider, load_litellm
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from common.llm_endpoint import Body, LLMEndpoint, Provider, load_litellm
 from common.llm_error import LLMError, clean
-from common.llm_reply import Message, Schema, parse_reply, with_schema
 from common.llm_retry import LONGEST_WAIT, RateLimit, persist
+from common.settings import Settings
 from common.text_store import TextStore
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel, SecretStr
+Message = dict[str, str]
+Schema = TypeVar("Schema", bound=BaseModel)
 
-    from common.settings import Settings
-
-__all__ = ["Answer", "LLMClient", "LLMError", "Usage", "client_from_settings", "load_litellm", "open_cache", "reveal"]
-
+SHOWN = 120  # characters of a malformed reply in a message
 ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IGNORECASE)
 
 
@@ -71,14 +70,6 @@ class Answer(Generic[Schema]):
 
     value: Schema
     cached: bool
-
-
-@dataclass(frozen=True)
-class _Question(Generic[Schema]):
-    messages: list[Message]
-    schema: type[Schema]
-    temperature: float
-    max_tokens: int
 
 
 class LLMClient:
@@ -142,24 +133,25 @@ class LLMClient:
                 replies that do not fit the schema).
         """
         own = spent if spent is not None else Usage()
+        limits = {"temperature": temperature, "max_tokens": max_tokens}
         try:
-            return await self._once(_Question(messages, schema, temperature, max_tokens), own)
+            return await self._once({**limits, "messages": messages}, schema, own)
         finally:
             self.usage.add(own)
 
-    async def _once(self, question: _Question[Schema], spent: Usage) -> Answer[Schema]:
+    async def _once(self, question: Body, schema: type[Schema], spent: Usage) -> Answer[Schema]:
         self._enter_loop()
-        key = self._content_key(question) if self._cache else ""
+        key = self._content_key(question, schema) if self._cache else ""
         # With a cache two tasks with one question make one call.
         same = self._same.setdefault(key, asyncio.Lock()) if self._cache else asyncio.Lock()
         async with same, self._slots:
-            kept = self._kept(key, question.schema)
+            kept = self._kept(key, schema)
             if kept is not None:
                 spent.cached += 1
                 return Answer(kept, cached=True)
             load_litellm()  # importing it takes seconds once, which are not the model's
             text, value = await persist(
-                lambda: self._attempt(question, spent),
+                lambda: self._attempt(question, schema, spent),
                 self.model,
                 attempts=self._attempts,
                 timeout=self.timeout,
@@ -176,11 +168,11 @@ class LLMClient:
             self._loop, self._slots = loop, asyncio.Semaphore(self._concurrency)
             self._same: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def _content_key(self, question: _Question[Any]) -> str:
+    def _content_key(self, question: Body, schema: type[BaseModel]) -> str:
         # The endpoint belongs to the content: two servers may serve different models under one name.
-        schema = question.schema.model_json_schema()
-        limits = [question.temperature, question.max_tokens]
-        content = [self.model, self._endpoint.base_url, question.messages, schema, limits]
+        limits = [question["temperature"], question["max_tokens"]]
+        where = [self.model, self._endpoint.base_url]
+        content = [*where, question["messages"], schema.model_json_schema(), limits]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _kept(self, key: str, schema: type[Schema]) -> Schema | None:
@@ -190,44 +182,62 @@ class LLMClient:
         except ValueError:  # kept by an older version whose schema demanded less: ask again
             return None
 
-    async def _attempt(self, question: _Question[Schema], spent: Usage) -> tuple[str, Schema]:
+    async def _attempt(self, question: Body, schema: type[Schema], spent: Usage) -> tuple[str, Schema]:
         """One usable reply. An endpoint that refuses a form of it is asked for a looser one, at once and ever after."""
         if self._form is None:
             self._form = 0 if self._endpoint.takes_schemas else 1
-        forms = _forms(question.schema)
+        forms = _forms(schema)
         for number in range(self._form, len(forms)):
             try:
-                return await self._request(question, forms[number], spent)
+                return await self._request(question, schema, forms[number], spent)
             except LLMError as error:
                 if error.cause != "refused" or not ABOUT_SCHEMA.search(str(error)) or number == len(forms) - 1:
                     raise
                 self._form = max(self._form, number + 1)
         raise AssertionError("the last form either answers or raises")
 
-    async def _request(
-        self, question: _Question[Schema], form: dict[str, Any] | None, spent: Usage
-    ) -> tuple[str, Schema]:
-        has_schema = form is not None and "json_schema" in form
-        body = {
-            "messages": question.messages if has_schema else with_schema(question.messages, question.schema),
-            "temperature": question.temperature,
-            "max_tokens": question.max_tokens,
-            **({"response_format": form} if form else {}),
-        }
+    async def _request(self, body: Body, schema: type[Schema], form: Body | None, spent: Usage) -> tuple[str, Schema]:
+        if form is None or "json_schema" not in form:
+            body = {**body, "messages": with_schema(body["messages"], schema)}
+        if form is not None:
+            body = {**body, "response_format": form}
         spent.calls += 1
         completion = await self._endpoint.complete(body)
         spent.add(Usage(0, 0, completion.prompt_tokens, completion.completion_tokens, completion.cost_usd))
         try:
-            return completion.text, parse_reply(completion.text, question.schema)
+            return completion.text, parse_reply(completion.text, schema)
         except ValueError as error:
             raise LLMError(f"{self.model}: {clean(str(error), self._endpoint.api_key)}", "malformed") from None
 
 
 @lru_cache(maxsize=16)
-def _forms(schema: type[BaseModel]) -> tuple[dict[str, Any] | None, ...]:
+def _forms(schema: type[BaseModel]) -> tuple[Body | None, ...]:
     """What `response_format` can be, from the strictest to none."""
     strict = load_litellm().utils.type_to_response_format_param(schema)
     return strict, {"type": "json_object"}, None
+
+
+def parse_reply(text: str, schema: type[Schema]) -> Schema:
+    """The reply as a `schema`; it may stand in a Markdown code block.
+
+    Raises:
+        ValueError: not JSON, or JSON that does not fit.
+    """
+    text = text.strip()
+    if text.startswith("```"):
+        text = text.removeprefix("```").removeprefix("json").removesuffix("```")
+    try:
+        return schema.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the reply"
+        raise ValueError(f"expected {schema.__name__} as JSON; {where}: {first['msg']}; got {text[:SHOWN]!r}") from None
+
+
+def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Message]:
+    """The messages with the schema written out, for endpoints that take none."""
+    text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
+    return [*messages, {"role": "user", "content": f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"}]
 
 
 def open_cache(path: Path) -> TextStore:

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from common.command import run_command
+from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
-from common.jsonl import file_digest
 from common.settings import ROOT, Settings, load_settings
 from common.startup import collect_rarely
 from episodes import registry

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.command import UsageError
+from common.llm import reveal
 from common.settings import Settings
 from training.serve import serve
 
@@ -91,8 +92,7 @@ def open_endpoint(
     if player.kind == "litellm":
         yield Endpoint(BASE_URL, player.name, **sampling, http_client=litellm_client())
     elif player.kind == "endpoint":
-        key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
-        yield Endpoint(str(player.base_url), player.name, key, **sampling)
+        yield Endpoint(str(player.base_url), player.name, reveal(settings.openai_api_key), **sampling)
     else:
         print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
         with serve(player.name, log, **server) as started:

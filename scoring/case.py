@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from common.llm import Usage
+
 
 @dataclass(frozen=True)
 class Case:
@@ -30,21 +32,12 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """What a verdict took. calls: requests sent, retries included; cached: 1 for a verdict given before in this
-    process; cost_usd: None where a request has no known price, which is not a price of 0."""
-
-    calls: int = 0
-    cached: int = 0
-    cost_usd: float | None = 0.0
-
-
-@dataclass(frozen=True)
 class Verdict:
     """A judge's score in [0, 1] with the parts it was made of; or no score, and the cause why there is none.
 
     Causes: "no_reference", "judge_failed", "judge_timeout", "judge_malformed", "judge_unavailable" (docs/rewards.md).
-    `usage` and `checks` (numbers found beside the score, such as another judge's difference) do not change it.
+    `usage` (cached: 1 for a verdict given before in this process) and `checks` (numbers found beside the score, such as
+    another judge's difference) do not change it.
     """
 
     score: float | None

@@ -8,34 +8,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from dataclasses import replace
 
 from common.llm import reveal
-from common.settings import SettingsError
-from scoring.case import Case, Judge, Usage, Verdict
-from scoring.judge_prompt import JudgeWords
-from scoring.llm_judge import LLMJudge
+from common.settings import Settings
+from scoring.case import Case, Judge, Verdict
+from scoring.llm_judge import JudgeWords, LLMJudge
 from scoring.reference.offline import ReferenceJudge
 from scoring.reward_model import RewardModelJudge
-from scoring.scale import ScaleError, load_scale
-from scoring.second_judge import SecondOpinion
+from scoring.scale import load_scale
 
-if TYPE_CHECKING:
-    from common.settings import Settings
 
-__all__ = [
-    "Case",
-    "Judge",
-    "JudgeWords",
-    "LLMJudge",
-    "ReferenceJudge",
-    "RewardModelJudge",
-    "SecondOpinion",
-    "Usage",
-    "Verdict",
-    "choose_judge",
-    "why_unusable",
-]
+class SecondOpinion:
+    """The first judge's verdicts; on a share of them the absolute difference to the second's score as a check.
+
+    It never changes a reward. Which cases are shared depends on their content alone, so a repeated run asks for the
+    same ones.
+    """
+
+    def __init__(self, first: Judge, second: Judge, share: float) -> None:
+        self.first, self.second, self.share = first, second, share
+        self.name = first.name
+
+    async def judge(self, case: Case) -> Verdict:
+        """The first judge's verdict; both are asked at the same time."""
+        if int(case.key[:8], 16) >= self.share * 16**8:
+            return await self.first.judge(case)
+        first, second = await asyncio.gather(self.first.judge(case), self.second.judge(case))
+        usage = replace(first.usage)
+        usage.add(replace(second.usage, cached=0))
+        if first.score is None or second.score is None or "degenerate" in first.parts:
+            return replace(first, usage=usage)
+        return replace(first, usage=usage, checks={"second_judge_difference": abs(first.score - second.score)})
 
 
 def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
@@ -45,7 +50,7 @@ def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
     second one.
 
     Raises:
-        SettingsError: REWARD_SCALE names a file that cannot be used.
+        ScaleError: REWARD_SCALE names a file that cannot be used.
     """
     first = _first(settings, words)
     if not settings.second_judge_model:
@@ -60,10 +65,7 @@ def _first(settings: Settings, words: JudgeWords) -> Judge:
         key = reveal(settings.teacher_api_key)
         return LLMJudge(words, settings.teacher_model, settings.teacher_base_url, key, settings.judge_timeout)
     if settings.reward_model_url:
-        try:
-            scale = load_scale(settings.reward_scale) if settings.reward_scale else None
-        except ScaleError as error:
-            raise SettingsError(f"REWARD_SCALE: {error}") from None
+        scale = load_scale(settings.reward_scale) if settings.reward_scale else None
         return RewardModelJudge(settings.reward_model_url, settings.judge_timeout, scale)
     return ReferenceJudge()
 

@@ -1,5 +1,6 @@
 """The LLM judge: reads one agent's material and answer in that agent's words, and gives sub-scores.
 
+    WORDS = JudgeWords(version="1", instructions="...", weights={"accuracy": 1.0}, material=..., closing="...", ...)
     await LLMJudge(WORDS, "openai/some-model", base_url="https://...", api_key="...", timeout=30).judge(case)
 
 Temperature 0, a strict JSON schema where the endpoint takes one. The client is common/llm.py's.
@@ -7,15 +8,66 @@ Temperature 0, a strict JSON schema where the endpoint takes one. The client is 
 
 from __future__ import annotations
 
-from common.llm import LLMClient
-from common.llm import Usage as Spent
+import json
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from common.llm import LLMClient, Usage
 from common.llm_endpoint import MOST_CONNECTIONS
 from scoring import remote
 from scoring.case import Case, Verdict
-from scoring.judge_prompt import JudgeWords, build_messages
 from scoring.rubric import weighted_sum
 
 MAX_TOKENS = 400
+
+# "<", control characters, line and paragraph separators, unseen and direction signs, halves of surrogate pairs.
+ESCAPED = re.compile("[<\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+SubScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class JudgeWords:
+    """What one agent's LLM judge is told.
+
+    version: raised with every word that the judge reads, for scores of two versions are not comparable.
+    instructions: the system prompt; it names the sub-scores and says that the material is data, not instructions.
+    weights: the sub-scores and how much each counts; they add up to 1.
+    material: what the judge is shown of a case, by the name it has for the judge.
+    closing: the last line of the prompt, after the material.
+    known_case: an invented question with its right answer, to see whether a judge is there.
+    """
+
+    version: str
+    instructions: str
+    weights: Mapping[str, float]
+    material: Callable[[Case], Mapping[str, str | None]]
+    closing: str
+    known_case: Case
+
+    @cached_property
+    def reply(self) -> type[BaseModel]:
+        """The form of a reply: exactly the sub-scores, each a number in [0, 1]."""
+        fields: dict[str, Any] = dict.fromkeys(self.weights, (SubScore, ...))
+        return create_model("Scores", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def build_messages(case: Case, words: JudgeWords) -> list[dict[str, str]]:
+    """The judge's prompt: instructions, then the material as JSON between two lines with a random mark.
+
+    No answer can guess the mark. "<" and everything that starts a line or is not seen is written as a JSON escape, so
+    that no chat token, tag or line of the material's own survives.
+    """
+    mark = secrets.token_hex(8)
+    material = json.dumps(words.material(case), ensure_ascii=False, indent=1)
+    text = ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", material)
+    user = f"----- 材料开始 {mark} -----\n{text}\n----- 材料结束 {mark} -----\n{words.closing}"
+    return [{"role": "system", "content": words.instructions}, {"role": "user", "content": user}]
 
 
 class LLMJudge(remote.RemoteJudge):
@@ -39,7 +91,7 @@ class LLMJudge(remote.RemoteJudge):
             concurrency=MOST_CONNECTIONS,
         )
 
-    async def _ask(self, case: Case, spent: Spent) -> Verdict:
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
         messages = build_messages(case, self.words)
         answer = await self.client.ask(messages, self.words.reply, max_tokens=MAX_TOKENS, spent=spent)
         parts = answer.value.model_dump()

@@ -4,7 +4,7 @@
 
 1. an answer that says nothing is 0 without a call;
 2. a case judged before in this process gets the same verdict again (the last 4,096 are kept);
-3. a judge that failed five times in a row is left alone for 30 s ("judge_unavailable", see scoring/breaker.py);
+3. a judge that failed five times in a row is left alone for 30 s ("judge_unavailable"), then asked with one call;
 4. what may pass (connection, 408, 409, 429, 5xx, malformed replies) is tried again with jitter inside one time budget
    (common/llm_retry.py);
 5. then there is no score but a cause: "judge_timeout", "judge_malformed" (not the scores asked for, NaN, out of range:
@@ -16,13 +16,14 @@ The judges are `scoring.llm_judge.LLMJudge` and `scoring.reward_model.RewardMode
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
-from common.llm import LLMError
-from common.llm import Usage as Spent
+from common.llm import LLMError, Usage
 from common.llm_error import clean
-from scoring.breaker import Breaker
-from scoring.case import Case, Usage, Verdict
+from scoring.case import Case, Verdict
 from scoring.reference.degenerate import is_degenerate
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,53 @@ log = logging.getLogger(__name__)
 ATTEMPTS = 4
 LONGEST_WAIT = 5.0  # seconds between two attempts
 CACHED_VERDICTS = 4096
+FAILURES = 5  # in a row, until the judge is left alone
+PAUSE = 30.0  # seconds it is left alone
 CAUSES = {"malformed": "judge_malformed", "timeout": "judge_timeout"}
+
+
+class Breaker:
+    """A circuit breaker, one a process and judge: without it every episode of a dead judge would wait out its budget.
+
+    Closed: calls pass. Open, after `failures` in a row: none for `pause` seconds. Half open: one call probes.
+
+        if breaker.allows():
+            with breaker.call() as call:        # an exception, and a call that says nothing, count as neither
+                call.succeeded()                # or call.failed()
+    """
+
+    def __init__(
+        self, failures: int = FAILURES, pause: float = PAUSE, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limit, self._pause, self._clock = failures, pause, clock
+        self._failures = 0
+        self._opened: float | None = None
+        self._probing = False
+
+    def allows(self) -> bool:
+        """Whether a call may be made now."""
+        return self._opened is None or (not self._probing and self._clock() - self._opened >= self._pause)
+
+    @contextmanager
+    def call(self) -> Iterator[Breaker]:
+        """Around a call that `allows` let pass; a call that is cancelled makes room for the next probe."""
+        probe = self._opened is not None
+        self._probing = self._probing or probe
+        try:
+            yield self
+        finally:
+            if probe:
+                self._probing = False
+
+    def succeeded(self) -> None:
+        """The judge answered: calls pass again."""
+        self._failures, self._opened = 0, None
+
+    def failed(self) -> None:
+        """The judge did not answer."""
+        self._failures += 1
+        if self._failures >= self._limit or self._opened is not None:
+            self._opened = self._clock()
 
 
 class RemoteJudge:
@@ -60,19 +107,19 @@ class RemoteJudge:
             self._verdicts[case.key] = verdict
         return verdict
 
-    async def _ask(self, case: Case, spent: Spent) -> Verdict:
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
         """A verdict with a score; `spent` is told what it took, also where LLMError is raised."""
         raise NotImplementedError
 
     async def _verdict(self, case: Case) -> Verdict:
-        spent = Spent()
+        spent = Usage()
         try:
             verdict = await self._ask(case, spent)
         except Exception as error:  # whatever the judge's client raises, the episode is unscored and the run goes on
             return self._failure(error, spent.calls)
         self.breaker.succeeded()
         # What failed attempts cost is not known.
-        return replace(verdict, usage=Usage(spent.calls, 0, spent.cost_usd if spent.calls == 1 else None))
+        return replace(verdict, usage=replace(spent, cost_usd=spent.cost_usd if spent.calls == 1 else None))
 
     def _failure(self, error: Exception, calls: int) -> Verdict:
         asked = isinstance(error, LLMError)
@@ -81,4 +128,4 @@ class RemoteJudge:
         cause = CAUSES.get(getattr(error, "cause", ""), "judge_failed")
         # A judge that answers nonsense is there; leaving it alone would let one odd answer hide the others.
         (self.breaker.succeeded if cause == "judge_malformed" else self.breaker.failed)()
-        return Verdict(None, cause=cause, usage=Usage(calls, 0, None))
+        return Verdict(None, cause=cause, usage=Usage(calls, cost_usd=None))

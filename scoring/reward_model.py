@@ -9,9 +9,7 @@ outside [0, 1] is a failure: clipping a logit would make every good answer equal
 
 from __future__ import annotations
 
-from typing import Any
-
-from common.llm import Usage as Spent
+from common.llm import Usage
 from common.llm_endpoint import Connections, without_secrets
 from common.llm_error import LLMError
 from common.llm_retry import persist
@@ -31,31 +29,30 @@ class RewardModel:
         self._connections = Connections()
 
     async def score(
-        self, prompt: str, response: str, spent: Spent | None = None, bounds: tuple[float, float] = (-MOST, MOST)
+        self, prompt: str, response: str, spent: Usage | None = None, bounds: tuple[float, float] = (-MOST, MOST)
     ) -> float:
         """The score of a response, a number within `bounds`; `spent` is told the requests it took.
 
         Raises:
             LLMError: the endpoint refuses, or gives no such number in time.
         """
+        low, high = bounds
 
         async def attempt() -> float:
             if spent:
                 spent.calls += 1
             body = {"prompt": prompt, "response": response}
-            return self._score_of(await self._connections.post(self.url, body, timeout=self.timeout), *bounds)
+            reply = await self._connections.post(self.url, body, timeout=self.timeout)
+            score = reply.get("score") if isinstance(reply, dict) else None
+            # NaN fails every comparison.
+            if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
+                wanted = f'{{"score": NUMBER}}, at least {low:g} and at most {high:g}'
+                raise LLMError(f"{self.name}: expected {wanted}, got {str(reply)[:120]}", "malformed")
+            return float(score)
 
         return await persist(
             attempt, self.name, attempts=remote.ATTEMPTS, timeout=self.timeout, longest_wait=remote.LONGEST_WAIT
         )
-
-    def _score_of(self, reply: Any, low: float, high: float) -> float:
-        score = reply.get("score") if isinstance(reply, dict) else None
-        # NaN fails every comparison.
-        if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
-            wanted = f'{{"score": NUMBER}}, at least {low:g} and at most {high:g}'
-            raise LLMError(f"{self.name}: expected {wanted}, got {str(reply)[:120]}", "malformed")
-        return float(score)
 
 
 class RewardModelJudge(remote.RemoteJudge):
@@ -68,7 +65,7 @@ class RewardModelJudge(remote.RemoteJudge):
         super().__init__()
         self.model, self.scale = RewardModel(url, timeout), scale
 
-    async def _ask(self, case: Case, spent: Spent) -> Verdict:
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
         raw = await self.model.score(case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1))
         score = self.scale.apply(raw) if self.scale else raw
         return Verdict(score, {"reward_model": score})

@@ -81,18 +81,14 @@ def parse_rubric(text: str, known: Collection[str]) -> Rubric:
             raise RubricError(f"there is no term {name!r}; the terms are {', '.join(known)}")
         if name in weights:
             raise RubricError(f"the term {name!r} stands there twice")
-        weights[name] = _weight(name, number)
+        try:
+            weights[name] = float(number)
+        except ValueError:
+            weights[name] = math.nan
+        if not 0 < weights[name] < math.inf:
+            expected = "expected a number above 0 (leave a term out instead)"
+            raise RubricError(f"the weight of {name!r} is {number!r}; {expected}")
     return Rubric(weights)
-
-
-def _weight(name: str, number: str) -> float:
-    try:
-        weight = float(number)
-    except ValueError:
-        weight = math.nan
-    if not 0 < weight < math.inf:
-        raise RubricError(f"the weight of {name!r} is {number!r}; expected a number above 0 (leave a term out instead)")
-    return weight
 
 
 def weighted_sum(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:

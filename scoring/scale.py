@@ -17,16 +17,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError, model_validator
+
+from common.settings import SettingsError
 
 
-class ScaleError(ValueError):
+class ScaleError(SettingsError):
     """A scale file that cannot be used, or a score that is no finite number; the message says which and why."""
 
 
-class _Map(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
+class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
     def apply(self, raw: float) -> float:
         """The score in [0, 1]; never smaller for a larger `raw`.
 
@@ -98,4 +98,4 @@ def load_scale(path: str | PathLike[str]) -> Scale:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         reason = f"{where}: {first['msg']}" if where else first["msg"]
-    raise ScaleError(f"the reward scale {path} cannot be used ({reason}); make one with python utils/reward_scale.py")
+    raise ScaleError(f"REWARD_SCALE: {path} cannot be used ({reason}); make one with python utils/reward_scale.py")

@@ -1,6 +1,6 @@
 """What an LLM judge is told about this agent's answers: a question, what the database holds, what the tool returned.
 
-Whoever changes a word raises `version`: scores of two versions are not comparable. `scoring/judge_prompt.py` puts the
+Whoever changes a word raises `version`: scores of two versions are not comparable. `scoring/llm_judge.py` puts the
 material between the lines the instructions speak of.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from scoring.case import Case
-from scoring.judge_prompt import JudgeWords
+from scoring.llm_judge import JudgeWords
 
 LONGEST_ANSWER = 4_000  # characters of each text shown to the judge
 LONGEST_TEXT = 6_000

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from common.llm import Usage
 from common.settings import SettingsError
 from episodes.agent import Episode
 from scoring import terms
-from scoring.case import Usage
 from scoring.judge import Case, Judge, Verdict
 from scoring.reference.abstention import abstains, honesty
 from scoring.reference.degenerate import is_degenerate
@@ -31,7 +31,8 @@ from sql_agent.task import SqlTask
 from tools.sql.result import QueryResult
 
 if TYPE_CHECKING:
-    from common.settings import Settings
+    from common.llm import Usage
+from common.settings import Settings
 
 DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0})
 FEWEST_TURNS = 2  # one query and the answer

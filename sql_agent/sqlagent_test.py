@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from common.llm import reveal
 from common.settings import Settings, SettingsError, load_settings
 from episodes.agent import AgentError
 from episodes.play import Scored, play
@@ -105,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (SettingsError, AgentError) as error:
         print(f"sqlagent_test: {error}", file=sys.stderr)
         return 2
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
+    key = reveal(settings.openai_api_key)
     endpoint = Endpoint(
         arguments.base_url, arguments.model, key, arguments.temperature, max_tokens=arguments.max_tokens
     )

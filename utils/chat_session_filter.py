@@ -21,10 +21,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.command import Failure, UsageError, new_parser, run_command
+from common.command import Failure, new_parser, run_command
 from common.files import refuse_existing
 from common.jsonl import write_jsonl
-from data.intake.sources import SourceError
 from scoring.reference.text import words_only
 from utils.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
 from utils.curation.chat_questions import judge
@@ -52,11 +51,11 @@ class Candidates:
         for message in read_messages(self._options.input, self._options.encoding):
             self.messages += 1
             if isinstance(message, Unreadable):
-                self._note(message)
-            elif self._is_user(message.role):
-                row = self._row(message)
-                if row:
-                    yield row
+                self.dropped["unreadable"] += 1
+                if len(self.unreadable) < SHOWN:
+                    self.unreadable.append(f"{message.where}: {mask(message.problem[:200])[0]}")
+            elif self._is_user(message.role) and (row := self._row(message)):
+                yield row
 
     def report(self) -> dict[str, Any]:
         """All counts; messages = kept + sum of dropped."""
@@ -72,9 +71,10 @@ class Candidates:
     def _is_user(self, role: str) -> bool:
         if role in (self._user_roles or USER_ROLES):
             return True
-        known = bool(self._user_roles) or role in OTHER_ROLES
-        self.dropped["not_user" if known else "unknown_role"] += 1
-        if not known:
+        if self._user_roles or role in OTHER_ROLES:
+            self.dropped["not_user"] += 1
+        else:
+            self.dropped["unknown_role"] += 1
             self.unknown_roles[mask(role)[0][:30]] += 1
         return False
 
@@ -103,11 +103,6 @@ class Candidates:
         """The session's own name; a number in its place when the name holds personal data, such as a phone number."""
         clean, kinds = mask(name)
         return f"masked-{self._masked.setdefault(name, len(self._masked) + 1)}" if kinds else clean
-
-    def _note(self, record: Unreadable) -> None:
-        self.dropped["unreadable"] += 1
-        if len(self.unreadable) < SHOWN:
-            self.unreadable.append(f"{record.where}: {mask(record.problem[:200])[0]}")
 
 
 def print_report(report: dict[str, Any]) -> None:
@@ -139,14 +134,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def filter_messages(arguments: argparse.Namespace) -> None:
-    """The program's body."""
     candidates = Candidates(arguments)
     for file in filter(None, (arguments.output, arguments.report)):
         refuse_existing(file, arguments.force)
-    try:
-        write_jsonl(arguments.output, candidates.rows(), arguments.force)
-    except SourceError as error:
-        raise UsageError(str(error)) from None
+    write_jsonl(arguments.output, candidates.rows(), arguments.force)
     report = candidates.report()
     if arguments.report:
         write_jsonl(arguments.report, [report], arguments.force)
@@ -159,7 +150,6 @@ def filter_messages(arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
     return run_command("chat_session_filter", lambda: filter_messages(arguments))
 

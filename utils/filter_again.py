@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,80 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from pydantic import ValidationError
 
-from common.command import new_parser, run_command
 from common.files import FileError
 from common.jsonl import JsonlRows, write_jsonl, write_text
+from common.llm import LLMClient
 from utils.curation import llm_pass
-from utils.curation.kappa import Agreement
 from utils.curation.screening import FIELDS, STRICT, Screening, Verdict, is_kept
 
 PROGRAM = "filter_again"
 Row = dict[str, Any]
+NO_KAPPA = "n/a"
+CONSTANT = (
+    "kappa n/a: one of the two gave every row the same value, so agreement beyond chance is not defined "
+    "(give the dropped rows as a further input to measure it).\n"
+)
+
+Pairs = Counter[tuple[Any, Any]]
+
+
+class Agreement:
+    """How far two judges agree: how often each pair of values was given, by field."""
+
+    def __init__(self, fields: tuple[str, ...]) -> None:
+        self.pairs: dict[str, Pairs] = {name: Counter() for name in fields}
+
+    def add(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+        """Count a row judged by both; returns the fields in which they differ."""
+        for name, pairs in self.pairs.items():
+            pairs[first[name], second[name]] += 1
+        return [name for name in self.pairs if first[name] != second[name]]
+
+    def markdown(self) -> str:
+        """Rows, agreement and kappa of each field, and the disagreements, the most frequent first."""
+        parts = [_table([("field", "rows", "agree", "share", "kappa"), *(_line(*item) for item in self.pairs.items())])]
+        if any(kappa(pairs) is None for pairs in self.pairs.values()):
+            parts.append(CONSTANT)
+        differing = [
+            (name, str(first), str(second), count)
+            for name, pairs in self.pairs.items()
+            for (first, second), count in pairs.items()
+            if first != second
+        ]
+        if differing:
+            differing.sort(key=lambda line: (-line[3], line[:3]))
+            parts.append(_table([("field", "first", "second", "rows"), *differing]))
+        return "\n".join(parts)
+
+
+def kappa(pairs: Pairs) -> float | None:
+    """Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one value only."""
+    first: Counter[Any] = Counter()
+    second: Counter[Any] = Counter()
+    for (one, other), count in pairs.items():
+        first[one] += count
+        second[other] += count
+    if len(first) < 2 or len(second) < 2:
+        return None
+    rows = pairs.total()
+    expected = sum(first[value] * second[value] for value in first) / rows**2
+    return (_agreed(pairs) / rows - expected) / (1 - expected)
+
+
+def _agreed(pairs: Pairs) -> int:
+    return sum(count for (first, second), count in pairs.items() if first == second)
+
+
+def _line(name: str, pairs: Pairs) -> tuple[str, ...]:
+    rows, agreed, value = pairs.total(), _agreed(pairs), kappa(pairs)
+    share = f"{agreed / rows:.1%}" if rows else NO_KAPPA
+    return (name, f"{rows:,}", f"{agreed:,}", share, NO_KAPPA if value is None else f"{value:.3f}")
+
+
+def _table(rows: list[tuple[Any, ...]]) -> str:
+    """Markdown; the first row has the headings."""
+    rows.insert(1, ("---",) * len(rows[0]))
+    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
 
 
 def first_verdict(row: Row) -> Verdict:
@@ -60,13 +126,9 @@ def disagreements(results: Iterator[tuple[Row, Row]], agreement: Agreement) -> I
             yield {"id": row["id"], "question": row["question"], "differ": differ, **verdicts}
 
 
-def filter_rows(options: argparse.Namespace) -> int:
-    """The program's body; returns the exit code."""
-    rows = JsonlRows(*options.input, texts=("id", "question"), limit=options.limit)
+def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
     for row in rows:
         first_verdict(row)
-    client = llm_pass.open_client(options)
-    ask = Screening(client, STRICT)
     differing, report = llm_pass.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
@@ -84,10 +146,7 @@ def filter_rows(options: argparse.Namespace) -> int:
         options,
         rows,
         client,
-        inputs=options.input,
-        depends=ask.depends,
-        key=ask.key,
-        work=ask,
+        Screening(client, STRICT),
         judge=judge,
         others=(differing, report),
         finish=compare,
@@ -95,12 +154,7 @@ def filter_rows(options: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
-    parser = new_parser(__doc__)
-    parser.add_argument("input", type=Path, nargs="+", help="JSONL files of filter_with_llm")
-    llm_pass.add_options(parser)
-    options = parser.parse_args(argv)
-    return run_command(PROGRAM, lambda: filter_rows(options), llm_pass.AFTERWARDS)
+    return llm_pass.run_program(PROGRAM, __doc__, filter_rows, argv)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +31,8 @@ from common.jsonl import write_jsonl
 from common.llm import reveal
 from common.settings import load_settings
 from data.load import DataError, read_records
-from data.questions.near_duplicates import NEAR
-from utils.curation.known_questions import KnownQuestions, Match, Source
+from data.questions.near_duplicates import NEAR, NearDuplicates
+from scoring.reference.text import words_only
 from utils.curation.llm_pass import beside
 
 if TYPE_CHECKING:
@@ -49,25 +48,74 @@ JSON_KINDS = str | int | float | list | dict | None
 Row = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where a question stands."""
+
+    file: str
+    id: str
+    question: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """The known question that another one repeats, by which method, and how similar both are (1: the same)."""
+
+    method: str
+    score: float
+    source: Source
+
+    def row(self, dropped: Source) -> dict[str, Any]:
+        """The row of the report for the question that was dropped."""
+        what = {"id": dropped.id, "question": dropped.question, "method": self.method}
+        return what | {"score": round(self.score, 4), "known": asdict(self.source)}
+
+
+class KnownQuestions:
+    """A growing set of questions that tells which of them another one repeats; `near` is MinHash's least similarity."""
+
+    def __init__(self, near: float) -> None:
+        self._exact: dict[str, Source] = {}
+        self._normalised: dict[str, Source] = {}
+        self._near = NearDuplicates(near)
+
+    def add(self, source: Source) -> None:
+        """Remember it; of equal ones the first stays."""
+        self._exact.setdefault(source.question, source)
+        words = words_only(source.question)
+        if self._normalised.setdefault(words, source) is source:
+            self._near.add(words, source.question)
+
+    def match_or_add(self, source: Source) -> Match | None:
+        """What the question repeats, by the strictest method that sees it; one that repeats nothing is remembered."""
+        question = source.question
+        if question in self._exact:
+            return Match("exact", 1.0, self._exact[question])
+        if words_only(question) in self._normalised:
+            return Match("normalised", 1.0, self._normalised[words_only(question)])
+        near = self._near.nearest(question)
+        if near:
+            return Match("minhash", near[1], self._normalised[near[0]])
+        self.add(source)
+        return None
+
+
 def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
     """Every row with its id (`id`, `qid` or its number) and question.
 
     Raises:
-        FileError: a row can not be read or has no question.
+        DataError, FileError: a row can not be read, or has no question.
     """
-    try:
-        for number, row in read_records(path):
-            if isinstance(row, DataError):
-                raise FileError(str(row))
-            question = row.get("question")
-            if not isinstance(question, str) or not question.strip():
-                raise FileError(f"{path}, row {number}, column question: {question!r}, expected text")
-            if not all(isinstance(value, JSON_KINDS) for value in row.values()):
-                odd = [name for name, value in row.items() if not isinstance(value, JSON_KINDS)]
-                raise FileError(f"{path}, row {number}, column {odd[0]}: a value that JSON can not hold")
-            yield Source(str(path), str(row.get("id") or row.get("qid") or number), question), row
-    except DataError as error:
-        raise FileError(str(error)) from None
+    for place, row in read_records(path):
+        if isinstance(row, DataError):
+            raise row
+        question = row.get("question")
+        if not isinstance(question, str) or not question.strip():
+            raise FileError(f"{path}, row {place}, column question: {question!r}, expected text")
+        odd = [name for name, value in row.items() if not isinstance(value, JSON_KINDS)]
+        if odd:
+            raise FileError(f"{path}, row {place}, column {odd[0]}: a value that JSON can not hold")
+        yield Source(str(path), str(row.get("id") or row.get("qid") or place), question), row
 
 
 async def embedding_matches(
@@ -79,7 +127,8 @@ async def embedding_matches(
     """
     vectors = await embeddings.of([source.question for source in new])
     matches: dict[int, Match] = {}
-    for block in _blocks(source for path in against for source, _ in read_questions(path)):
+    known = (source for path in against for source, _ in read_questions(path))
+    for block in iter(lambda: list(islice(known, BLOCK)), []):
         scores = await embeddings.of([source.question for source in block]) @ vectors.T
         for place, (best, score) in enumerate(zip(scores.argmax(axis=0), scores.max(axis=0), strict=True)):
             if score >= cosine and (place not in matches or score > matches[place].score):
@@ -104,10 +153,6 @@ def _repetitions(new: list[Source], vectors: numpy.ndarray, known: Collection[in
     return matches
 
 
-def _blocks(sources: Iterator[Source]) -> Iterator[list[Source]]:
-    return iter(lambda: list(islice(sources, BLOCK)), [])
-
-
 def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match | None]]:
     """Every row of the input and what it repeats, by all methods asked for; a new one is known from then on."""
     known = KnownQuestions(arguments.near)
@@ -117,9 +162,13 @@ def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match
     if not arguments.embedding_model:
         yield from rows
         return
+    from utils.curation.embeddings import Embeddings
+
     held = list(rows)
     new = [source for source, _, match in held if match is None]
-    embeddings = open_embeddings(arguments)
+    settings = load_settings()
+    url = arguments.embedding_base_url or settings.teacher_base_url
+    embeddings = Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
     matches = asyncio.run(embedding_matches(new, arguments.against, embeddings, arguments.cosine)) if new else {}
     print(f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier", file=sys.stderr)
     places = iter(range(len(new)))
@@ -127,35 +176,25 @@ def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match
         yield source, row, matches.get(next(places)) if match is None else match
 
 
-def open_embeddings(arguments: argparse.Namespace) -> Embeddings:
-    """The client of the options and settings; vectors are kept in LLM_CACHE."""
-    from utils.curation.embeddings import Embeddings
-
-    settings = load_settings()
-    url = arguments.embedding_base_url or settings.teacher_base_url
-    return Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
-
-
-def write(arguments: argparse.Namespace) -> Counter[str]:
-    """Write the new rows and the dropped ones; return how many by method, "new" for those kept."""
+def filter_rows(arguments: argparse.Namespace) -> None:
+    """The program's body: write the new rows and the dropped ones, and say how many."""
     dropped_file = beside(arguments.output, "dropped")
     for file in (arguments.output, dropped_file):
         refuse_existing(file, arguments.force)
-    counts: Counter[str] = Counter()
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as dropped:
+    dropped: list[tuple[Source, Match]] = []
 
-        def new() -> Iterator[Row]:
-            for source, row, match in compared(arguments):
-                counts[match.method if match else "new"] += 1
-                if match is None:
-                    yield row
-                else:
-                    dropped.write(json.dumps(match.row(source.id, source.question)) + "\n")
+    def new() -> Iterator[Row]:
+        for source, row, match in compared(arguments):
+            if match is None:
+                yield row
+            else:
+                dropped.append((source, match))
 
-        write_jsonl(arguments.output, new(), arguments.force)
-        dropped.seek(0)
-        write_jsonl(dropped_file, map(json.loads, dropped), arguments.force)
-    return counts
+    count = write_jsonl(arguments.output, new(), arguments.force)
+    write_jsonl(dropped_file, (match.row(source) for source, match in dropped), arguments.force)
+    methods = Counter(match.method for _, match in dropped)
+    known = ", ".join(f"{number:,} {method}" for method, number in methods.items())
+    print(f"{PROGRAM}: {count:,} new in {arguments.output}; known: {known or 'none'} ({dropped_file})")
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -174,16 +213,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def filter_rows(arguments: argparse.Namespace) -> None:
-    """The program's body."""
-    counts = write(arguments)
-    known = ", ".join(f"{count:,} {method}" for method, count in counts.items() if method != "new")
-    new = f"{counts['new']:,} new in {arguments.output}"
-    print(f"{PROGRAM}: {new}; known: {known or 'none'} ({beside(arguments.output, 'dropped')})")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
     return run_command(PROGRAM, lambda: filter_rows(arguments), "nothing was written, and vectors got so far are kept")
 

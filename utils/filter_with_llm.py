@@ -21,8 +21,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.command import new_parser, run_command
 from common.jsonl import JsonlRows
+from common.llm import LLMClient
 from utils.curation import llm_pass
 from utils.curation.screening import FIRST, Screening, Verdict, is_kept
 
@@ -30,28 +30,17 @@ PROGRAM = "filter_with_llm"
 Row = dict[str, Any]
 
 
-def filter_rows(options: argparse.Namespace) -> int:
-    """The program's body; returns the exit code."""
-    rows = JsonlRows(options.input, texts=("id", "question"), limit=options.limit)
-    client = llm_pass.open_client(options)
-    ask = Screening(client, FIRST)
+def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
 
     def judge(row: Row, verdict: Row) -> tuple[Row, bool]:
         columns = {"task_type": verdict["task_type"], "verdict": verdict | {"model": client.model}}
         return row | columns, is_kept(Verdict(**verdict))
 
-    return llm_pass.run_pass(
-        PROGRAM, options, rows, client, inputs=[options.input], depends=ask.depends, key=ask.key, work=ask, judge=judge
-    )
+    return llm_pass.run_pass(PROGRAM, options, rows, client, Screening(client, FIRST), judge=judge)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
-    parser = new_parser(__doc__)
-    parser.add_argument("input", type=Path, help="JSONL of candidate questions")
-    llm_pass.add_options(parser)
-    options = parser.parse_args(argv)
-    return run_command(PROGRAM, lambda: filter_rows(options), llm_pass.AFTERWARDS)
+    return llm_pass.run_program(PROGRAM, __doc__, filter_rows, argv)
 
 
 if __name__ == "__main__":

@@ -23,23 +23,19 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.command import Failure, new_parser, positive, run_command
+from common.command import positive
 from common.jsonl import JsonlRows
+from common.llm import LLMClient
 from common.settings import load_settings
 from utils.curation import llm_pass
 
 PROGRAM = "openevidence"
-VERSION = 1  # of what becomes of a question; raised, an unfinished journal is not continued
 Row = dict[str, Any]
 
 
-def draft_answers(options: argparse.Namespace) -> int:
-    """The program's body; returns the exit code."""
-    from utils.curation.cited_answer import INSTRUCTIONS
+def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
     from utils.curation.drafting import Drafter
 
-    rows = JsonlRows(options.input, texts=("id", "question"), limit=options.limit)
-    client = llm_pass.open_client(options)
     drafter = Drafter(client, load_settings(), options.db, options.max_turns)
 
     def count_refused(results: Iterator[tuple[Row, Row]]) -> None:
@@ -52,41 +48,22 @@ def draft_answers(options: argparse.Namespace) -> int:
         options,
         rows,
         client,
-        inputs=[options.input],
-        depends={
-            "version": VERSION,
-            "prompt": llm_pass.digest(INSTRUCTIONS)[:16],
-            "database": drafter.database_label,
-            "max_turns": options.max_turns,
-        },
-        key=lambda row: llm_pass.digest(f"{row['id']}\0{row['question']}"),
-        work=drafter.draft,
+        drafter,
         judge=lambda row, result: (row | result, "refused" not in result),
         finish=count_refused,
         describe=lambda: f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}",
     )
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of this program alone."""
+    add = parser.add_argument
+    add("--db", metavar="URL", help="the database (default: DATABASE_URL, else the embedded one)")
+    add("--max-turns", type=positive(int), default=6, metavar="N", help="calls of the agent a question (6)")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
-    parser = new_parser(__doc__)
-    parser.add_argument("input", type=Path, help="JSONL of questions")
-    llm_pass.add_options(parser)
-    parser.add_argument("--db", metavar="URL", help="the database (default: DATABASE_URL, else the embedded one)")
-    parser.add_argument(
-        "--max-turns", type=positive(int), default=6, metavar="N", help="calls of the agent a question (6)"
-    )
-    options = parser.parse_args(argv)
-
-    def body() -> int:
-        from tools.sql.database import DatabaseError
-
-        try:
-            return draft_answers(options)
-        except DatabaseError as error:
-            raise Failure(str(error)) from None
-
-    return run_command(PROGRAM, body, llm_pass.AFTERWARDS)
+    return llm_pass.run_program(PROGRAM, __doc__, draft_answers, argv, add_options)
 
 
 if __name__ == "__main__":

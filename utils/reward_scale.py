@@ -26,12 +26,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.command import UsageError, new_parser, positive, run_command
 from common.files import FileError, file_digest, refuse_existing
-from common.journal import Failed, RunError, open_journal, run_all
+from common.journal import MISSING, Failed, RunError, open_journal, run_all
 from common.jsonl import JsonlRows, read_jsonl, write_jsonl
 from common.settings import load_settings
 
 PROGRAM = "reward_scale"
-MISSING: Any = object()
 
 
 def read_scores(path: Path, column: str) -> tuple[list[float], int]:
@@ -103,7 +102,6 @@ def collect(arguments: argparse.Namespace) -> tuple[list[float], int, str]:
 
 
 def fit_scale(arguments: argparse.Namespace) -> None:
-    """The program's body."""
     from utils.curation.scale_fit import FEWEST, draw, fit, summary
 
     output, picture = arguments.output, arguments.output.with_suffix(".png")
@@ -125,11 +123,11 @@ def fit_scale(arguments: argparse.Namespace) -> None:
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
+    add = parser.add_argument
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--pairs", type=Path, metavar="FILE", help="JSONL {prompt, response} to send to the endpoint")
     source.add_argument("--run", type=Path, metavar="FOLDER", help="a run's folder: its episodes.jsonl")
     source.add_argument("--scores", type=Path, metavar="FILE", help="JSONL with a column of raw scores")
-    add = parser.add_argument
     add("--column", help="of the scores; a.b is b inside a (default: score, with --run: reward)")
     add("--url", help="the reward model's address (default: REWARD_MODEL_URL)")
     add("--kind", choices=("quantile", "logistic"), default="quantile", help="the map (default: quantile)")
@@ -146,7 +144,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     arguments = parse_arguments(argv)
     afterwards = "what was scored is kept: give the same command again to go on" if arguments.pairs else ""
     return run_command(PROGRAM, lambda: fit_scale(arguments), afterwards)

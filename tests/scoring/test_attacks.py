@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from scoring.judge import Case, LLMJudge, ReferenceJudge
-from scoring.judge_prompt import build_messages
+from scoring.llm_judge import build_messages
 from sql_agent.judge_words import WORDS
 from tests.serving import serving
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.breaker import Breaker
+from scoring.remote import Breaker
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.llm_reply import parse_reply
+from common.llm import parse_reply
 from scoring.judge import Case
-from scoring.judge_prompt import build_messages
+from scoring.llm_judge import build_messages
 from sql_agent.judge_words import LONGEST_ANSWER, WORDS
 from tests.scoring.judge_servers import CASE, SCORES
 

@@ -9,7 +9,6 @@ import time
 import pytest
 
 from common.settings import Settings
-from scoring.breaker import FAILURES
 from scoring.judge import (
     Case,
     LLMJudge,
@@ -20,7 +19,7 @@ from scoring.judge import (
     choose_judge,
     why_unusable,
 )
-from scoring.remote import ATTEMPTS
+from scoring.remote import ATTEMPTS, FAILURES
 from scoring.scale import LogisticScale
 from sql_agent.judge_words import WORDS
 from tests.scoring.judge_servers import (

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from common.llm import Usage
 from common.settings import ROOT, Settings, SettingsError
 from episodes.agent import Episode
-from scoring.judge import Case, ReferenceJudge, Usage, Verdict
+from scoring.judge import Case, ReferenceJudge, Verdict
 from scoring.rubric import Rubric
 from sql_agent.reward import (
     DEFAULT_RUBRIC,
@@ -186,7 +187,7 @@ def test_an_answer_that_says_nothing_earns_no_manner(answer: str) -> None:
 
 
 def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
-    verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2, 0, 0.01), checks={"second_judge_difference": 0.125})
+    verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2, cost_usd=0.01), checks={"second_judge_difference": 0.125})
     reward = asyncio.run(score_episode(TASK, played("密封", FOUND), FixedJudge(verdict)))
     assert reward.score == 0.5
     assert reward.measures == {"judge_accuracy": 0.25, "second_judge_difference": 0.125}
@@ -201,7 +202,7 @@ def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
         "second_judged": 1,
     }
     assert reward.counters == expected
-    unpriced = FixedJudge(Verdict(0.5, usage=Usage(1, 0, None)))
+    unpriced = FixedJudge(Verdict(0.5, usage=Usage(1, cost_usd=None)))
     assert "judge_cost_usd" not in asyncio.run(score_episode(TASK, played("密封", FOUND), unpriced)).counters
 
 

@@ -26,13 +26,15 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
 
+from common.command import Failure
+
 # Statements of one process that run at the same time; further ones wait here, where waiting costs them no deadline.
 # Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
 POOLED_CONNECTIONS = max(8, 2 * (os.cpu_count() or 1))
 POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
 
 
-class DatabaseError(RuntimeError):
+class DatabaseError(Failure):
     """The database cannot be reached or read: an operator's problem, never text for the model."""
 
 

@@ -4,54 +4,27 @@
         message.session, message.role, message.text, message.time
 
 Understood: JSON (a list of sessions, `{"sessions": [...]}`, one session, a list of messages), JSONL (a session or a
-message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and keys: `NAMES`, English or Chinese.
-Text may be UTF-8 with or without mark, UTF-16 or GB18030. Used by `utils/chat_session_filter.py`.
+message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and keys, English or Chinese, are in
+`chat_export.toml`. Text may be UTF-8 with or without mark, UTF-16 or GB18030. Used by `utils/chat_session_filter.py`.
 """
 
 from __future__ import annotations
 
-import codecs
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, BinaryIO, Literal
+from typing import Any
 
-from data.intake.sources import SourceError, detect_encoding, open_parts
+from data.intake.sources import PIECE, SourceError, detect_encoding, open_parts
 
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-# Lower case, without spaces, hyphens and underscores.
-NAMES = {
-    "session": _words("""
-sessionid session conversationid conversation dialogid dialogueid chatid threadid
-会话id 会话编号 会话号 会话 对话id 对话编号 对话 咨询编号 咨询id 问诊编号 订单编号
-"""),
-    "role": _words("role from sender speaker author sendertype 角色 发送者 发送方 发送人 说话人 发言人 身份"),
-    "text": _words("content text message value body question query 内容 消息 消息内容 聊天内容 文本 问题 发言"),
-    "time": _words("time timestamp createdat createtime sendtime datetime date 时间 发送时间 创建时间 消息时间 日期"),
-    "messages": _words("""
-messages turns conversations conversation dialogue dialog history chat
-消息列表 消息 对话 对话内容 聊天记录
-"""),
-}
-SESSION_LISTS = _words("sessions data items records conversations dialogues 会话 会话列表")
-USER_ROLES = frozenset(
-    _words("""
-user human patient customer client visitor asker guest questioner
-用户 患者 病人 客户 访客 提问者 咨询者 家属 顾客 会员
-""")
-)
-OTHER_ROLES = frozenset(
-    _words("""
-assistant gpt bot system tool function doctor agent service staff robot ai answerer model
-医生 客服 助手 机器人 系统 回答者 药师 护士 顾问 专家 大夫
-""")
-)
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
+SESSION_LISTS: list[str] = _TABLE["session_lists"].split()
+USER_ROLES, OTHER_ROLES = (frozenset(_TABLE["roles"][who].split()) for who in ("user", "other"))
+LINES = (".jsonl", ".ndjson")
 FIRST_YEAR, LAST_YEAR = 1990, 2100  # a number outside these years is no time
 DAY_FORMATS = ("%Y%m%d%H%M%S", "%Y年%m月%d日 %H:%M:%S", "%Y年%m月%d日 %H:%M", "%Y年%m月%d日", "%d/%m/%Y %H:%M")
 
@@ -80,7 +53,7 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message |
     Raises:
         SourceError: no such file, an unknown kind, or content that can not be read to its end.
     """
-    kind = "line" if path.suffix.lower() in (".jsonl", ".ndjson") else "row"
+    kind = "line" if path.suffix.lower() in LINES else "row"
     records = _json_records(path, encoding) if path.suffix.lower() == ".json" else _table_records(path, encoding)
     for number, record in records:
         yield from _messages_of(record, f"{kind} {number}", str(number))
@@ -88,7 +61,8 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message |
 
 def _table_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
     for part in open_parts(str(path), encoding):
-        if path.suffix.lower() not in (".jsonl", ".ndjson") and _name_in(part.columns, "text") is None:
+        has_text = any(_plain(column) in NAMES["text"] for column in part.columns)
+        if path.suffix.lower() not in LINES and not has_text:
             raise SourceError(
                 f"{path} has the columns {', '.join(part.columns)}; expected one for the text, such as content or 内容"
             )
@@ -106,10 +80,9 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
         raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export")
     encoding = encoding or detect_encoding(path)
     try:
-        with path.open("rb") as raw:
-            prefix = _list_prefix(ijson.parse(_as_utf8(raw, encoding), use_float=True), path)
-        with path.open("rb") as raw:
-            yield from enumerate(ijson.items(_as_utf8(raw, encoding), prefix, use_float=True), start=1)
+        prefix = _list_prefix(ijson.parse(ijson.from_iter(_pieces(path, encoding)), use_float=True), path)
+        content = ijson.from_iter(_pieces(path, encoding))
+        yield from enumerate(ijson.items(content, prefix, use_float=True), start=1)
     except (ijson.JSONError, ValueError, RecursionError, OSError, LookupError) as error:
         if isinstance(error, SourceError):
             raise
@@ -118,9 +91,10 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
         raise SourceError(f"{path} can not be read as JSON ({encoding}): {detail.splitlines()[0]}") from None
 
 
-def _as_utf8(raw: BinaryIO, encoding: str) -> Any:
-    """What ijson reads from. Not the EncodedFile itself: ijson would take its `readinto`, which is the raw file's."""
-    return SimpleNamespace(read=codecs.EncodedFile(raw, "utf-8", encoding).read)
+def _pieces(path: Path, encoding: str) -> Iterator[bytes]:
+    """The file in UTF-8."""
+    with path.open(encoding=encoding, newline="") as file:
+        yield from (piece.encode() for piece in iter(partial(file.read, PIECE), ""))
 
 
 def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
@@ -171,15 +145,8 @@ def _message(values: dict[str, Any], session: str, where: str, time: Any = None)
 def _value(values: dict[str, Any], field: str, kind: type | None = None) -> Any:
     """The value under the first of the field's names that has one (of the kind)."""
     named = {_plain(str(key)): value for key, value in values.items()}
-    for name in NAMES[field]:
-        value = named.get(name)
-        if value is not None and (kind is None or isinstance(value, kind)):
-            return value
-    return None
-
-
-def _name_in(columns: list[str], field: Literal["text"]) -> str | None:
-    return next((column for column in columns if _plain(column) in NAMES[field]), None)
+    found = (named.get(name) for name in NAMES[field])
+    return next((value for value in found if value is not None and (kind is None or isinstance(value, kind))), None)
 
 
 def _plain(name: str) -> str:
@@ -222,14 +189,11 @@ def _since_1970(text: str) -> datetime | None:
 
 
 def _written(text: str) -> datetime | None:
-    for attempt in (text.replace("/", "-"), text):
+    iso = (partial(datetime.fromisoformat, attempt) for attempt in (text.replace("/", "-"), text))
+    forms = (partial(datetime.strptime, text, form) for form in DAY_FORMATS)
+    for read in (*iso, *forms):
         try:
-            return datetime.fromisoformat(attempt)
-        except ValueError:
-            continue
-    for form in DAY_FORMATS:
-        try:
-            return datetime.strptime(text, form)
+            return read()
         except ValueError:
             continue
     return None

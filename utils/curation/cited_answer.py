@@ -13,7 +13,7 @@ import hashlib
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from data.questions.markup import comparable
 from scoring.reference.text import numbers, words_only
@@ -41,11 +41,7 @@ class Refused(Exception):
         self.reason = reason
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Citation(_Strict):
+class Citation(BaseModel, extra="forbid"):
     """A piece of a cell."""
 
     table: str
@@ -54,14 +50,14 @@ class Citation(_Strict):
     quote: str
 
 
-class Statement(_Strict):
+class Statement(BaseModel, extra="forbid"):
     """A sentence of the answer and what it rests on."""
 
     text: str
     citations: list[Citation]
 
 
-class Draft(_Strict):
+class Draft(BaseModel, extra="forbid"):
     """What the LLM writes."""
 
     can_answer: bool

@@ -1,7 +1,7 @@
 """From a question to a verified row, or to the reason why there is none. Used by `utils/openevidence.py`.
 
 drafter = Drafter(client, load_settings(), None, max_turns=6)
-await drafter.draft({"id": "q1", "question": "..."})      # {"answer": ..., ...} or {"refused": {...}}
+await drafter({"id": "q1", "question": "..."})      # {"answer": ..., ...} or {"refused": {...}}
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.task import SqlTask
 from tools.sql.query import QueryResult, QueryTool
-from utils.curation.cited_answer import Draft, Refused, build_messages, verify
+from utils.curation.cited_answer import INSTRUCTIONS, Draft, Refused, build_messages, verify
+from utils.curation.llm_pass import digest
 from utils.curation.queried_rows import RowFinder, merged
 
 if TYPE_CHECKING:
     from common.settings import Settings
 
+VERSION = 1  # of what becomes of a question; raised, an unfinished journal is not continued
 ANSWER_TOKENS = 2_048
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -48,11 +50,20 @@ class Drafter:
         unjudged = {"teacher_model": None, "reward_model_url": None, "second_judge_model": None}
         self.environment = AGENT.open(settings.model_copy(update={"database_url": url, **unjudged}), {})
         self.finder, self.checker = RowFinder(url), Checker(url)
-        self.database_label = QueryTool(url).database().label
+        self.depends: Row = {
+            "version": VERSION,
+            "prompt": digest(INSTRUCTIONS)[:16],
+            "database": QueryTool(url).database().label,
+            "max_turns": max_turns,
+        }
         self.episodes = 0
         self._checking = asyncio.Lock()  # a Checker holds the cells of one row at a time
 
-    async def draft(self, row: Row) -> Row:
+    def key(self, row: Row) -> str:
+        """What a draft is about."""
+        return digest(f"{row['id']}\0{row['question']}")
+
+    async def __call__(self, row: Row) -> Row:
         """The columns to add to the row; or `refused` with reason and detail.
 
         Raises:
@@ -104,13 +115,13 @@ class Drafter:
         Raises:
             Refused: "check_failed", `python -m data.validate` would not accept the row.
         """
-        problem = ""
+        problem, sql = "", columns["sql"]
         for structured in filter(None, (gold, " ")):
             candidate = columns | {"structured_gt": structured.strip()}
             async with self._checking:
                 finding = (await asyncio.to_thread(self.checker.check, [row | candidate]))[0]
             if not finding.problems and not any(field == "evidence" for field, _ in finding.unchecked):
-                return candidate | {"sql": _one_or_list(columns["sql"])}
+                return candidate | {"sql": sql[0] if len(sql) == 1 else sql}
             problem = ": ".join((finding.problems + finding.unchecked)[0])
         raise Refused("check_failed", problem)
 
@@ -138,22 +149,13 @@ def gold_of(used: list[tuple[str, QueryResult]], evidence: list[dict[str, Any]])
 
 
 def agent_endpoint(client: LLMClient) -> Endpoint:
-    """Where the agent finds the client's model.
-
-    Raises:
-        LLMError: cause "setup", the provider does not speak OpenAI's chat completions at a known address.
-    """
+    """Where the agent finds the client's model. Raises LLMError where no known address speaks chat completions."""
     provider = client.provider
     url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)
     if not url:
-        raise LLMError(
-            f"{client.model}: set TEACHER_BASE_URL to an endpoint that speaks OpenAI's chat completions", "setup"
-        )
+        wanted = "an endpoint that speaks OpenAI's chat completions"
+        raise LLMError(f"{client.model}: set TEACHER_BASE_URL to {wanted}", "setup")
     return Endpoint(url, provider.model, provider.api_key, temperature=0.0, top_p=None)
-
-
-def _one_or_list(statements: list[str]) -> str | list[str]:
-    return statements[0] if len(statements) == 1 else statements
 
 
 def _json(value: Any) -> str:

@@ -11,7 +11,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from common.llm import open_cache
 from common.llm_endpoint import LLMEndpoint, load_litellm
@@ -30,7 +30,6 @@ class Embeddings:
     """An embedding model by litellm's name of it. Errors are LLMError, without keys."""
 
     def __init__(self, model: str, base_url: str | None, api_key: str | None, cache: Path) -> None:
-        """Raises LLMError, cause "setup", where the cache can not be used."""
         self._endpoint = LLMEndpoint(model, base_url, api_key, TIMEOUT)
         self._cache = open_cache(cache)
         self.model, self.calls, self.cached = model, 0, 0
@@ -64,19 +63,18 @@ class Embeddings:
         return await persist(lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT)
 
     async def _request(self, texts: list[str]) -> numpy.ndarray:
-        self.calls += 1
-        reply = await self._endpoint.call_litellm("aembedding", input=texts, encoding_format="float")
-        return self._checked(reply, len(texts))
-
-    def _checked(self, reply: Any, count: int) -> numpy.ndarray:
         import numpy
 
+        self.calls += 1
+        reply = await self._endpoint.call_litellm("aembedding", input=texts, encoding_format="float")
         try:
             rows = sorted(reply.data, key=lambda item: item["index"])
             table = numpy.asarray([item["embedding"] for item in rows], dtype=numpy.float32)
             lengths = numpy.linalg.norm(table, axis=1, keepdims=True)
         except (TypeError, ValueError, KeyError) as error:
             raise LLMError(f"{self.model}: a reply that holds no vectors ({error})", "malformed") from None
-        if len(table) != count or not numpy.isfinite(table).all() or not (lengths > 0).all():
-            raise LLMError(f"{self.model}: asked for {count} vectors, got {len(table)}, or some are zero", "malformed")
+        if len(table) != len(texts) or not numpy.isfinite(table).all() or not (lengths > 0).all():
+            raise LLMError(
+                f"{self.model}: asked for {len(texts)} vectors, got {len(table)}, or some are zero", "malformed"
+            )
         return table / lengths

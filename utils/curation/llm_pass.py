@@ -10,14 +10,14 @@ import argparse
 import asyncio
 import hashlib
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from common.command import positive
+from common.command import new_parser, positive, run_command
 from common.files import FileError, file_digest
 from common.journal import Failed, Outcome, open_journal, run_all
-from common.jsonl import write_jsonl
+from common.jsonl import JsonlRows, write_jsonl
 from common.llm import LLMClient, LLMError, client_from_settings
 from common.settings import load_settings
 
@@ -26,9 +26,34 @@ AFTERWARDS = "results so far are kept: give the same command again to go on"
 SHOWN = 5  # failures named on the terminal
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options all of these programs have."""
+class Work(Protocol):
+    """What is done with a row; rows of one key are done once.
+
+    `depends` is what results depend on besides the model, its endpoint and the input.
+    """
+
+    depends: Row
+
+    def key(self, row: Row) -> str: ...
+
+    async def __call__(self, row: Row) -> Row: ...
+
+
+def run_program(
+    program: str,
+    doc: str | None,
+    body: Callable[[argparse.Namespace, JsonlRows, LLMClient], int],
+    argv: Sequence[str] | None,
+    add_more: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
+) -> int:
+    """The command line that all of these programs have, and what `add_more` adds; returns the body's exit code.
+
+    The body is given the options, the rows of the inputs, and the client of the options and settings with the cache of
+    LLM_CACHE.
+    """
+    parser = new_parser(doc)
     add = parser.add_argument
+    add("input", type=Path, nargs="+", help="JSONL files with id and question")
     add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the rows that are kept")
     add("--model", help="litellm's name of the LLM (default: TEACHER_MODEL)")
     add("--limit", type=positive(int), metavar="N", help="only the first N rows, for a try")
@@ -36,6 +61,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--requests-per-minute", type=positive(float), metavar="N", help="calls started a minute (default: no limit)")
     add("--timeout", type=positive(float), default=180.0, metavar="S", help="seconds for a row, retries included (180)")
     add("--force", action="store_true", help="replace existing outputs and start over; known replies cost no call")
+    add_more(parser)
+    options = parser.parse_args(argv)
+
+    def run() -> int:
+        rows = JsonlRows(*options.input, texts=("id", "question"), limit=options.limit)
+        settings = load_settings()
+        client = client_from_settings(
+            settings,
+            model=options.model,
+            cache=settings.llm_cache,
+            timeout=options.timeout,
+            concurrency=options.concurrency,
+            requests_per_minute=options.requests_per_minute,
+        )
+        return body(options, rows, client)
+
+    return run_command(program, run, AFTERWARDS)
 
 
 def beside(output: Path, kind: str) -> Path:
@@ -48,29 +90,13 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def open_client(options: argparse.Namespace) -> LLMClient:
-    """The client of the options and settings, with the cache of LLM_CACHE."""
-    settings = load_settings()
-    return client_from_settings(
-        settings,
-        model=options.model,
-        cache=settings.llm_cache,
-        timeout=options.timeout,
-        concurrency=options.concurrency,
-        requests_per_minute=options.requests_per_minute,
-    )
-
-
 def run_pass(
     program: str,
     options: argparse.Namespace,
-    rows: Iterable[Row],
+    rows: JsonlRows,
     client: LLMClient,
+    work: Work,
     *,
-    inputs: list[Path],
-    depends: Mapping[str, Any],
-    key: Callable[[Row], str],
-    work: Callable[[Row], Awaitable[Row]],
     judge: Callable[[Row, Row], tuple[Row, bool]],
     others: tuple[Path, ...] = (),
     finish: Callable[[Iterator[tuple[Row, Row]]], None] = lambda results: None,
@@ -78,23 +104,22 @@ def run_pass(
 ) -> int:
     """Do the `work` of every row, write the outputs and return the exit code.
 
-    `key` and `work` are those of run_all; `judge` makes an output's row of a row and its result, and says whether it is
-    kept; `finish` is given all rows with results, to write the `others`. Results depend on the model, its endpoint, the
-    input and what `depends` names.
+    `judge` makes an output's row of a row and its result, and says whether it is kept; `finish` is given all rows with
+    results, to write the `others`.
 
     Raises:
         FileError: an output exists (without --force) or is an input; JournalError, RunError: see common/journal.py.
     """
     dropped, failed = beside(options.output, "dropped"), beside(options.output, "failed")
     for file in (options.output, dropped, failed, *others):
-        if file.resolve() in {path.resolve() for path in inputs}:
+        if file.resolve() in {path.resolve() for path in rows.paths}:
             raise FileError(f"{file} is an input and would be an output; give another --output")
     where = {"program": program, "model": client.model, "endpoint": client.endpoint}
-    fingerprint = {**where, **depends, "input": ",".join(file_digest(path)[:16] for path in inputs)}
+    fingerprint = {**where, **work.depends, "input": ",".join(file_digest(path)[:16] for path in rows.paths)}
     with open_journal(options.output, fingerprint, force=options.force, others=(dropped, failed, *others)) as journal:
         everything = run_all(
             rows,
-            key=key,
+            key=work.key,
             work=work,
             journal=journal,
             concurrency=options.concurrency,
@@ -108,19 +133,18 @@ def run_pass(
             pairs = (judge(row, result) for row, result in _results(rows, outcome))
             return (row for row, is_kept in pairs if is_kept == wanted)
 
-        counts = [
-            write_jsonl(file, judged(kept), force=True) for file, kept in ((options.output, True), (dropped, False))
-        ]
-        print(f"{program}: {counts[0]:,} kept in {options.output}, {counts[1]:,} dropped in {dropped}; {client.usage}")
+        kept = f"{write_jsonl(options.output, judged(True), force=True):,} kept in {options.output}"
+        left = f"{write_jsonl(dropped, judged(False), force=True):,} dropped in {dropped}"
+        print(f"{program}: {kept}, {left}; {client.usage}")
         finish(_results(rows, outcome))
         return _conclude(program, rows, outcome, failed)
 
 
-def _results(rows: Iterable[Row], outcome: Outcome[Row]) -> Iterator[tuple[Row, Row]]:
+def _results(rows: JsonlRows, outcome: Outcome[Row]) -> Iterator[tuple[Row, Row]]:
     return ((row, result) for row, result in zip(rows, outcome, strict=True) if not isinstance(result, Failed))
 
 
-def _conclude(program: str, rows: Iterable[Row], outcome: Outcome[Row], file: Path) -> int:
+def _conclude(program: str, rows: JsonlRows, outcome: Outcome[Row], file: Path) -> int:
     """Write the failed rows and return 1; without any remove the journal and an earlier run's file, and return 0."""
     results = zip(rows, outcome, strict=True)
     failed = [row | {"error": result.reason} for row, result in results if isinstance(result, Failed)]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
@@ -46,14 +45,6 @@ def merged(rows: Iterable[QueriedRow]) -> list[QueriedRow]:
     return list(by_key.values())
 
 
-class _Part(NamedTuple):
-    """One table of one SELECT, and the statement that asks for its rows."""
-
-    table: str
-    columns: list[str]
-    sql: str
-
-
 class RowFinder:
     """Finds rows in one database; safe to use from many threads.
 
@@ -69,29 +60,16 @@ class RowFinder:
 
     def rows_of(self, sql: str) -> list[QueriedRow]:
         """The rows that a statement the tool accepts read; [] where its form does not let them be told."""
-        return merged(row for part in self._parts(sql) for row in self._rows_of_part(part))
-
-    def _rows_of_part(self, part: _Part) -> Iterator[QueriedRow]:
-        for values in self.tool.run(part.sql).rows:
-            named = zip(part.columns, values, strict=True)
-            cells = {name: str(value) for name, value in named if value is not None and name != KEY}
-            if isinstance(values[0], int):
-                yield QueriedRow(part.table, values[0], cells.get(NAME_COLUMN[part.table], ""), cells)
-
-    def _parts(self, sql: str) -> Iterator[_Part]:
         try:
             tree = sqlglot.parse_one(sql, read=self.dialect)
         except SqlglotError:  # the tool's guard says so to the agent; there is nothing to find
-            return
-        for select in tree.find_all(exp.Select):
-            yield from self._parts_of(select)
+            return []
+        return merged(row for select in tree.find_all(exp.Select) for row in self._rows_of_select(select))
 
-    def _parts_of(self, select: exp.Select) -> Iterator[_Part]:
+    def _rows_of_select(self, select: exp.Select) -> Iterator[QueriedRow]:
         clauses = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
         sources = [clause.this for clause in clauses if clause is not None]
-        if not sources or not all(
-            isinstance(source, exp.Table) and source.name.lower() in self.columns for source in sources
-        ):
+        if not all(isinstance(source, exp.Table) and source.name.lower() in self.columns for source in sources):
             return
         for source in sources:
             table = source.name.lower()
@@ -101,7 +79,11 @@ class RowFinder:
             for clause in ("distinct", "with_", "with", *grouping):
                 asked.set(clause, None)
             asked.set("expressions", [exp.column(column, source.alias_or_name) for column in columns])
-            yield _Part(table, columns, asked.sql(dialect=self.dialect))
+            for values in self.tool.run(asked.sql(dialect=self.dialect)).rows:
+                named = zip(columns, values, strict=True)
+                cells = {name: str(value) for name, value in named if value is not None and name != KEY}
+                if isinstance(values[0], int):
+                    yield QueriedRow(table, values[0], cells.get(NAME_COLUMN[table], ""), cells)
 
     def _asked(self, select: exp.Select, source: exp.Table) -> list[str]:
         """The table's columns that the SELECT shows or compares."""

@@ -45,13 +45,9 @@ def fit_quantile(scores: Sequence[float]) -> QuantileScale:
 
     So a score that many answers get is mapped to its mid-rank, as in rank statistics.
     """
-    ordered = sorted(scores)
     shares: dict[float, list[float]] = {}
-    for point in range(POINTS):
-        share = point / (POINTS - 1)
-        shares.setdefault(quantile(ordered, share), []).append(share)
-    shares.setdefault(ordered[0], [0.0])
-    shares.setdefault(ordered[-1], [1.0])
+    for share in (point / (POINTS - 1) for point in range(POINTS)):
+        shares.setdefault(quantile(scores, share), []).append(share)
     raw = sorted(shares)
     return QuantileScale(raw=raw, unit=[statistics.fmean(shares[value]) for value in raw])
 
@@ -62,35 +58,31 @@ def fit_logistic(scores: Sequence[float]) -> LogisticScale:
     Its quartiles lie 2 ln 3 scales apart (Johnson, Kotz, Balakrishnan: Continuous Univariate Distributions 2, ch. 23).
     Where half of the scores are equal the standard deviation is used, which is pi / sqrt(3) scales.
     """
-    ordered = sorted(scores)
-    scale = (quantile(ordered, 0.75) - quantile(ordered, 0.25)) / (2 * math.log(3))
+    scale = (quantile(scores, 0.75) - quantile(scores, 0.25)) / (2 * math.log(3))
     if not scale > 0:
-        scale = statistics.pstdev(ordered) * math.sqrt(3) / math.pi
+        scale = statistics.pstdev(scores) * math.sqrt(3) / math.pi
     if not scale > 0:
-        raise FitError(f"the scores differ by too little for a logistic map ({ordered[0]} to {ordered[-1]})")
-    return LogisticScale(center=quantile(ordered, 0.5), scale=scale)
+        raise FitError(f"the scores differ by too little for a logistic map ({min(scores)} to {max(scores)})")
+    return LogisticScale(center=quantile(scores, 0.5), scale=scale)
 
 
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """The quantile of sorted numbers, linear between neighbours (type 7 of Hyndman and Fan, 1996)."""
-    place = share * (len(ordered) - 1)
-    low = min(int(place), len(ordered) - 2)
-    part = place - low
-    # The bound keeps it monotone where rounding would not.
-    return min(ordered[low + 1], ordered[low] + (ordered[low + 1] - ordered[low]) * part)
+def quantile(scores: Sequence[float], share: float) -> float:
+    """The quantile, linear between neighbours (type 7 of Hyndman and Fan, 1996)."""
+    import numpy
+
+    return float(numpy.quantile(scores, share))
 
 
 def summary(scores: Sequence[float]) -> dict[str, float]:
     """What a reader wants to know of the scores; needs two at least."""
-    ordered = sorted(scores)
     named = {"5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95}
     return {
-        "mean": statistics.fmean(ordered),
-        "standard deviation": statistics.pstdev(ordered),
-        "least": ordered[0],
-        **{name: quantile(ordered, share) for name, share in named.items()},
-        "greatest": ordered[-1],
-        "share outside [0, 1]": sum(not 0 <= score <= 1 for score in ordered) / len(ordered),
+        "mean": statistics.fmean(scores),
+        "standard deviation": statistics.pstdev(scores),
+        "least": min(scores),
+        **{name: quantile(scores, share) for name, share in named.items()},
+        "greatest": max(scores),
+        "share outside [0, 1]": sum(not 0 <= score <= 1 for score in scores) / len(scores),
     }
 
 
