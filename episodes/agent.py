@@ -217,7 +217,10 @@ class Agent(ABC):
 
     @abstractmethod
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        """What plays and scores; `options` are the agent's own flags and the addresses of its services."""
+        """What plays and scores; `options` are the agent's own flags and the addresses of its services.
+
+        One opened before anything is served, without these addresses, is asked for its `description` alone.
+        """
 
     def arguments(self, parser: ArgumentParser) -> None:  # noqa: B027 (no flags of its own)
         """Add the agent's own flags to a command that plays episodes."""

@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training changes all of them
 
 
-class PlayerError(UsageError):
-    """A model that is none of what can be evaluated; the message says what can."""
-
-
 @dataclass(frozen=True)
 class Player:
     """`kind`: "served" (a folder or hub id, by a vLLM of our own), "endpoint", "litellm", "gold" or "baseline"."""
@@ -56,7 +52,7 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
     """What `--model` means: with a base URL the name there, else a folder or run, a litellm name, a hub id.
 
     Raises:
-        PlayerError: none of these.
+        UsageError: none of these.
     """
     if base_url:
         return Player("endpoint", model, base_url.rstrip("/"))
@@ -71,7 +67,7 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
         return Player("served", model)
     if settings.openai_base_url:
         return Player("endpoint", model, settings.openai_base_url.rstrip("/"))
-    raise PlayerError(
+    raise UsageError(
         f"--model {model!r} is no folder, no hub id (owner/name) and no litellm name (provider/name); "
         "for a model of an OpenAI-compatible endpoint give --base-url, or set OPENAI_BASE_URL"
     )
@@ -80,15 +76,17 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
 @contextlib.contextmanager
 def open_endpoint(
     player: Player, sampling: dict[str, Any], settings: Settings, log: Path, **server: Any
-) -> Iterator[Endpoint]:
-    """Where the model answers, and how it is sampled; of a folder or hub id a server started here.
+) -> Iterator[Endpoint | None]:
+    """Where the model answers, and how it is sampled; of a folder or hub id a server started here; None without one.
 
     `server`: device, n_gpus and tools, as `training.serve.serve` takes them.
     """
     from episodes.litellm_client import BASE_URL, litellm_client
     from episodes.policy import Endpoint
 
-    if player.kind == "litellm":
+    if not player.samples:
+        yield None
+    elif player.kind == "litellm":
         yield Endpoint(BASE_URL, player.name, **sampling, http_client=litellm_client())
     elif player.kind == "endpoint":
         key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else None
