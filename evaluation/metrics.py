@@ -65,13 +65,11 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
 
 def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """The mean of every fact, and intervals where the agent's table has one or a demo reports it."""
-    found: dict[str, Any] = {}
+    facts = _named(records, "facts")
     shown = {column.metric for column in agent.columns if column.interval} | {agent.headline}
-    for name, values in _named(records, "facts").items():
-        found[name] = mean(values)
-        if name in shown:
-            found[f"{name}_ci95"] = interval([_average(cluster) for cluster in values], seed)
-    return found
+    spreads = {name: [_average(cluster) for cluster in values] for name, values in facts.items() if name in shown}
+    intervals = {f"{name}_ci95": interval(means, seed) for name, means in spreads.items()}
+    return {name: mean(values) for name, values in facts.items()} | intervals
 
 
 def headline_of(agent: Agent, record: Record) -> float | None:

@@ -24,7 +24,6 @@ from episodes.agent import (
     Options,
     Record,
     Row,
-    ServiceError,
     Sizes,
 )
 from sql_agent.prompts import PROMPT_VERSION, TOOL
@@ -73,15 +72,9 @@ class SqlAgent(Agent):
         return SqlEnvironment(settings, evaluating)
 
     def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
-        from sql_agent.row_checks import notes_on, require_references
-        from tools.sql.database import DatabaseError
+        from sql_agent.row_checks import check
 
-        try:
-            notes = [note for name, part in rows.items() for note in notes_on(name, part, settings)]
-        except DatabaseError as error:
-            raise ServiceError(str(error)) from None
-        require_references(rows["train"], settings)
-        return notes
+        return check(rows, settings)
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         from sql_agent.facts import summarise

@@ -15,7 +15,7 @@ import re
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -158,18 +158,14 @@ class Cases:
         for pattern, entities in matched:
             if pattern.kind not in SEARCHES:
                 self.endings[pattern.table] += [name[-2:] for name in entities]
-        self.pieces = self._pieces(rows)
-
-    def _pieces(self, rows: Sequence[Row]) -> dict[str, list[str]]:
-        """The parts of real texts by column, without those that name something: an indication may name a disease."""
         pieces: dict[str, set[str]] = {}
         for gold in map(gold_of, rows):
-            cells = ((c, v) for values in gold["rows"] for c, v in zip(gold["columns"], values, strict=True))
-            for column, value in cells:
+            for column, value in (pair for cells in gold["rows"] for pair in zip(gold["columns"], cells, strict=True)):
                 if column not in NAME_COLUMNS.values() and isinstance(value, str):
-                    parts = [part for part in PIECES.findall(value) if not any(name in part for name in self.taken)]
+                    # Without those that name something: an indication may name a disease.
+                    parts = [part for part in PIECES.findall(value) if not any(name in part for name in taken)]
                     pieces.setdefault(column, set()).update(parts)
-        return {column: sorted(parts) for column, parts in pieces.items()}
+        self.pieces = {column: sorted(parts) for column, parts in pieces.items()}
 
     def pick(self, count: int, weights: Sequence[int]) -> list[int]:
         """The positions of so many patterns."""
@@ -234,7 +230,9 @@ class Cases:
             statements, learn = [], [True]
             answer = VALUE_SLOT.sub(EVASION, replace(case, rows=[]).fill(case.pattern.answer))
         elif case.flaw == "wrong_column" and case.pattern.kind == "fields":
-            swapped = self._other_columns(case)
+            columns = case.pattern.columns
+            others = [column for column in self.pieces if column in case.rows[0] and column not in columns]
+            swapped = {column: self.random.choice(others) for column in columns}
             statements = [re.sub(rf"\b({'|'.join(swapped)})\b", lambda match: swapped[match[0]], sql)]
             rows = [row | {column: row[other] for column, other in swapped.items()} for row in case.rows]
             answer = replace(case, rows=rows).answer()
@@ -243,11 +241,6 @@ class Cases:
         question, reference = case.fill(case.pattern.question), "" if case.flaw == "empty" else answer
         task = SqlTask(id="", question=question, reference=reference, sql=tuple(statements))
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
-
-    def _other_columns(self, case: Case) -> Mapping[str, str]:
-        columns = case.pattern.columns
-        others = [column for column in self.pieces if column in case.rows[0] and column not in columns]
-        return {column: self.random.choice(others) for column in columns}
 
 
 def write_database(path: Path, cases: Iterable[Case]) -> None:
