@@ -4,9 +4,7 @@
     environment = agent.open(settings, options)          # Environment: database, partner, judge; one a process
     scored = await play(environment, task, environment.play(task, policy), policy, timeout)      # episodes/play.py
 
-An agent's folder has `agent.py` (AGENT), `task.py`, `prompts.py`, `environment.py`, `reward.py` and, if it brings a
-model, `tiny_model/`. `Agent` and `Environment` have defaults for what most agents do not need. Importing this, or an
-agent, imports nothing heavy.
+docs/agents.md tells the whole. Importing this, or an agent, imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ class ServiceError(Failure):
 class Task:
     """One row of an agent's data, checked; an agent's own subclass adds what its environment needs.
 
-    question, reference: what a person reads as the task and as its gold answer ("" without one). max_turns: the budget
-    of this task, the same for all samples of its GRPO group; None: that of the run.
+    question, reference: what a person reads as the task and its gold answer. max_turns: its budget; None: the run's.
     """
 
     id: str
@@ -57,11 +54,10 @@ class Task:
 
 @dataclass
 class Episode:
-    """What happened.
+    """What happened. messages: the transcript as OpenAI dicts. stop_reason: one of `episodes.outcomes.STOP_REASONS`.
 
-    messages: the transcript as OpenAI dicts. stop_reason: one of `episodes.outcomes.STOP_REASONS`. events: what the
-    environment did, in order and of the agent's own type. turns: replies of the policy, the trace holds as many; tokens
-    are summed over them as the endpoint counts them, 0 where it does not.
+    events: what the environment did, of the agent's own type. turns: replies of the policy; tokens are summed over them
+    as the endpoint counts them, 0 where it does not.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -128,12 +124,9 @@ class Service:
 
 
 class Environment(ABC):
-    """One a process, many episodes at once; owns what episodes need and gives it back in `close`.
+    """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
 
-    highest: the most an episode can earn.
-    """
-
-    highest: float
+    highest: float  # the most an episode can earn
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:

@@ -21,8 +21,7 @@ import hashlib
 import json
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from common.jsonl import file_digest
 from common.settings import ROOT, Settings, load_settings
 from common.startup import collect_rarely
 from episodes import registry
-from episodes.agent import Agent, AgentError, Environment, Episode
+from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
 from episodes.play import Scored, play
 from evaluation import results
 from evaluation.players import Player, find_player, open_endpoint
@@ -130,41 +129,37 @@ def default_folder(config: dict[str, Any]) -> Path:
 
 
 async def play_sample(
-    sample: results.Sample, player: Player, endpoint: Any, environment: Environment, settings: Settings
+    task: Task, player: Player, endpoint: Any, environment: Environment, settings: Settings
 ) -> Scored:
     """Play an episode and score it; `endpoint` is None for a player without a model."""
     from episodes.policy import ChatPolicy
 
-    task, policy = sample.task, None
-    if player.kind == "gold":
-        episode: Awaitable[Episode] = _gold(environment, sample)
-    elif player.kind == "baseline":
-        episode = environment.baseline(player.name, task)
+    policy = ChatPolicy(endpoint, task.max_turns or settings.max_turns) if player.samples else None
+    if policy:
+        episode: Awaitable[Episode] = environment.play(task, policy)
     else:
-        policy = ChatPolicy(endpoint, task.max_turns or settings.max_turns)
-        episode = environment.play(task, policy)
+        episode = _gold(environment, task) if player.kind == "gold" else environment.baseline(player.name, task)
     return await play(environment, task, episode, policy, settings.episode_timeout)
 
 
-async def _gold(environment: Environment, sample: results.Sample) -> Episode:
-    episode = await environment.gold(sample.task)
+async def _gold(environment: Environment, task: Task) -> Episode:
+    episode = await environment.gold(task)
     if episode is None:
-        raise AgentError(f"task {sample.task.id} has no gold episode; --gold needs one of every task")
+        raise AgentError(f"task {task.id} has no gold episode; --gold needs one of every task")
     return episode
 
 
 async def play_all(
     samples: list[results.Sample],
-    play_one: Callable[[results.Sample], Awaitable[Scored]],
-    environment: Environment,
+    play_one: Callable[[results.Sample], Awaitable[Record]],
     journal: Journal,
     concurrency: int,
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Record]:
     """Play what the journal does not hold yet, once more what stayed unscored; return the records still unscored."""
-    unscored: dict[str, dict[str, Any]] = {}
+    unscored: dict[str, Record] = {}
 
-    async def work(sample: results.Sample) -> dict[str, Any]:
-        record = results.record_of(sample, await play_one(sample), environment)
+    async def work(sample: results.Sample) -> Record:
+        record = await play_one(sample)
         if record["score"] is None:
             unscored[sample.key] = record
             raise Unscored(record["detail"] or record["unscored"])
@@ -199,7 +194,8 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     with open_journal(folder / results.EPISODES, config, force=arguments.force, others=others) as journal:
         unscored: dict[str, Any] = {}
         if any(sample.key not in journal for sample in samples):
-            unscored = play_missing(agent, player, samples, journal, folder, arguments, settings)
+            with player_opened(agent, player, folder, arguments, settings) as play_one:
+                unscored = asyncio.run(play_all(samples, play_one, journal, arguments.concurrency))
         records = [unscored[s.key] if s.key in unscored else journal.get(s.key) for s in samples]
         scores = results.write_results(agent, folder, config, records)
         if not unscored:
@@ -207,16 +203,11 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     return report(agent, scores, folder)
 
 
-def play_missing(
-    agent: Agent,
-    player: Player,
-    samples: list[results.Sample],
-    journal: Journal,
-    folder: Path,
-    arguments: argparse.Namespace,
-    settings: Settings,
-) -> dict[str, dict[str, Any]]:
-    """Serve what the agent and the player need while `play_all` runs; logs go into the evaluation's folder."""
+@contextlib.contextmanager
+def player_opened(
+    agent: Agent, player: Player, folder: Path, arguments: argparse.Namespace, settings: Settings
+) -> Iterator[Callable[[results.Sample], Awaitable[Record]]]:
+    """What plays an episode and records it; the agent's services and the player's server run until the end."""
     own, device = registry.own_options(agent, arguments), arguments.device
     sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
     server = {"device": device, "n_gpus": arguments.n_gpus, "tools": bool(agent.tools)}
@@ -226,10 +217,12 @@ def play_missing(
     ):
         asyncio.run(environment.check())
         with open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint:
-            play_one = partial(
-                play_sample, player=player, endpoint=endpoint, environment=environment, settings=settings
-            )
-            return asyncio.run(play_all(samples, play_one, environment, journal, arguments.concurrency))
+
+            async def play_one(sample: results.Sample) -> Record:
+                scored = await play_sample(sample.task, player, endpoint, environment, settings)
+                return results.record_of(sample, scored, environment)
+
+            yield play_one
 
 
 def report(agent: Agent, scores: dict[str, Any], folder: Path) -> int:

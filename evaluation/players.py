@@ -103,7 +103,7 @@ def _digest(folder: Path) -> str | None:
     if not folder.is_dir():
         return None
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.json")) + sorted(folder.glob("*.jinja")):
+    for path in [path for kind in ("safetensors", "json", "jinja") for path in sorted(folder.glob(f"*.{kind}"))]:
         with path.open("rb") as file:
             digest.update(f"{path.name} {path.stat().st_size}".encode() + file.read(SAMPLED_BYTES))
             file.seek(max(0, path.stat().st_size - SAMPLED_BYTES))

@@ -73,8 +73,9 @@ def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, ran
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
         raise AgentError("no training row looks up a field of a named entity; make lessons from data/train.parquet")
-    good = cases.play([cases.case(i, "right") for i in cases.pick(right, cases.copying_weights)])
-    spoiled = [cases.case(i, cases.flaw(i)) for i in cases.pick(flawed, cases.weights)]
+    positions = range(len(cases.patterns))
+    good = cases.play([cases.case(i, "right") for i in random.choices(positions, cases.copying_weights, k=right)])
+    spoiled = [cases.case(i, cases.flaw(i)) for i in random.choices(positions, cases.weights, k=flawed)]
     shares = {f"{half}_{flaw}": share for half, of in (("bad", BAD), ("good", GOOD)) for flaw, share in of.items()}
     return Lessons(good, cases.play(spoiled), cases.characters, {"patterns": len(cases.patterns), **shares})
 
@@ -90,7 +91,7 @@ def _tool(database_url: str) -> QueryTool:
 
 def names_in(database_url: str) -> set[str]:
     """The name of every drug and disease in the database."""
-    return {name for names in TemplateAgent(_tool(database_url)).names.values() for name in names}
+    return set().union(*TemplateAgent(_tool(database_url)).names.values())
 
 
 def alphabet(rows: Sequence[Row], random: Random) -> str:
@@ -137,9 +138,8 @@ class Case:
 class Cases:
     """Draws cases whose names and values look like the training split's and are none of the database's.
 
-    Args:
-        taken: every name of the real database; none of them is ever drawn, nor one twice.
-        characters: what random names and values are made of.
+    taken: every name of the real database; none of them is ever drawn, nor one twice. characters: what random names and
+    values are made of.
     """
 
     def __init__(self, rows: Sequence[Row], taken: set[str], characters: str, random: Random) -> None:
@@ -166,10 +166,6 @@ class Cases:
                     parts = [part for part in PIECES.findall(value) if not any(name in part for name in taken)]
                     pieces.setdefault(column, set()).update(parts)
         self.pieces = {column: sorted(parts) for column, parts in pieces.items()}
-
-    def pick(self, count: int, weights: Sequence[int]) -> list[int]:
-        """The positions of so many patterns."""
-        return self.random.choices(range(len(self.patterns)), weights, k=count)
 
     def flaw(self, position: int) -> str:
         """How the demonstration of a pattern is spoiled, if it is."""

@@ -35,17 +35,16 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
     start = _evaluate(agent, model, "test", "--temperature", "1")
     greedy = _evaluate(agent, model, "val", "--temperature", "0", "--n", str(GREEDY_QUESTIONS))
     overall = start["overall"]
-    queried = {"queried": round(100 * overall["queried"], 1)} if "queried" in overall else {}
     return {
-        "ceiling": _points(ceiling["overall"]),
-        "start": _points(overall),
-        "start_ci95": [round(100 * bound, 1) for bound in overall["ci95"]],
-        "greedy": _points(greedy["overall"]),
+        "ceiling": _points(ceiling["overall"]["score"]),
+        "start": _points(overall["score"]),
+        "start_ci95": [_points(bound) for bound in overall["ci95"]],
+        "greedy": _points(greedy["overall"]["score"]),
         "questions": overall["n"],
-        **queried,
+        **({"queried": _points(overall["queried"])} if "queried" in overall else {}),
         "stop_reasons": overall["stop_reasons"],
-        "ceiling_by_type": {kind: _points(scores) for kind, scores in ceiling["by_task_type"].items()},
-        "start_by_type": {kind: _points(scores) for kind, scores in start["by_task_type"].items()},
+        "ceiling_by_type": {kind: _points(part["score"]) for kind, part in ceiling["by_task_type"].items()},
+        "start_by_type": {kind: _points(part["score"]) for kind, part in start["by_task_type"].items()},
     }
 
 
@@ -59,8 +58,8 @@ def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, A
         return dict(json.loads((Path(out) / "scores.json").read_text(encoding="utf-8")))
 
 
-def _points(scores: dict[str, Any]) -> float:
-    return round(100 * scores["score"], 1)
+def _points(share: float) -> float:
+    return round(100 * share, 1)
 
 
 def card(agent: Agent, facts: dict[str, Any]) -> str:
