@@ -170,22 +170,18 @@ class Environment(ABC):
 class Agent(ABC):
     """One kind of task. Light and picklable: an instance travels to the processes that play its episodes.
 
-    name: as commands know it. tools: what the policy may call; (): none, so its chat template need not know tools.
-    splits: the data files by "train", "val", "test". headline: the number of one episode, in [0, 1], that a demo
-    reports: "score" or one of the environment's facts. columns: the agent's own columns of the evaluation's table.
-    failures: kinds of failure in the order a report shows them, "right" first (`failure`).
-    unreachable: settings or options that lead its judge or partner nowhere, for the conformance test.
+    headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the environment's facts.
     """
 
-    name: str
+    name: str  # as commands know it
     prompt_version: str
-    tools: Sequence[ToolSpec] = ()
-    splits: Mapping[str, Path]
+    tools: Sequence[ToolSpec] = ()  # what the policy may call; (): its chat template need not know tools
+    splits: Mapping[str, Path]  # the data files by "train", "val", "test"
     headline: str = "score"
-    columns: Sequence[Column] = ()
+    columns: Sequence[Column] = ()  # its own ones of the evaluation's table
     baselines: Sequence[str] = ()
-    failures: Sequence[str] = ()
-    unreachable: Mapping[str, str] = MappingProxyType({})
+    failures: Sequence[str] = ()  # kinds in the order a report shows them, "right" first (`failure`)
+    unreachable: Mapping[str, str] = MappingProxyType({})  # settings or options that lead its judge or partner nowhere
 
     @property
     def folder(self) -> Path:
@@ -245,12 +241,9 @@ class Agent(ABC):
 
 @dataclass(frozen=True)
 class Lessons:
-    """What a tiny model learns from nothing: right demonstrations first, then imperfect ones (training/cold_start.py).
-
-    characters: what the tokenizer must know besides the demonstrations' text. facts: numbers for the model's card.
-    """
+    """What a tiny model learns from nothing (training/cold_start.py)."""
 
     right: list[Conversation]
-    flawed: list[Conversation]
-    characters: str
-    facts: dict[str, Any]
+    flawed: list[Conversation]  # imperfect on purpose, learned after the right ones
+    characters: str  # what the tokenizer must know besides the conversations' text
+    facts: dict[str, Any]  # numbers for the model's card

@@ -20,8 +20,7 @@ Respond = Callable[[str, Episode], Awaitable[str | None]]
 async def play_with_words(policy: Policy, messages: Sequence[Message], respond: Respond) -> Episode:
     """Play until `respond` ends the episode or the budget is spent (stop reason "max_turns").
 
-    Raises:
-        EpisodeError: the policy's endpoint, or the partner, failed.
+    Raises EpisodeError: the policy's endpoint, or the partner, failed.
     """
     episode = Episode(messages=list(messages))
     try:

@@ -38,8 +38,7 @@ class Tool:
 async def play_with_tools(policy: Policy, instructions: str, question: str, tools: Sequence[Tool]) -> Episode:
     """Let the policy answer a question; `instructions` is the system prompt.
 
-    Raises:
-        EpisodeError: the policy's endpoint or a tool failed.
+    Raises EpisodeError: the policy's endpoint or a tool failed.
     """
     first = [{"role": "system", "content": instructions}, {"role": "user", "content": question}]
     episode = Episode(messages=first)

@@ -57,7 +57,7 @@ def read_evaluation(folder: Path) -> Evaluation:
     """Read what `evaluation.evaluate` wrote.
 
     Raises:
-        ResultsError: files are missing or not those of an evaluation.
+        UsageError: files are missing or not those of an evaluation.
         AgentError: it is of an agent that is not here.
     """
     scores = read_scores(folder)
@@ -76,8 +76,7 @@ def read_evaluation(folder: Path) -> Evaluation:
 def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
     """The paired difference, overall and by task type, and the questions that changed.
 
-    Raises:
-        UsageError: they are of two agents, or there is no task both played.
+    Raises UsageError: they are of two agents, or there is no task both played.
     """
     of_a, of_b = a.scores["agent"], b.scores["agent"]
     if of_a != of_b:

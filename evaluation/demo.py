@@ -133,8 +133,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def collect(folders: Sequence[Path], picture: Path | None) -> None:
     """Print finished demos as one Markdown table, and draw them.
 
-    Raises:
-        UsageError: a folder without a finished demo, or a picture that exists.
+    Raises UsageError: a folder without a finished demo, or a picture that exists.
     """
     from evaluation.demo_picture import draw
 

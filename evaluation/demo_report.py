@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from common.command import UsageError
 from common.jsonl import read_jsonl
 from common.settings import ROOT
 from episodes.agent import Agent, Record
 from evaluation.compare import compare, read_evaluation
 from evaluation.metrics import headline_of
-from evaluation.results import ResultsError, read_episodes, read_scores
+from evaluation.results import read_episodes, read_scores
 from evaluation.tables import Rows, named, number, show_table, span
 
 BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
@@ -36,8 +37,7 @@ FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained"
 def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """What `demo.json` holds (docs/learning.md has every key); `facts` are added as they are.
 
-    Raises:
-        ResultsError, FileError, OSError, KeyError: a part's folder is not what that part writes.
+    Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
     """
     comparison = compare(read_evaluation(folder / BEFORE), read_evaluation(folder / AFTER), seed=0)
     scores = {side: read_scores(folder / side) for side in SIDES}
@@ -94,12 +94,11 @@ def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, An
 def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, float]]:
     """For each kind the `episodes`, their `share`, and the points `lost` to full marks; of 100, over scored episodes.
 
-    Raises:
-        ResultsError: no episode has a score.
+    Raises UsageError: no episode has a score.
     """
     values = [(record, value) for record in records if (value := headline_of(agent, record)) is not None]
     if not values:
-        raise ResultsError("no episode of an evaluation has a score")
+        raise UsageError("no episode of an evaluation has a score")
     losses: dict[str, list[float]] = {kind: [] for kind in agent.failures}
     for record, value in values if losses else ():
         losses[agent.failure(record)].append(1.0 - value)
@@ -134,16 +133,12 @@ def commit() -> str | None:
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """What demo.json of a finished demo holds.
-
-    Raises:
-        ResultsError: there is none.
-    """
+    """What demo.json of a finished demo holds. Raises UsageError: there is none."""
     try:
         found = _read(folder / RESULT)
         return {name: found[name] for name in ("headline", "by_failure", "curve")} | found
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ResultsError(f"{folder} holds no finished demo: {type(error).__name__}: {error}") from None
+        raise UsageError(f"{folder} holds no finished demo: {type(error).__name__}: {error}") from None
 
 
 def seed_rows(results: Sequence[dict[str, Any]]) -> Rows:

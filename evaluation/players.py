@@ -51,8 +51,7 @@ class Player:
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
     """What `--model` means: with a base URL the name there, else a folder or run, a litellm name, a hub id.
 
-    Raises:
-        UsageError: none of these.
+    Raises UsageError: none of these.
     """
     if base_url:
         return Player("endpoint", model, base_url.rstrip("/"))

@@ -16,17 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
-from common.jsonl import FileError, read_jsonl, write_jsonl, write_text
+from common.jsonl import read_jsonl, write_jsonl, write_text
 from episodes.agent import Agent, Environment, Record, Row, Task
 from episodes.play import Scored
 from evaluation.metrics import summarise
 from evaluation.tables import report_of
 
 SCORES, TABLE, EPISODES = "scores.json", "table.md", "episodes.jsonl"
-
-
-class ResultsError(UsageError):
-    """A folder that is not an evaluation's, or another one's; one line that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -102,45 +98,36 @@ def write_results(agent: Agent, folder: Path, config: dict[str, Any], records: S
 
 
 def read_scores(folder: Path) -> dict[str, Any]:
-    """What is in scores.json.
-
-    Raises:
-        ResultsError: it is missing, or not an evaluation's.
-    """
+    """What is in scores.json. Raises UsageError: it is missing, or not an evaluation's."""
     path = folder / SCORES
     try:
         scores = json.loads(path.read_text(encoding="utf-8"))
         return {"agent": scores["agent"], "overall": scores["overall"], "data": scores["data"], **scores}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ResultsError(f"{path} is not the result of an evaluation: {type(error).__name__}: {error}") from None
+        raise UsageError(f"{path} is not the result of an evaluation: {type(error).__name__}: {error}") from None
 
 
 def read_episodes(folder: Path) -> list[Record]:
     """The records of all episodes, unscored ones included.
 
-    Raises:
-        ResultsError: the file is missing, or not an evaluation's.
+    Raises UsageError: the file is missing, or not an evaluation's.
     """
-    try:
-        records = [record for _, record in read_jsonl(folder / EPISODES)]
-    except FileError as error:
-        raise ResultsError(str(error)) from None
+    records = [record for _, record in read_jsonl(folder / EPISODES)]
     if not records or any(not {"id", "score", "question"} <= record.keys() for record in records):
-        raise ResultsError(f"{folder / EPISODES} does not hold the episodes of an evaluation")
+        raise UsageError(f"{folder / EPISODES} does not hold the episodes of an evaluation")
     return records
 
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:
     """Whether the folder holds all scores of this very evaluation; False where there is none or an unfinished one.
 
-    Raises:
-        ResultsError: it holds those of another one.
+    Raises UsageError: it holds those of another one.
     """
     if not (folder / SCORES).exists() or (folder / f"{EPISODES}.journal").exists():
         return False
     found = read_scores(folder)
-    different = [name for name, value in config.items() if found.get(name) != value]
+    different = {name: value for name, value in config.items() if found.get(name) != value}
     if different:
-        was = "; ".join(f"{name} was {found.get(name)!r}, now {config[name]!r}" for name in different)
-        raise ResultsError(f"{folder} holds another evaluation: {was}. Choose another --out, or --force to replace it")
+        was = "; ".join(f"{name} was {found.get(name)!r}, now {value!r}" for name, value in different.items())
+        raise UsageError(f"{folder} holds another evaluation: {was}. Choose another --out, or --force to replace it")
     return True

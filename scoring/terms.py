@@ -41,17 +41,14 @@ def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any
     if len(rows) != len(wanted) or (rows and len(columns) != width):
         return False
     orders = permutations(range(width)) if 1 < width <= MOST_COLUMNS else [tuple(range(width))]
-    return any(
-        _same_rows([[row[i] for i in order] for row in rows], wanted, bool(gold.get("ordered"))) for order in orders
-    )
+    turned = ([[row[i] for i in order] for row in rows] for order in orders)
+    return any(_same_rows(table, wanted, bool(gold.get("ordered"))) for table in turned)
 
 
 def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) -> bool:
-    if ordered:
-        return all(_same_row(row, want) for row, want in zip(rows, wanted, strict=True))
     left = list(wanted)
     for row in rows:
-        match = next((want for want in left if _same_row(row, want)), None)
+        match = next((want for want in left[: 1 if ordered else None] if _same_row(row, want)), None)
         if match is None:
             return False
         left.remove(match)

@@ -34,8 +34,7 @@ from tools.sql.schema_tools import SchemaTools
 class SqlEnvironment(Environment):
     """Plays and scores. `evaluating`: the answer is judged whatever the reward is made of.
 
-    Raises:
-        SettingsError: REWARD_TERMS or REWARD_SCALE cannot be used.
+    Raises SettingsError: REWARD_TERMS or REWARD_SCALE cannot be used.
     """
 
     def __init__(self, settings: Settings, evaluating: bool = False) -> None:

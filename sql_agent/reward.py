@@ -20,8 +20,7 @@ from typing import Any
 from common.settings import Settings, SettingsError
 from episodes.agent import Episode
 from scoring import terms
-from scoring.case import Usage
-from scoring.judge import Case, Judge, Verdict
+from scoring.judge import Case, Judge
 from scoring.reference.abstention import honesty
 from scoring.reference.degenerate import is_degenerate
 from scoring.reference.text import words_only
@@ -143,11 +142,7 @@ def turns(task: SqlTask, episode: Episode) -> float:
 
 
 def rubric_from(settings: Settings) -> Rubric:
-    """The rubric of REWARD_TERMS.
-
-    Raises:
-        SettingsError: a text that names no usable terms.
-    """
+    """The rubric of REWARD_TERMS. Raises SettingsError: a text that names no usable terms."""
     try:
         return parse_rubric(settings.reward_terms, TERMS)
     except RubricError as error:
@@ -182,25 +177,20 @@ async def score_episode(task: SqlTask, episode: Episode, judge: Judge, rubric: R
     start = time.perf_counter()
     verdict = await judge.judge(case_of(task, episode))
     parts = {f"judge_{name}": part for name, part in verdict.parts.items() if name != "degenerate"}
-    counters |= _counters(verdict, time.perf_counter() - start)
+    counters |= {
+        "judge_seconds": round(time.perf_counter() - start, 6),
+        "judge_calls": verdict.usage.calls,
+        "judge_cached": verdict.usage.cached,
+        "degenerate": float("degenerate" in verdict.parts),
+        "second_judged": float("second_judge_difference" in verdict.checks),
+    }
+    if verdict.usage.cost_usd is not None:  # a cost nobody knows is not 0, so it is not there
+        counters["judge_cost_usd"] = verdict.usage.cost_usd
     notes: dict[str, Any] = {"measures": parts | verdict.checks, "counters": counters}
     if verdict.score is None:
         return Reward(None, rubric.weigh(values), verdict.cause, **notes)
     weighted = rubric.weigh(values | {"judge": verdict.score})
     return Reward(math.fsum(weighted.values()), weighted, score=verdict.score, **notes)
-
-
-def _counters(verdict: Verdict, seconds: float) -> dict[str, float]:
-    """Sums worth having: time and cost of the judge. A cost nobody knows is not 0, so it is not there."""
-    usage: Usage = verdict.usage
-    counters = {
-        "judge_seconds": round(seconds, 6),
-        "judge_calls": usage.calls,
-        "judge_cached": usage.cached,
-        "degenerate": float("degenerate" in verdict.parts),
-        "second_judged": float("second_judge_difference" in verdict.checks),
-    }
-    return counters if usage.cost_usd is None else counters | {"judge_cost_usd": usage.cost_usd}
 
 
 def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float]) -> float:

@@ -82,11 +82,7 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.
 
 
 def run(argv: Sequence[str] | None) -> int:
-    """Play and show one question; returns the exit code.
-
-    Raises:
-        Failure: the episode could not be played.
-    """
+    """Play and show one question; returns the exit code. Raises Failure: the episode could not be played."""
     settings = load_settings()
     arguments = parse_arguments(argv, settings)
     task = find_task(arguments.question)

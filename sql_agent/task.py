@@ -30,8 +30,7 @@ class SqlTask(Task):
 def task_of(row: Row) -> SqlTask:
     """Check a row of `data/*.parquet` and make a task of it.
 
-    Raises:
-        AgentError: a required column is missing or not text, or a gold column is not the JSON it should be.
+    Raises AgentError: a required column is missing or not text, or a gold column is not the JSON it should be.
     """
     for column, needed in TEXTS.items():
         value = row.get(column)

@@ -28,8 +28,7 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
 
     Temperature 1 on every test question, an episode each; greedy on 160 validation questions.
 
-    Raises:
-        ColdStartError: an evaluation failed; its messages are on stderr.
+    Raises ColdStartError: an evaluation failed; its messages are on stderr.
     """
     ceiling = _evaluate(agent, mastered, "test", "--temperature", "1")
     start = _evaluate(agent, model, "test", "--temperature", "1")

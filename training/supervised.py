@@ -48,8 +48,7 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
     prompt continues the one before; templates that rewrite earlier turns (Qwen3 drops their empty thoughts) get one
     example a turn.
 
-    Raises:
-        ColdStartError: a turn's prompt is no beginning of the conversation with the turn.
+    Raises ColdStartError: a turn's prompt is no beginning of the conversation with the turn.
     """
     messages, tools = copy.deepcopy(conversation.messages), [*conversation.tools] or None
     for call in (call for message in messages for call in message.get("tool_calls") or []):
@@ -180,8 +179,7 @@ def warm_up(
 
     Returns the steps taken, and the accuracy of the last 50.
 
-    Raises:
-        ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
+    Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(base)
