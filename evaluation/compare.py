@@ -48,9 +48,8 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """What was evaluated."""
-        unscored = sum(self.scores["overall"]["unscored"].values())
-        kept = {name: self.scores[name] for name in ("model", "data")}
-        return {"folder": str(self.folder), **kept, "unscored": unscored}
+        model, data, unscored = self.scores["model"], self.scores["data"], self.scores["overall"]["unscored"]
+        return {"folder": str(self.folder), "model": model, "data": data, "unscored": sum(unscored.values())}
 
 
 def read_evaluation(folder: Path) -> Evaluation:
@@ -84,9 +83,8 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
     both = [name for name in a.means if name in b.means and a.asked(name) == b.asked(name)]
     if not both:
         raise UsageError(f"{a.folder} and {b.folder} have no question in common (same id, same text)")
-    types: dict[str, list[str]] = {kind: [] for kind in sorted({a.episodes[name]["task_type"] for name in both})}
-    for name in both:
-        types[a.episodes[name]["task_type"]].append(name)
+    kinds = {name: a.episodes[name]["task_type"] for name in both}
+    types = {kind: [name for name in both if kinds[name] == kind] for kind in sorted(set(kinds.values()))}
     changes = sorted((b.means[name] - a.means[name], name) for name in both)
     return {
         "a": a.summary(),
@@ -116,8 +114,7 @@ def _difference(a: Evaluation, b: Evaluation, names: Sequence[str], seed: int) -
     changes = [b.means[name] - a.means[name] for name in names]
     return {
         "n": len(names),
-        "a": sum(a.means[name] for name in names) / len(names),
-        "b": sum(b.means[name] for name in names) / len(names),
+        **{side: sum(of.means[name] for name in names) / len(names) for side, of in zip(SIDES, (a, b), strict=True)},
         "difference": sum(changes) / len(names),
         "ci95": interval(changes, seed, bounds=(-1.0, 1.0)),
         "better": sum(change > SAME for change in changes),

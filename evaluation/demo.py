@@ -93,9 +93,8 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
 def _path(model: str) -> str:
     """A folder by its whole path, or from the repository where it lies in it, as parts run there; a hub id as it is."""
     folder = Path(model).resolve()
-    if not folder.is_dir():
-        return model
-    return str(folder.relative_to(ROOT)) if folder.is_relative_to(ROOT) else str(folder)
+    inside = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder
+    return str(inside) if folder.is_dir() else model
 
 
 def run_part(name: str, command: Sequence[str]) -> None:

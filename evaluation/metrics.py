@@ -29,9 +29,8 @@ def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
     """The scores of all records, and of each task type and difficulty by itself."""
     scores = {"overall": scores_of(agent, records, seed)}
     for column in ("task_type", "difficulty"):
-        parts: dict[str, list[Record]] = {name: [] for name in sorted({record[column] for record in records})}
-        for record in records:
-            parts[record[column]].append(record)
+        names = sorted({record[column] for record in records})
+        parts = {name: [record for record in records if record[column] == name] for name in names}
         scores[f"by_{column}"] = {name: scores_of(agent, part, seed) for name, part in parts.items()}
     return scores
 

@@ -49,9 +49,7 @@ GOOD = {"no_call": 18, "wrong_column": 17, "empty": 6, "right": 59}
 def gold_conversations(tasks: Sequence[SqlTask], database_url: str) -> Iterable[Conversation]:
     """The episodes of a policy that runs the gold SQL and gives the gold answer, one a task that has both.
 
-    Raises:
-        AgentError: a gold statement fails.
-        ServiceError: the database cannot be read.
+    Raises AgentError: a gold statement fails; ServiceError: the database cannot be read.
     """
     tool = _tool(database_url)
     for task in tasks:
@@ -148,10 +146,9 @@ class Cases:
         counts = Counter(pattern for pattern, _ in matched)
         self.patterns = sorted(counts, key=repr)
         self.weights = [counts[pattern] for pattern in self.patterns]
-        self.copying_weights = [
-            weight * (LONG_ANSWER_WEIGHT if max(pattern.names, len(pattern.columns)) > 1 else 1)
-            for weight, pattern in zip(self.weights, self.patterns, strict=True)
-        ]
+        long = [max(pattern.names, len(pattern.columns)) > 1 for pattern in self.patterns]
+        factors = [LONG_ANSWER_WEIGHT if several else 1 for several in long]
+        self.copying_weights = [weight * factor for weight, factor in zip(self.weights, factors, strict=True)]
         names = {name for row in rows for name in names_of(row)}
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
         self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMNS}  # as often as names end so

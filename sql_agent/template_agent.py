@@ -81,7 +81,8 @@ class TemplateAgent:
         # The table with the longest name that stands in the question, and the names of it there (two at most).
         found = {table: _found(names, question) for table, names in self.names.items()}
         table = max(found, key=lambda table: max(map(len, found[table]), default=0))
-        names, key, column = found[table][:2], NAME_COLUMNS[table], _column(table, question)
+        fitting = [column for column, words in KEYWORDS[table].items() if any(word in question for word in words)]
+        names, key, column = found[table][:2], NAME_COLUMNS[table], next(iter(fitting or KEYWORDS[table]))
         asked = names or [question]
         listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
         if len(asked) == 1:
@@ -109,13 +110,6 @@ def _found(names: Sequence[str], question: str) -> list[str]:
         if not any(name in longer for longer in found):
             found.append(name)
     return found
-
-
-def _column(table: str, question: str) -> str:
-    for column, words in KEYWORDS[table].items():
-        if any(word in question for word in words):
-            return column
-    return next(iter(KEYWORDS[table]))
 
 
 def _query(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:

@@ -46,13 +46,12 @@ def make_tiny(agent: Agent, arguments: argparse.Namespace, settings: Settings) -
     return facts
 
 
-def warm_up_base(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+def warm_up_base(agent: Agent, given: argparse.Namespace, settings: Settings) -> dict[str, Any]:
     """Warm up another model on demonstrations; return what `warm_up` does."""
     from training.supervised import warm_up
 
-    conversations = agent.demonstrations(arguments.role, agent.rows(arguments.train_file), settings)
-    recipe = {name: getattr(arguments, name) for name in ("epochs", "lr", "batch_size", "seed")}
-    return warm_up(arguments.base, conversations, arguments.out, **recipe)
+    conversations = agent.demonstrations(given.role, agent.rows(given.train_file), settings)
+    return warm_up(given.base, conversations, given.out, given.epochs, given.lr, given.batch_size, given.seed)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
