@@ -50,8 +50,7 @@ def _curves(axes: Axes, results: Sequence[Result]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     for result in results:
-        numbers = [step["step"] for step in result["curve"]]
-        rewards = [step["reward"] for step in result["curve"]]
+        numbers, rewards = ([step[name] for step in result["curve"]] for name in ("step", "reward"))
         axes.plot(numbers, rewards, label=f"training, seed {result['seed']}", linewidth=1.6)
         ends = result["validation"]
         axes.scatter([0, numbers[-1]], [ends["before"], ends["after"]], marker="D", color="black", s=22, zorder=3)

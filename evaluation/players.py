@@ -59,11 +59,8 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
         return Player("served", str(Path(model).resolve()))
     from episodes.litellm_client import providers
 
-    first, slash, _ = model.partition("/")
-    if slash and first in providers():
-        return Player("litellm", model)
-    if slash:
-        return Player("served", model)
+    if "/" in model:
+        return Player("litellm" if model.split("/")[0] in providers() else "served", model)
     if settings.openai_base_url:
         return Player("endpoint", model, settings.openai_base_url.rstrip("/"))
     raise UsageError(

@@ -89,8 +89,7 @@ def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -
     Cells that the question says already, such as the name asked for, and bare numbers count neither way.
     """
     wanted, asked = [words_only(quote) for quote in quotes], words_only(question)
-    shown = {_cell_words(cell) for cell in cells}
-    shown = {cell for cell in shown if cell[0] and cell[0] not in asked}
+    shown = {cell for cell in map(_cell_words, cells) if cell[0] and cell[0] not in asked}
     return sum(any(_holds(cell, quote) for quote in wanted) for cell in shown) / len(shown) if shown else 0.0
 
 

@@ -48,11 +48,10 @@ class Canaries:
 
     def _other_value(self, case: Case, random: Random) -> str | None:
         """What is right for another question: of the same column where one is known."""
-        right = words_only(case.reference + "".join(value for _, value in _gold_cells(case)))
+        cells = _gold_cells(case)
+        columns, right = {name for name, _ in cells}, words_only(case.reference + "".join(value for _, value in cells))
         others = [(name, value) for name, value in self._values if _is_other(value, right)]
-        columns = {name for name, _ in _gold_cells(case)}
-        same = [value for name, value in others if name in columns]
-        values = same or [value for _, value in others]
+        values = [value for name, value in others if name in columns] or [value for _, value in others]
         return random.choice(values) if values else None
 
 

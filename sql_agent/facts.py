@@ -65,10 +65,8 @@ def failure(record: Record) -> str:
 
     How it ended comes first, because an episode without an answer scores 0 whatever it had read.
     """
-    if record["stop_reason"] == "no_answer":
-        return "no_answer"
     if record["stop_reason"] != "answered":
-        return "unfinished"
+        return "no_answer" if record["stop_reason"] == "no_answer" else "unfinished"
     if record["score"] >= RIGHT_FROM:
         return "right"
     if not record["queries"]:
