@@ -106,9 +106,8 @@ def interval(values: Sequence[float], seed: int, bounds: tuple[float, float] = (
     if len(values) < 2:
         return list(bounds) if values else None
     generator, data = np.random.default_rng(seed), np.asarray(values)
-    means = [
-        data[generator.integers(0, len(data), size=(CHUNK, len(data)))].mean(axis=1) for _ in range(RESAMPLES // CHUNK)
-    ]
+    shape = (CHUNK, len(data))
+    means = [data[generator.integers(0, len(data), size=shape)].mean(axis=1) for _ in range(RESAMPLES // CHUNK)]
     limits: Any = np.percentile(np.concatenate(means), TAILS)
     return [float(bound) for bound in limits]
 

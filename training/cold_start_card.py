@@ -68,12 +68,8 @@ def card(agent: Agent, facts: dict[str, Any]) -> str:
     ends.append(", ".join(f"{reason} {count}" for reason, count in facts["stop_reasons"].items()))
     low, high = facts["start_ci95"]
     values = facts | {"by_type": "\n".join(rows), "ends": "; ".join(ends), "interval": f"{low} to {high}"}
-    own = _filled(agent.folder / CARD, values)
-    return _filled(Path(__file__).with_name(CARD), values | {"agent": agent.name, "lessons": own.strip()})
-
-
-def _filled(path: Path, values: dict[str, Any]) -> str:
-    return Template(path.read_text(encoding="utf-8")).substitute(values)
+    own, shared = (Template((of / CARD).read_text(encoding="utf-8")) for of in (agent.folder, Path(__file__).parent))
+    return shared.substitute(values, agent=agent.name, lessons=own.substitute(values).strip())
 
 
 def write_card(agent: Agent, folder: Path, facts: dict[str, Any]) -> None:
