@@ -4,9 +4,7 @@
     environment = agent.open(settings, options)          # Environment: database, partner, judge; one a process
     scored = await play(environment, task, environment.play(task, policy), policy, timeout)      # episodes/play.py
 
-An agent's folder has `agent.py` (AGENT), `task.py`, `prompts.py`, `environment.py`, `reward.py` and, if it brings a
-model, `tiny_model/`. `Agent` and `Environment` have defaults for what most agents do not need. Importing this, or an
-agent, imports nothing heavy.
+docs/agents.md tells the whole. Importing this, or an agent, imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ class ServiceError(Failure):
 class Task:
     """One row of an agent's data, checked; an agent's own subclass adds what its environment needs.
 
-    question, reference: what a person reads as the task and as its gold answer ("" without one). max_turns: the budget
-    of this task, the same for all samples of its GRPO group; None: that of the run.
+    question, reference: what a person reads as the task and its gold answer. max_turns: its budget; None: the run's.
     """
 
     id: str
@@ -57,11 +54,10 @@ class Task:
 
 @dataclass
 class Episode:
-    """What happened.
+    """What happened. messages: the transcript as OpenAI dicts. stop_reason: one of `episodes.outcomes.STOP_REASONS`.
 
-    messages: the transcript as OpenAI dicts. stop_reason: one of `episodes.outcomes.STOP_REASONS`. events: what the
-    environment did, in order and of the agent's own type. turns: replies of the policy, the trace holds as many; tokens
-    are summed over them as the endpoint counts them, 0 where it does not.
+    events: what the environment did, of the agent's own type. turns: replies of the policy; tokens are summed over them
+    as the endpoint counts them, 0 where it does not.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -128,12 +124,9 @@ class Service:
 
 
 class Environment(ABC):
-    """One a process, many episodes at once; owns what episodes need and gives it back in `close`.
+    """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
 
-    highest: the most an episode can earn.
-    """
-
-    highest: float
+    highest: float  # the most an episode can earn
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -177,22 +170,18 @@ class Environment(ABC):
 class Agent(ABC):
     """One kind of task. Light and picklable: an instance travels to the processes that play its episodes.
 
-    name: as commands know it. tools: what the policy may call; (): none, so its chat template need not know tools.
-    splits: the data files by "train", "val", "test". headline: the number of one episode, in [0, 1], that a demo
-    reports: "score" or one of the environment's facts. columns: the agent's own columns of the evaluation's table.
-    failures: kinds of failure in the order a report shows them, "right" first (`failure`).
-    unreachable: settings or options that lead its judge or partner nowhere, for the conformance test.
+    headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the environment's facts.
     """
 
-    name: str
+    name: str  # as commands know it
     prompt_version: str
-    tools: Sequence[ToolSpec] = ()
-    splits: Mapping[str, Path]
+    tools: Sequence[ToolSpec] = ()  # what the policy may call; (): its chat template need not know tools
+    splits: Mapping[str, Path]  # the data files by "train", "val", "test"
     headline: str = "score"
-    columns: Sequence[Column] = ()
+    columns: Sequence[Column] = ()  # its own ones of the evaluation's table
     baselines: Sequence[str] = ()
-    failures: Sequence[str] = ()
-    unreachable: Mapping[str, str] = MappingProxyType({})
+    failures: Sequence[str] = ()  # kinds in the order a report shows them, "right" first (`failure`)
+    unreachable: Mapping[str, str] = MappingProxyType({})  # settings or options that lead its judge or partner nowhere
 
     @property
     def folder(self) -> Path:
@@ -217,7 +206,10 @@ class Agent(ABC):
 
     @abstractmethod
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        """What plays and scores; `options` are the agent's own flags and the addresses of its services."""
+        """What plays and scores; `options` are the agent's own flags and the addresses of its services.
+
+        One opened before anything is served, without these addresses, is asked for its `description` alone.
+        """
 
     def arguments(self, parser: ArgumentParser) -> None:  # noqa: B027 (no flags of its own)
         """Add the agent's own flags to a command that plays episodes."""
@@ -249,12 +241,9 @@ class Agent(ABC):
 
 @dataclass(frozen=True)
 class Lessons:
-    """What a tiny model learns from nothing: right demonstrations first, then imperfect ones (training/cold_start.py).
-
-    characters: what the tokenizer must know besides the demonstrations' text. facts: numbers for the model's card.
-    """
+    """What a tiny model learns from nothing (training/cold_start.py)."""
 
     right: list[Conversation]
-    flawed: list[Conversation]
-    characters: str
-    facts: dict[str, Any]
+    flawed: list[Conversation]  # imperfect on purpose, learned after the right ones
+    characters: str  # what the tokenizer must know besides the conversations' text
+    facts: dict[str, Any]  # numbers for the model's card

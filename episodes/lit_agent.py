@@ -30,14 +30,10 @@ ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has 
 
 
 class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
-    """Runs one rollout; validation is the same as training.
+    """Runs one rollout; validation is the same as training. The environment is made where rollouts run, not before.
 
-    The environment is made in the process that runs rollouts, so this can be pickled or forked before.
-
-    Args:
-        agent: whose episodes are played.
-        options: the agent's own flags and the addresses of its services.
-        max_turns: calls of the policy in one episode, the closing one included; default: the setting MAX_TURNS.
+    options: the agent's own flags and the addresses of its services. max_turns: calls of the policy in one episode, the
+    closing one included; default: the setting MAX_TURNS.
     """
 
     def __init__(self, agent: Agent, options: Options | None = None, max_turns: int | None = None) -> None:
@@ -58,7 +54,7 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         return Random()
 
     async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
-        """Run and score one episode; return the total reward, or None when the episode could not be scored."""
+        """Run and score one episode; return the total reward, None where it could not be scored."""
         endpoint, checked = endpoint_of(resources[RESOURCE], rollout), self.agent.task(task, self.settings)
         policy = ChatPolicy(endpoint, checked.max_turns or self.max_turns)
         # The canary needs nothing of the episode, so it is judged while the episode is played.
@@ -74,9 +70,7 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         agl.emit_annotation({"episode": json.dumps(note, ensure_ascii=False)})
         return scored.reward.total
 
-    async def validation_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
-        """The same as training: what is measured is what is trained."""
-        return await self.training_rollout_async(task, resources, rollout)
+    validation_rollout_async = training_rollout_async  # what is measured is what is trained
 
     async def _judge_canary(self, task: Task) -> dict[str, int]:
         """How many known-bad episodes of this task were scored and accepted; none when it is not its turn."""

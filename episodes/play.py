@@ -38,23 +38,20 @@ async def play(
     start, played = time.perf_counter(), Episode(stop_reason="failed")
     try:
         async with asyncio.timeout(timeout):
-            played = _checked(await episode, policy)
+            played = await episode
+            if played.stop_reason not in STOP_REASONS:
+                raise ValueError(f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.py")
+            _count(played, policy)
             reward, detail = await environment.score(task, played), ""
     except TimeoutError:
         reward, detail = Reward(None, {}, "timeout"), f"no end after {timeout:g} s"
     except EpisodeError as error:
         reward, detail = Reward(None, {}, error.cause), str(error)
-    return Scored(task, _counted(played, policy), reward, detail, time.perf_counter() - start)
+    _count(played, policy)
+    return Scored(task, played, reward, detail, time.perf_counter() - start)
 
 
-def _checked(episode: Episode, policy: Policy | None) -> Episode:
-    if episode.stop_reason not in STOP_REASONS:
-        raise ValueError(f"an episode ended with {episode.stop_reason!r}; episodes/outcomes.py lists the reasons")
-    return _counted(episode, policy)
-
-
-def _counted(episode: Episode, policy: Policy | None) -> Episode:
+def _count(episode: Episode, policy: Policy | None) -> None:
     if policy is not None:
         episode.turns = policy.turns
         episode.prompt_tokens, episode.completion_tokens = policy.prompt_tokens, policy.completion_tokens
-    return episode

@@ -13,14 +13,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from openai import (
-    APIConnectionError,
-    APIStatusError,
-    AsyncOpenAI,
-    BadRequestError,
-    DefaultAioHttpClient,
-    OpenAIError,
-)
+import openai
+from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
 from episodes.agent import Message, ToolSpec
@@ -92,7 +86,7 @@ class ChatPolicy:
             if self.endpoint.traced:
                 return await client.chat.completions.create(**body, extra_body=extra or None)
             return await client.post("/chat/completions", body=body | extra, cast_to=ChatCompletion)
-        except OpenAIError as error:
+        except openai.OpenAIError as error:
             raise _blame(error) from error
 
     def _message(self, completion: ChatCompletion) -> Message:
@@ -110,13 +104,13 @@ class ChatPolicy:
         return message
 
 
-def _blame(error: OpenAIError) -> Exception:
+def _blame(error: openai.OpenAIError) -> Exception:
     """What an error of the endpoint is: the policy's doing, or the machine's."""
-    if isinstance(error, BadRequestError) and CONTEXT_OVERFLOW.search(str(error)):
+    if isinstance(error, openai.BadRequestError) and CONTEXT_OVERFLOW.search(str(error)):
         return PolicyStop("context_overflow")
-    if isinstance(error, APIConnectionError):
+    if isinstance(error, openai.APIConnectionError):
         return EpisodeError("endpoint_unreachable", f"{error} ({error.request.url})")
-    if isinstance(error, APIStatusError):
+    if isinstance(error, openai.APIStatusError):
         return EpisodeError("endpoint_error", f"status {error.status_code}: {str(error)[:300]}")
     return EpisodeError("endpoint_error", str(error)[:300])
 
@@ -145,7 +139,8 @@ async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
     httpx looks at every open connection before each request; aiohttp does not.
     """
     try:
-        async with AsyncOpenAI(api_key="none", max_retries=MAX_RETRIES, http_client=DefaultAioHttpClient()) as client:
+        http = openai.DefaultAioHttpClient()
+        async with AsyncOpenAI(api_key="none", max_retries=MAX_RETRIES, http_client=http) as client:
             yield client
     finally:
         del _pools[loop]

@@ -23,11 +23,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Agent:
-    """The agent of that name.
-
-    Raises:
-        AgentError: there is none.
-    """
+    """The agent of that name. Raises AgentError: there is none."""
     if name in _registered:
         return _registered[name]
     if name not in names():

@@ -20,8 +20,7 @@ Respond = Callable[[str, Episode], Awaitable[str | None]]
 async def play_with_words(policy: Policy, messages: Sequence[Message], respond: Respond) -> Episode:
     """Play until `respond` ends the episode or the budget is spent (stop reason "max_turns").
 
-    Raises:
-        EpisodeError: the policy's endpoint, or the partner, failed.
+    Raises EpisodeError: the policy's endpoint, or the partner, failed.
     """
     episode = Episode(messages=list(messages))
     try:
@@ -33,6 +32,6 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
                 episode.messages.append({"role": "user", "content": words})
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
-    if policy.finish_reason == "length" and episode.stop_reason == "answered":
+    if policy.finish_reason == "length" and episode.stop_reason in ("answered", "no_answer", "bad_reply"):
         episode.stop_reason = "length"
     return episode

@@ -23,29 +23,24 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import Failure, UsageError, run_command
+from common.command import Failure, UsageError, number, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
 from episodes import registry
-from evaluation.demo_report import AFTER, BEFORE, PICTURE, RESULT, TRAIN, build, collected, read_result, show
+from evaluation.demo_report import AFTER, BEFORE, PICTURE, RESULT, TRAIN, build, read_result, seed_rows, show
+from evaluation.tables import table
 
+SEED = number(int, lambda value: value >= 0, "from 0")
+TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval needs")
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
-
-
-class PartError(Failure):
-    """A part ended with the exit code `code`; what it said stands above on the screen."""
-
-    def __init__(self, name: str, code: int) -> None:
-        super().__init__(f"{name} ended with exit code {code}; what it said stands above")
-        self.exit_code = code if code in (2, 130) else 1
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m evaluation.demo", description=__doc__.splitlines()[0])
     parser.add_argument("agent", nargs="?", help=", ".join(registry.names()))
-    parser.add_argument("--seed", type=int, default=1, help="order of the training tasks; default: 1")
+    parser.add_argument("--seed", type=SEED, default=1, help="order of the training tasks; default: 1")
     parser.add_argument("--model", help="model to begin with; default: the bundled one")
-    parser.add_argument("--n", type=int, help="test tasks; default: all of the agent's test file")
+    parser.add_argument("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
     parser.add_argument("--run-dir", type=Path, help="default: runs/demo-<agent>-seed<N>-<time>")
     parser.add_argument("--collect", type=Path, nargs="+", metavar="DIR", help="run nothing, show these finished demos")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="with --collect: draw them into a new PNG")
@@ -56,10 +51,6 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
         parser.error(f"{wrong[0]!r} is neither a flag nor key=value")
     if not arguments.agent and not arguments.collect:
         parser.error(f"name an agent ({', '.join(registry.names())}), or demos with --collect")
-    if arguments.n is not None and arguments.n < 2:
-        parser.error(f"--n is {arguments.n}; an interval needs at least 2 tasks")
-    if arguments.seed < 0:
-        parser.error(f"--seed is {arguments.seed}; it must be at least 0")
     if arguments.picture and not arguments.collect:
         parser.error("--picture goes with --collect; a demo draws its own demo.png")
     return arguments
@@ -70,7 +61,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
 
     Raises:
         UsageError: the folder is not empty.
-        PartError: a part failed.
+        Failure: a part failed.
     """
     from evaluation.demo_picture import draw
 
@@ -102,16 +93,15 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
 def _path(model: str) -> str:
     """A folder by its whole path, or from the repository where it lies in it, as parts run there; a hub id as it is."""
     folder = Path(model).resolve()
-    if not folder.is_dir():
-        return model
-    return str(folder.relative_to(ROOT)) if folder.is_relative_to(ROOT) else str(folder)
+    inside = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder
+    return str(inside) if folder.is_dir() else model
 
 
 def run_part(name: str, command: Sequence[str]) -> None:
     """Run a part as a program of its own.
 
     Raises:
-        PartError: it did not end with 0.
+        Failure: it did not end with 0; its exit code is the part's where that says usage or interrupted.
         KeyboardInterrupt: Ctrl-C or SIGTERM; the part was told, and has ended.
     """
     print(f"\ndemo: {name}\n$ {shlex.join(['.venv/bin/python', *command])}", file=sys.stderr, flush=True)
@@ -123,7 +113,9 @@ def run_part(name: str, command: Sequence[str]) -> None:
         stop(process)
         raise
     if code:
-        raise PartError(name, code)
+        failure = Failure(f"{name} ended with exit code {code}; what it said stands above")
+        failure.exit_code = code if code in (2, 130) else 1
+        raise failure
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
@@ -140,15 +132,14 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def collect(folders: Sequence[Path], picture: Path | None) -> None:
     """Print finished demos as one Markdown table, and draw them.
 
-    Raises:
-        UsageError: a folder without a finished demo, or a picture that exists.
+    Raises UsageError: a folder without a finished demo, or a picture that exists.
     """
     from evaluation.demo_picture import draw
 
     if picture and picture.exists():
         raise UsageError(f"--picture {picture} exists; remove it, or give another name")
     results = [read_result(folder) for folder in folders]
-    print("\n".join(collected(results)))
+    print("\n".join(table(seed_rows(results))))
     if picture:
         draw(results, picture)
 

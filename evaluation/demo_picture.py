@@ -5,10 +5,12 @@ draw([result, ...], Path("demo.png"))       # results: what demo.json holds
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
+
+from common.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,9 +33,8 @@ def draw(results: Sequence[Result], path: Path) -> None:
     _curves(left, results)
     _bars(right, results)
     figure.suptitle(_title(results), fontsize=11)
-    draft = path.with_name(f".{path.name}.tmp")
-    figure.savefig(draft, dpi=DPI, format="png")
-    os.replace(draft, path)
+    with replacing(path) as draft:
+        figure.savefig(draft, dpi=DPI, format="png")
 
 
 def _title(results: Sequence[Result]) -> str:
@@ -49,8 +50,7 @@ def _curves(axes: Axes, results: Sequence[Result]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     for result in results:
-        numbers = [step["step"] for step in result["curve"]]
-        rewards = [step["reward"] for step in result["curve"]]
+        numbers, rewards = ([step[name] for step in result["curve"]] for name in ("step", "reward"))
         axes.plot(numbers, rewards, label=f"training, seed {result['seed']}", linewidth=1.6)
         ends = result["validation"]
         axes.scatter([0, numbers[-1]], [ends["before"], ends["after"]], marker="D", color="black", s=22, zorder=3)
@@ -65,24 +65,18 @@ def _curves(axes: Axes, results: Sequence[Result]) -> None:
 
 def _bars(axes: Axes, results: Sequence[Result]) -> None:
     """The headline by task type, all tasks first."""
-    kinds = list(results[0]["by_task_type"])
-    groups = ["all", *kinds]
-    parts = [[result if name == "all" else result["by_task_type"][name] for result in results] for name in groups]
+    groups = ["all", *results[0]["by_task_type"]]
+    parts = [[{"all": result, **result["by_task_type"]}[name] for result in results] for name in groups]
     places = range(len(groups))
     for side, color, shift in (("before", GREY, -0.2), ("after", BLUE, 0.2)):
-        heights = [_mean([part[side] for part in found]) for found in parts]
+        heights = [fmean([part[side] for part in found]) for found in parts]
         bars = axes.bar([place + shift for place in places], heights, width=0.4, color=color, label=side)
         axes.bar_label(bars, fmt="%.0f", fontsize=7)
     known = [result["ceiling"] for result in results if result["ceiling"] is not None]
     if known:
-        axes.axhline(_mean(known), color=ORANGE, linestyle="--", linewidth=1, label="ceiling (copying accuracy)")
+        axes.axhline(fmean(known), color=ORANGE, linestyle="--", linewidth=1, label="ceiling (copying accuracy)")
     axes.set_xticks(list(places), [name.replace("_", "\n") for name in groups], fontsize=6.5)
-    axes.set(
-        ylabel=f"{results[0]['headline'].replace('_', ' ')}, points", ylim=(0, 118), yticks=range(0, 101, 20)
-    )  # above 100: the legend
+    headline = results[0]["headline"].replace("_", " ")
+    axes.set(ylabel=f"{headline}, points", ylim=(0, 118), yticks=range(0, 101, 20))  # above 100: the legend
     axes.set_title("test tasks before and after, at the temperature of training", fontsize=10)
     axes.legend(loc="upper left", fontsize=8, ncols=3)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

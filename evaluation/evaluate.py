@@ -25,22 +25,25 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import run_command
+from common.command import number, positive, run_command
 from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
 from common.settings import ROOT, Settings, load_settings
 from common.startup import collect_rarely
 from episodes import registry
-from episodes.agent import Agent, AgentError, Environment
+from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
 from episodes.play import Scored, play
+from evaluation import results
 from evaluation.players import Player, find_player, open_endpoint
-from evaluation.results import EPISODES, SCORES, TABLE, finished, read_scores, write_results
-from evaluation.samples import Sample, Unscored, record_of, sample_rows, samples_of
-from evaluation.tables import show
+from evaluation.tables import named, report_of
 from training.serve import servable, serve_environment
 
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
-Play = Callable[[Sample], Awaitable[Scored]]
+TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
+
+
+class Unscored(Exception):
+    """An episode without a score."""
 
 
 def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Agent, argparse.Namespace]:
@@ -48,51 +51,36 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Age
     words = sys.argv[1:] if argv is None else argv
     agent = next((registry.get(word) for word in words if word in registry.names()), None)
     parser = argparse.ArgumentParser(prog="python -m evaluation.evaluate", description=__doc__.splitlines()[0])
-    parser.add_argument("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
-    _add_flags(parser, agent, settings)
-    arguments = parser.parse_args(argv)
-    _check_flags(parser, arguments)
-    agent = registry.get(arguments.agent)
-    arguments.data = arguments.data or agent.splits["test"]
-    return agent, arguments
-
-
-def _add_flags(parser: argparse.ArgumentParser, agent: Agent | None, settings: Settings) -> None:
+    add = parser.add_argument
+    add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument(
-        "--model", help="model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
-    )
+    models = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
+    who.add_argument("--model", help=models)
     who.add_argument("--gold", action="store_true", help="no model: gold episodes, as the agent knows them")
     who.add_argument("--baseline", choices=agent.baselines if agent else None, help="no model: one of the agent's own")
-    add = parser.add_argument
     add("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
     add("--data", type=Path, help="default: the agent's test file")
-    add("--n", type=int, help="tasks, a sample with every task type's share; default: all")
-    add("--k", type=int, default=1, help="episodes a task; default: 1")
-    add("--temperature", type=float, default=settings.temperature, help="default: TEMPERATURE, as in training")
-    add("--max-tokens", type=int, default=settings.max_tokens, help="of one reply; default: as trained")
-    add("--max-turns", type=int, default=settings.max_turns, help="default: MAX_TURNS")
+    add("--n", type=positive(int), help="tasks, a sample with every task type's share; default: all")
+    add("--k", type=positive(int), default=1, help="episodes a task; default: 1")
+    add("--temperature", type=TEMPERATURE, default=settings.temperature, help="default: TEMPERATURE, as in training")
+    add("--max-tokens", type=positive(int), default=settings.max_tokens, help="of one reply; default: as trained")
+    add("--max-turns", type=positive(int), default=settings.max_turns, help="default: MAX_TURNS")
     add("--seed", type=int, default=0, help="of the choice of tasks and of the intervals")
     add("--out", type=Path, help="folder; default: outputs/evaluations/ and a name made of the flags")
-    add("--concurrency", type=int, default=32, help="episodes at a time; default: 32")
+    add("--concurrency", type=positive(int), default=32, help="episodes at a time; default: 32")
     add("--force", action="store_true", help="throw away what is in --out")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
-    add("--n-gpus", type=int, default=1, help="GPUs the vLLM started here is split over")
+    add("--n-gpus", type=positive(int), default=1, help="GPUs the vLLM started here is split over")
     if agent:
         agent.arguments(parser)
-
-
-def _check_flags(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    for name in ("n", "k", "max_tokens", "max_turns", "concurrency", "n_gpus"):
-        value = getattr(arguments, name)
-        if value is not None and value < 1:
-            parser.error(f"--{name.replace('_', '-')} is {value}; it must be at least 1")
-    if not 0 <= arguments.temperature <= 2:
-        parser.error(f"--temperature is {arguments.temperature}; it must lie between 0 and 2")
+    arguments = parser.parse_args(argv)
     if arguments.k > 1 and (not arguments.model or arguments.temperature == 0):
         parser.error(f"--k {arguments.k}: every episode of a task would be the same; leave --k out")
     if arguments.base_url and not arguments.model:
         parser.error("--base-url needs --model, the name the endpoint serves the model under")
+    agent = registry.get(arguments.agent)
+    arguments.data = arguments.data or agent.splits["test"]
+    return agent, arguments
 
 
 def choose_player(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Player:
@@ -139,70 +127,49 @@ def default_folder(config: dict[str, Any]) -> Path:
     return DEFAULT_FOLDER / "-".join([config["agent"], *parts[-2:], digest])
 
 
-@contextlib.contextmanager
-def open_player(
-    player: Player,
-    arguments: argparse.Namespace,
-    settings: Settings,
-    environment: Environment,
-    folder: Path,
-    tools: bool,
-) -> Iterator[Play]:
-    """What plays the episodes; a model that needs a server has one until the end."""
-    if not player.samples:
-        yield lambda sample: _play_without_model(player, environment, sample, settings)
-        return
+async def play_sample(
+    task: Task, player: Player, endpoint: Any, environment: Environment, settings: Settings
+) -> Scored:
+    """Play an episode and score it; `endpoint` is None for a player without a model."""
     from episodes.policy import ChatPolicy
 
-    sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
-    server = {"device": arguments.device, "n_gpus": arguments.n_gpus, "tools": tools}
-    with open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint:
-
-        async def played(sample: Sample) -> Scored:
-            policy = ChatPolicy(endpoint, sample.task.max_turns or settings.max_turns)
-            episode = environment.play(sample.task, policy)
-            return await play(environment, sample.task, episode, policy, settings.episode_timeout)
-
-        yield played
+    policy = ChatPolicy(endpoint, task.max_turns or settings.max_turns) if player.samples else None
+    if policy:
+        episode: Awaitable[Episode] = environment.play(task, policy)
+    else:
+        episode = _gold(environment, task) if player.kind == "gold" else environment.baseline(player.name, task)
+    return await play(environment, task, episode, policy, settings.episode_timeout)
 
 
-async def _play_without_model(player: Player, environment: Environment, sample: Sample, settings: Settings) -> Scored:
-    async def gold() -> Any:
-        episode = await environment.gold(sample.task)
-        if episode is None:
-            raise AgentError(f"task {sample.task.id} has no gold episode; --gold needs one of every task")
-        return episode
-
-    made = gold() if player.kind == "gold" else environment.baseline(player.name, sample.task)
-    return await play(environment, sample.task, made, None, settings.episode_timeout)
+async def _gold(environment: Environment, task: Task) -> Episode:
+    episode = await environment.gold(task)
+    if episode is None:
+        raise AgentError(f"task {task.id} has no gold episode; --gold needs one of every task")
+    return episode
 
 
 async def play_all(
-    samples: list[Sample], play: Play, environment: Environment, journal: Journal, concurrency: int
-) -> dict[str, dict[str, Any]]:
+    samples: list[results.Sample],
+    play_one: Callable[[results.Sample], Awaitable[Record]],
+    journal: Journal,
+    concurrency: int,
+) -> dict[str, Record]:
     """Play what the journal does not hold yet, once more what stayed unscored; return the records still unscored."""
-    unscored: dict[str, dict[str, Any]] = {}
+    unscored: dict[str, Record] = {}
 
-    async def work(sample: Sample) -> dict[str, Any]:
-        record = record_of(sample, await play(sample), environment)
+    async def work(sample: results.Sample) -> Record:
+        record = await play_one(sample)
         if record["score"] is None:
             unscored[sample.key] = record
-            raise Unscored(record)
+            raise Unscored(record["detail"] or record["unscored"])
         unscored.pop(sample.key, None)
         return record
 
-    for title in ("episodes", "unscored episodes again"):
-        outcome = await run_all(
-            [sample for sample in samples if title == "episodes" or sample.key in unscored],
-            key=lambda sample: sample.key,
-            work=work,
-            journal=journal,
-            concurrency=concurrency,
-            title=title,
-            failures=Unscored,
-        )
-        if not outcome.failed:
-            break
+    how: dict[str, Any] = {"work": work, "journal": journal, "concurrency": concurrency, "failures": Unscored}
+    await run_all(samples, lambda sample: sample.key, title="episodes", **how)
+    if unscored:
+        again = [sample for sample in samples if sample.key in unscored]
+        await run_all(again, lambda sample: sample.key, title="unscored episodes again", **how)
     return unscored
 
 
@@ -211,43 +178,60 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     player = choose_player(agent, arguments, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
     settings = settings.model_copy(update={"max_turns": arguments.max_turns})
-    rows = sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
-    samples = samples_of(agent, rows, arguments.k, settings)
-    logs = Path(arguments.out or DEFAULT_FOLDER)
+    rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
+    tasks = [agent.task(row, settings) for row in rows]
+    samples = [results.Sample(task, number) for task in tasks for number in range(arguments.k)]
     own = registry.own_options(agent, arguments)
+    with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
+        config = configuration(agent, arguments, player, environment, len(rows))
+    folder: Path = arguments.out or default_folder(config)
+    if not arguments.force and results.finished(folder, config):
+        print(f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr)
+        return report(agent, results.read_scores(folder), folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    others = [folder / results.SCORES, folder / results.TABLE]
+    with open_journal(folder / results.EPISODES, config, force=arguments.force, others=others) as journal:
+        unscored: dict[str, Any] = {}
+        if any(sample.key not in journal for sample in samples):
+            with player_opened(agent, player, folder, arguments, settings) as play_one:
+                unscored = asyncio.run(play_all(samples, play_one, journal, arguments.concurrency))
+        records = [unscored[s.key] if s.key in unscored else journal.get(s.key) for s in samples]
+        scores = results.write_results(agent, folder, config, records)
+        if not unscored:
+            journal.remove()
+    return report(agent, scores, folder)
+
+
+@contextlib.contextmanager
+def player_opened(
+    agent: Agent, player: Player, folder: Path, arguments: argparse.Namespace, settings: Settings
+) -> Iterator[Callable[[results.Sample], Awaitable[Record]]]:
+    """What plays an episode and records it; the agent's services and the player's server run until the end."""
+    own, device = registry.own_options(agent, arguments), arguments.device
+    sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
+    server = {"device": device, "n_gpus": arguments.n_gpus, "tools": bool(agent.tools)}
     with (
-        serve_environment(agent, settings, own, logs, arguments.device) as options,
+        serve_environment(agent, settings, own, folder, device) as options,
         contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
     ):
-        config = configuration(agent, arguments, player, environment, len(rows))
-        folder: Path = arguments.out or default_folder(config)
-        if not arguments.force and finished(folder, config):
-            print(f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr)
-            return report(agent, read_scores(folder), folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        others = [folder / SCORES, folder / TABLE]
-        with open_journal(folder / EPISODES, config, force=arguments.force, others=others) as journal:
-            unscored: dict[str, Any] = {}
-            if any(sample.key not in journal for sample in samples):
-                asyncio.run(environment.check())
-                with open_player(player, arguments, settings, environment, folder, bool(agent.tools)) as playing:
-                    unscored = asyncio.run(play_all(samples, playing, environment, journal, arguments.concurrency))
-            records = [unscored[s.key] if s.key in unscored else journal.get(s.key) for s in samples]
-            scores = write_results(agent, folder, config, records)
-            if not unscored:
-                journal.remove()
-    return report(agent, scores, folder)
+        asyncio.run(environment.check())
+        with open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint:
+
+            async def play_one(sample: results.Sample) -> Record:
+                scored = await play_sample(sample.task, player, endpoint, environment, settings)
+                return results.record_of(sample, scored, environment)
+
+            yield play_one
 
 
 def report(agent: Agent, scores: dict[str, Any], folder: Path) -> int:
     """Print the table and the folder; say what has no score. Returns the exit code."""
-    show(agent, scores)
+    report_of(agent, scores).show()
     unscored = scores["overall"]["unscored"]
     if unscored:
-        causes = ", ".join(f"{cause} {count}" for cause, count in unscored.items())
         print(
-            f"evaluate: {sum(unscored.values())} episodes have no score and are in no number above ({causes}); "
-            "the same command tries them again",
+            f"evaluate: {sum(unscored.values())} episodes have no score and are in no number above "
+            f"({named(unscored)}); the same command tries them again",
             file=sys.stderr,
         )
     print(folder)

@@ -2,7 +2,7 @@
 
     scores = summarise(records, seed=0)       # {"overall": {...}, "by_task_type": {...}, "by_difficulty": {...}}
 
-A record is a line of `episodes.jsonl` (`evaluation/samples.py`). Several samples of a question are one cluster: every
+A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are one cluster: every
 number is a mean over questions of the mean over a question's episodes, and intervals come from resampling questions.
 Unscored episodes are counted and otherwise left out. A number nothing was there to measure for is None, not 0.
 """
@@ -27,16 +27,12 @@ TAILS = (2.5, 97.5)  # percentiles: a 95 % interval
 
 def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """The scores of all records, and of each task type and difficulty by itself."""
-    return {
-        "overall": scores_of(agent, records, seed),
-        "by_task_type": {name: scores_of(agent, part, seed) for name, part in _parts(records, "task_type")},
-        "by_difficulty": {name: scores_of(agent, part, seed) for name, part in _parts(records, "difficulty")},
-    }
-
-
-def _parts(records: Sequence[Record], column: str) -> Iterable[tuple[str, list[Record]]]:
-    for name in sorted({record[column] for record in records}):
-        yield name, [record for record in records if record[column] == name]
+    scores = {"overall": scores_of(agent, records, seed)}
+    for column in ("task_type", "difficulty"):
+        names = sorted({record[column] for record in records})
+        parts = {name: [record for record in records if record[column] == name] for name in names}
+        scores[f"by_{column}"] = {name: scores_of(agent, part, seed) for name, part in parts.items()}
+    return scores
 
 
 def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
@@ -52,9 +48,9 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
         "unscored": dict(Counter(record["unscored"] for record in records if record["score"] is None)),
         "score": mean(score),
         "ci95": interval([_average(cluster) for cluster in score], seed),
-        "terms": _named(scored, "terms"),
-        "checks": _named(scored, "checks"),
-        "judge_parts": _named(scored, "measures"),
+        "terms": _means(scored, "terms"),
+        "checks": _means(scored, "checks"),
+        "judge_parts": _means(scored, "measures"),
         **_facts(agent, records, seed),
         **agent.summarise(scored),
         **_passes(score),
@@ -68,15 +64,11 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
 
 def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """The mean of every fact, and intervals where the agent's table has one or a demo reports it."""
-    means: dict[str, Any] = dict.fromkeys(name for record in records for name in record["facts"])
-    scored = [record for record in records if record["score"] is not None]
+    facts = _named(records, "facts")
     shown = {column.metric for column in agent.columns if column.interval} | {agent.headline}
-    for name in list(means):
-        values = clusters(scored, lambda record, name=name: record["facts"].get(name))  # type: ignore[misc]
-        means[name] = mean(values)
-        if name in shown:
-            means[f"{name}_ci95"] = interval([_average(cluster) for cluster in values], seed)
-    return means
+    spreads = {name: [_average(cluster) for cluster in values] for name, values in facts.items() if name in shown}
+    intervals = {f"{name}_ci95": interval(means, seed) for name, means in spreads.items()}
+    return {name: mean(values) for name, values in facts.items()} | intervals
 
 
 def headline_of(agent: Agent, record: Record) -> float | None:
@@ -114,9 +106,8 @@ def interval(values: Sequence[float], seed: int, bounds: tuple[float, float] = (
     if len(values) < 2:
         return list(bounds) if values else None
     generator, data = np.random.default_rng(seed), np.asarray(values)
-    means = [
-        data[generator.integers(0, len(data), size=(CHUNK, len(data)))].mean(axis=1) for _ in range(RESAMPLES // CHUNK)
-    ]
+    shape = (CHUNK, len(data))
+    means = [data[generator.integers(0, len(data), size=shape)].mean(axis=1) for _ in range(RESAMPLES // CHUNK)]
     limits: Any = np.percentile(np.concatenate(means), TAILS)
     return [float(bound) for bound in limits]
 
@@ -141,13 +132,15 @@ def _passes(score: Clusters) -> dict[str, dict[str, float]]:
     }
 
 
-def _named(scored: Sequence[Record], column: str) -> dict[str, float | None]:
-    """The mean of each number in a column of named numbers, over the episodes that have it."""
-    values: dict[str, list[Record]] = {}
-    for record in scored:
-        for name, value in record.get(column, {}).items():
-            values.setdefault(name, []).append({"id": record["id"], "value": value})
-    return {name: mean(clusters(found, itemgetter("value"))) for name, found in sorted(values.items())}
+def _means(scored: Sequence[Record], column: str) -> dict[str, float | None]:
+    return {name: mean(values) for name, values in sorted(_named(scored, column).items())}
+
+
+def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
+    """The clusters of each number in a column of named numbers, by its name; values of unscored episodes left out."""
+    names = dict.fromkeys(name for record in records for name in record.get(column, {}))
+    scored = [record for record in records if record["score"] is not None]
+    return {name: clusters(scored, lambda r, name=name: r.get(column, {}).get(name)) for name in names}  # type: ignore[misc]
 
 
 def _latency(seconds: Sequence[float]) -> dict[str, float] | None:

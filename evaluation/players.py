@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training changes all of them
 
 
-class PlayerError(UsageError):
-    """A model that is none of what can be evaluated; the message says what can."""
-
-
 @dataclass(frozen=True)
 class Player:
     """`kind`: "served" (a folder or hub id, by a vLLM of our own), "endpoint", "litellm", "gold" or "baseline"."""
@@ -56,8 +52,7 @@ class Player:
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
     """What `--model` means: with a base URL the name there, else a folder or run, a litellm name, a hub id.
 
-    Raises:
-        PlayerError: none of these.
+    Raises UsageError: none of these.
     """
     if base_url:
         return Player("endpoint", model, base_url.rstrip("/"))
@@ -65,14 +60,11 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
         return Player("served", str(Path(model).resolve()))
     from episodes.litellm_client import providers
 
-    first, slash, _ = model.partition("/")
-    if slash and first in providers():
-        return Player("litellm", model)
-    if slash:
-        return Player("served", model)
+    if "/" in model:
+        return Player("litellm" if model.split("/")[0] in providers() else "served", model)
     if settings.openai_base_url:
         return Player("endpoint", model, settings.openai_base_url.rstrip("/"))
-    raise PlayerError(
+    raise UsageError(
         f"--model {model!r} is no folder, no hub id (owner/name) and no litellm name (provider/name); "
         "for a model of an OpenAI-compatible endpoint give --base-url, or set OPENAI_BASE_URL"
     )
@@ -81,15 +73,17 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
 @contextlib.contextmanager
 def open_endpoint(
     player: Player, sampling: dict[str, Any], settings: Settings, log: Path, **server: Any
-) -> Iterator[Endpoint]:
-    """Where the model answers, and how it is sampled; of a folder or hub id a server started here.
+) -> Iterator[Endpoint | None]:
+    """Where the model answers, and how it is sampled; of a folder or hub id a server started here; None without one.
 
     `server`: device, n_gpus and tools, as `training.serve.serve` takes them.
     """
     from episodes.litellm_client import BASE_URL, litellm_client
     from episodes.policy import Endpoint
 
-    if player.kind == "litellm":
+    if not player.samples:
+        yield None
+    elif player.kind == "litellm":
         yield Endpoint(BASE_URL, player.name, **sampling, http_client=litellm_client())
     elif player.kind == "endpoint":
         yield Endpoint(str(player.base_url), player.name, reveal(settings.openai_api_key), **sampling)
@@ -105,7 +99,7 @@ def _digest(folder: Path) -> str | None:
     if not folder.is_dir():
         return None
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.safetensors")) + sorted(folder.glob("*.json")) + sorted(folder.glob("*.jinja")):
+    for path in [path for kind in ("safetensors", "json", "jinja") for path in sorted(folder.glob(f"*.{kind}"))]:
         with path.open("rb") as file:
             digest.update(f"{path.name} {path.stat().st_size}".encode() + file.read(SAMPLED_BYTES))
             file.seek(max(0, path.stat().st_size - SAMPLED_BYTES))

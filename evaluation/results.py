@@ -1,5 +1,6 @@
-"""The folder of an evaluation: `scores.json`, `table.md` and `episodes.jsonl`, written whole and read back.
+"""The episodes of an evaluation and its folder: `scores.json`, `table.md`, `episodes.jsonl`, written and read back.
 
+record_of(Sample(task, 0), scored, environment)          # a line of episodes.jsonl
 write_results(agent, folder, configuration, records)
 read_scores(folder)["overall"]["score"]
 """
@@ -7,72 +8,126 @@ read_scores(folder)["overall"]["score"]
 from __future__ import annotations
 
 import json
+import random
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
-from common.jsonl import FileError, read_jsonl, write_jsonl, write_text
-from episodes.agent import Agent, Record
+from common.jsonl import read_jsonl, write_jsonl, write_text
+from episodes.agent import Agent, Environment, Record, Row, Task
+from episodes.play import Scored
 from evaluation.metrics import summarise
-from evaluation.tables import markdown
+from evaluation.tables import report_of
 
 SCORES, TABLE, EPISODES = "scores.json", "table.md", "episodes.jsonl"
 
 
-class ResultsError(UsageError):
-    """A folder that is not an evaluation's, or another one's; one line that says what to do."""
+@dataclass(frozen=True)
+class Sample:
+    """One episode to play: a task, and which of its episodes this is (from 0)."""
+
+    task: Task
+    number: int
+
+    @property
+    def key(self) -> str:
+        """A name of the episode that no other has."""
+        return f"{self.task.id}#{self.number}"
+
+
+def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
+    """`n` rows in file order, as many of each task type as its share of the file; all rows for None."""
+    if n is None or n >= len(rows):
+        return list(rows)
+    kinds: dict[str, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        kinds[row.get("task_type") or ""].append(number)
+    exact = {kind: n * len(members) / len(rows) for kind, members in kinds.items()}
+    quota = {kind: int(share) for kind, share in exact.items()}
+    for kind in sorted(kinds, key=lambda kind: quota[kind] - exact[kind])[: n - sum(quota.values())]:
+        quota[kind] += 1
+    chance = random.Random(seed)
+    chosen = [number for kind in sorted(kinds) for number in chance.sample(kinds[kind], quota[kind])]
+    return [rows[number] for number in sorted(chosen)]
+
+
+def record_of(sample: Sample, scored: Scored, environment: Environment) -> Record:
+    """What `episodes.jsonl` keeps of an episode; docs/evaluation.md explains every key.
+
+    What the policy did not finish is wrong and scores 0; what the machine did not finish is unscored.
+    """
+    task, episode, reward = scored.task, scored.episode, scored.reward
+    finished = episode.stop_reason == "answered"
+    record = {
+        "id": task.id,
+        "sample": sample.number,
+        "task_type": task.task_type,
+        "difficulty": task.difficulty,
+        "question": task.question,
+        "reference": task.reference,
+        "answer": episode.answer,
+        "stop_reason": episode.stop_reason,
+        "score": reward.score if finished or reward.score is None else 0.0,
+        "unscored": reward.unscored,
+        "detail": scored.detail,
+        "reward": reward.total,
+        "terms": reward.terms,
+        "measures": reward.measures,
+        "facts": dict(environment.facts(task, episode)),
+        **environment.record(task, episode),
+        "turns": episode.turns,
+        "prompt_tokens": episode.prompt_tokens,
+        "completion_tokens": episode.completion_tokens,
+        "seconds": round(scored.seconds, 3),
+        "transcript": episode.messages,
+    }
+    # A model may write half of a surrogate pair, which no UTF-8 file can hold.
+    return dict(json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")))
 
 
 def write_results(agent: Agent, folder: Path, config: dict[str, Any], records: Sequence[Record]) -> dict[str, Any]:
     """Summarise the records, write the three files, each at once, scores last; return what is in scores.json."""
     scores = config | summarise(agent, records, config["seed"])
     write_jsonl(folder / EPISODES, records, force=True)
-    write_text(folder / TABLE, markdown(agent, scores), force=True)
+    write_text(folder / TABLE, report_of(agent, scores).markdown(), force=True)
     write_text(folder / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n", force=True)
     return scores
 
 
 def read_scores(folder: Path) -> dict[str, Any]:
-    """What is in scores.json.
-
-    Raises:
-        ResultsError: it is missing, or not an evaluation's.
-    """
+    """What is in scores.json. Raises UsageError: it is missing, or not an evaluation's."""
     path = folder / SCORES
     try:
         scores = json.loads(path.read_text(encoding="utf-8"))
         return {"agent": scores["agent"], "overall": scores["overall"], "data": scores["data"], **scores}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ResultsError(f"{path} is not the result of an evaluation: {type(error).__name__}: {error}") from None
+        raise UsageError(f"{path} is not the result of an evaluation: {type(error).__name__}: {error}") from None
 
 
 def read_episodes(folder: Path) -> list[Record]:
     """The records of all episodes, unscored ones included.
 
-    Raises:
-        ResultsError: the file is missing, or not an evaluation's.
+    Raises UsageError: the file is missing, or not an evaluation's.
     """
-    try:
-        records = [record for _, record in read_jsonl(folder / EPISODES)]
-    except FileError as error:
-        raise ResultsError(str(error)) from None
+    records = [record for _, record in read_jsonl(folder / EPISODES)]
     if not records or any(not {"id", "score", "question"} <= record.keys() for record in records):
-        raise ResultsError(f"{folder / EPISODES} does not hold the episodes of an evaluation")
+        raise UsageError(f"{folder / EPISODES} does not hold the episodes of an evaluation")
     return records
 
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:
     """Whether the folder holds all scores of this very evaluation; False where there is none or an unfinished one.
 
-    Raises:
-        ResultsError: it holds those of another one.
+    Raises UsageError: it holds those of another one.
     """
     if not (folder / SCORES).exists() or (folder / f"{EPISODES}.journal").exists():
         return False
     found = read_scores(folder)
-    different = [name for name, value in config.items() if found.get(name) != value]
+    different = {name: value for name, value in config.items() if found.get(name) != value}
     if different:
-        was = "; ".join(f"{name} was {found.get(name)!r}, now {config[name]!r}" for name in different)
-        raise ResultsError(f"{folder} holds another evaluation: {was}. Choose another --out, or --force to replace it")
+        was = "; ".join(f"{name} was {found.get(name)!r}, now {value!r}" for name, value in different.items())
+        raise UsageError(f"{folder} holds another evaluation: {was}. Choose another --out, or --force to replace it")
     return True

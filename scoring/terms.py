@@ -40,17 +40,14 @@ def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any
     if len(rows) != len(wanted) or (rows and len(columns) != width):
         return False
     orders = permutations(range(width)) if 1 < width <= MOST_COLUMNS else [tuple(range(width))]
-    return any(
-        _same_rows([[row[i] for i in order] for row in rows], wanted, bool(gold.get("ordered"))) for order in orders
-    )
+    turned = ([[row[i] for i in order] for row in rows] for order in orders)
+    return any(_same_rows(table, wanted, bool(gold.get("ordered"))) for table in turned)
 
 
 def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) -> bool:
-    if ordered:
-        return all(_same_row(row, want) for row, want in zip(rows, wanted, strict=True))
     left = list(wanted)
     for row in rows:
-        match = next((want for want in left if _same_row(row, want)), None)
+        match = next((want for want in left[: 1 if ordered else None] if _same_row(row, want)), None)
         if match is None:
             return False
         left.remove(match)
@@ -91,8 +88,7 @@ def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -
     Cells that the question says already, such as the name asked for, and bare numbers count neither way.
     """
     wanted, asked = [words_only(quote) for quote in quotes], words_only(question)
-    shown = {_cell_words(cell) for cell in cells}
-    shown = {cell for cell in shown if cell[0] and cell[0] not in asked}
+    shown = {cell for cell in map(_cell_words, cells) if cell[0] and cell[0] not in asked}
     return sum(any(_holds(cell, quote) for quote in wanted) for cell in shown) / len(shown) if shown else 0.0
 
 

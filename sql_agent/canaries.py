@@ -1,6 +1,6 @@
 """Canaries: answers known to be bad, scored beside the real ones, to see whether the judge can be fooled.
 
-    bad = Canaries().draw(case, Random(1))               # a Case with a bad answer to the same question
+    bad = Canaries().draw(case, Random(1))               # a bad answer to the same question
 
 Which share of the episodes is followed by one (CANARY_SHARE), and from which score on it counts as accepted, says
 episodes/lit_agent.py; what happens then, training/watch.py.
@@ -8,10 +8,8 @@ episodes/lit_agent.py; what happens then, training/watch.py.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -41,24 +39,19 @@ class Canaries:
     def __init__(self) -> None:
         self._values: deque[tuple[str, str]] = deque(maxlen=KEPT_VALUES)
 
-    def draw(self, case: Case, random: Random) -> Case:
-        """The case with a bad answer, with the gold rows as what the tool returned."""
-        bad = self._bad_answer(case, random)
-        self._values.extend((name, value) for name, value in _gold_cells(case) if words_only(value))
-        return replace(case, answer=bad, context=_gold_context(case))
-
-    def _bad_answer(self, case: Case, random: Random) -> str:
+    def draw(self, case: Case, random: Random) -> str:
+        """A bad answer to the question of a case."""
         kinds = [self._other_value(case, random), _wrong_numbers(case, random), _echo(case)]
         kinds += [random.choice(TO_THE_JUDGE), random.choice(PRAISE)]
+        self._values.extend((name, value) for name, value in _gold_cells(case) if words_only(value))
         return random.choice([answer for answer in kinds if answer])
 
     def _other_value(self, case: Case, random: Random) -> str | None:
         """What is right for another question: of the same column where one is known."""
-        right = words_only(case.reference + "".join(value for _, value in _gold_cells(case)))
+        cells = _gold_cells(case)
+        columns, right = {name for name, _ in cells}, words_only(case.reference + "".join(value for _, value in cells))
         others = [(name, value) for name, value in self._values if _is_other(value, right)]
-        columns = {name for name, _ in _gold_cells(case)}
-        same = [value for name, value in others if name in columns]
-        values = same or [value for _, value in others]
+        values = [value for name, value in others if name in columns] or [value for _, value in others]
         return random.choice(values) if values else None
 
 
@@ -74,7 +67,8 @@ def _wrong_numbers(case: Case, random: Random) -> str | None:
 
 
 def _echo(case: Case) -> str:
-    return f"关于“{case.question.rstrip('？?')}”，{case.question.rstrip('？?')}的情况如上所述。"
+    question = case.question.rstrip("？?")
+    return f"关于“{question}”，{question}的情况如上所述。"
 
 
 def _is_other(value: str, right: str) -> bool:
@@ -85,20 +79,6 @@ def _is_other(value: str, right: str) -> bool:
 
 def _gold_cells(case: Case) -> list[tuple[str, str]]:
     gold: Any = (case.gold or {}).get("structured_gt") or {}
-    names = gold.get("columns") or []
-    return [
-        (str(name), str(cell))
-        for row in gold.get("rows") or []
-        for name, cell in zip(names, row, strict=False)
-        if cell is not None
-    ]
-
-
-def _gold_context(case: Case) -> list[str]:
-    """The gold rows as the tool would have shown them: the judge sees what is right beside the canary."""
-    gold: Any = (case.gold or {}).get("structured_gt")
-    if not gold:
-        return []
-    rows = gold.get("rows") or []
-    shown = {"status": "success", "columns": gold.get("columns") or [], "rows": rows, "count": len(rows)}
-    return [json.dumps(shown, ensure_ascii=False)]
+    names, rows = gold.get("columns") or [], gold.get("rows") or []
+    cells = (pair for row in rows for pair in zip(names, row, strict=False))
+    return [(str(name), str(cell)) for name, cell in cells if cell is not None]

@@ -15,7 +15,7 @@ import re
 import sqlite3
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -49,9 +49,7 @@ GOOD = {"no_call": 18, "wrong_column": 17, "empty": 6, "right": 59}
 def gold_conversations(tasks: Sequence[SqlTask], database_url: str) -> Iterable[Conversation]:
     """The episodes of a policy that runs the gold SQL and gives the gold answer, one a task that has both.
 
-    Raises:
-        AgentError: a gold statement fails.
-        ServiceError: the database cannot be read.
+    Raises AgentError: a gold statement fails; ServiceError: the database cannot be read.
     """
     tool = _tool(database_url)
     for task in tasks:
@@ -73,8 +71,9 @@ def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, ran
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
         raise AgentError("no training row looks up a field of a named entity; make lessons from data/train.parquet")
-    good = cases.play([cases.case(i, "right") for i in cases.pick(right, cases.copying_weights)])
-    spoiled = [cases.case(i, cases.flaw(i)) for i in cases.pick(flawed, cases.weights)]
+    positions = range(len(cases.patterns))
+    good = cases.play([cases.case(i, "right") for i in random.choices(positions, cases.copying_weights, k=right)])
+    spoiled = [cases.case(i, cases.flaw(i)) for i in random.choices(positions, cases.weights, k=flawed)]
     shares = {f"{half}_{flaw}": share for half, of in (("bad", BAD), ("good", GOOD)) for flaw, share in of.items()}
     return Lessons(good, cases.play(spoiled), cases.characters, {"patterns": len(cases.patterns), **shares})
 
@@ -90,7 +89,7 @@ def _tool(database_url: str) -> QueryTool:
 
 def names_in(database_url: str) -> set[str]:
     """The name of every drug and disease in the database."""
-    return {name for names in TemplateAgent(_tool(database_url)).names.values() for name in names}
+    return set().union(*TemplateAgent(_tool(database_url)).names.values())
 
 
 def alphabet(rows: Sequence[Row], random: Random) -> str:
@@ -137,9 +136,8 @@ class Case:
 class Cases:
     """Draws cases whose names and values look like the training split's and are none of the database's.
 
-    Args:
-        taken: every name of the real database; none of them is ever drawn, nor one twice.
-        characters: what random names and values are made of.
+    taken: every name of the real database; none of them is ever drawn, nor one twice. characters: what random names and
+    values are made of.
     """
 
     def __init__(self, rows: Sequence[Row], taken: set[str], characters: str, random: Random) -> None:
@@ -148,32 +146,23 @@ class Cases:
         counts = Counter(pattern for pattern, _ in matched)
         self.patterns = sorted(counts, key=repr)
         self.weights = [counts[pattern] for pattern in self.patterns]
-        self.copying_weights = [
-            weight * (LONG_ANSWER_WEIGHT if max(pattern.names, len(pattern.columns)) > 1 else 1)
-            for weight, pattern in zip(self.weights, self.patterns, strict=True)
-        ]
+        long = [max(pattern.names, len(pattern.columns)) > 1 for pattern in self.patterns]
+        factors = [LONG_ANSWER_WEIGHT if several else 1 for several in long]
+        self.copying_weights = [weight * factor for weight, factor in zip(self.weights, factors, strict=True)]
         names = {name for row in rows for name in names_of(row)}
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
         self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMNS}  # as often as names end so
         for pattern, entities in matched:
             if pattern.kind not in SEARCHES:
                 self.endings[pattern.table] += [name[-2:] for name in entities]
-        self.pieces = self._pieces(rows)
-
-    def _pieces(self, rows: Sequence[Row]) -> dict[str, list[str]]:
-        """The parts of real texts by column, without those that name something: an indication may name a disease."""
         pieces: dict[str, set[str]] = {}
         for gold in map(gold_of, rows):
-            cells = ((c, v) for values in gold["rows"] for c, v in zip(gold["columns"], values, strict=True))
-            for column, value in cells:
+            for column, value in (pair for cells in gold["rows"] for pair in zip(gold["columns"], cells, strict=True)):
                 if column not in NAME_COLUMNS.values() and isinstance(value, str):
-                    parts = [part for part in PIECES.findall(value) if not any(name in part for name in self.taken)]
+                    # Without those that name something: an indication may name a disease.
+                    parts = [part for part in PIECES.findall(value) if not any(name in part for name in taken)]
                     pieces.setdefault(column, set()).update(parts)
-        return {column: sorted(parts) for column, parts in pieces.items()}
-
-    def pick(self, count: int, weights: Sequence[int]) -> list[int]:
-        """The positions of so many patterns."""
-        return self.random.choices(range(len(self.patterns)), weights, k=count)
+        self.pieces = {column: sorted(parts) for column, parts in pieces.items()}
 
     def flaw(self, position: int) -> str:
         """How the demonstration of a pattern is spoiled, if it is."""
@@ -234,7 +223,9 @@ class Cases:
             statements, learn = [], [True]
             answer = VALUE_SLOT.sub(EVASION, replace(case, rows=[]).fill(case.pattern.answer))
         elif case.flaw == "wrong_column" and case.pattern.kind == "fields":
-            swapped = self._other_columns(case)
+            columns = case.pattern.columns
+            others = [column for column in self.pieces if column in case.rows[0] and column not in columns]
+            swapped = {column: self.random.choice(others) for column in columns}
             statements = [re.sub(rf"\b({'|'.join(swapped)})\b", lambda match: swapped[match[0]], sql)]
             rows = [row | {column: row[other] for column, other in swapped.items()} for row in case.rows]
             answer = replace(case, rows=rows).answer()
@@ -243,11 +234,6 @@ class Cases:
         question, reference = case.fill(case.pattern.question), "" if case.flaw == "empty" else answer
         task = SqlTask(id="", question=question, reference=reference, sql=tuple(statements))
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
-
-    def _other_columns(self, case: Case) -> Mapping[str, str]:
-        columns = case.pattern.columns
-        others = [column for column in self.pieces if column in case.rows[0] and column not in columns]
-        return {column: self.random.choice(others) for column in columns}
 
 
 def write_database(path: Path, cases: Iterable[Case]) -> None:

@@ -8,7 +8,8 @@ reward = await environment.score(task, episode)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -33,16 +34,15 @@ from tools.sql.schema_tools import SchemaTools
 class SqlEnvironment(Environment):
     """Plays and scores. `evaluating`: the answer is judged whatever the reward is made of.
 
-    Raises:
-        SettingsError: REWARD_TERMS or REWARD_SCALE cannot be used.
+    Raises SettingsError: REWARD_TERMS or REWARD_SCALE cannot be used.
     """
 
     def __init__(self, settings: Settings, evaluating: bool = False) -> None:
         self.settings = settings
         self.tool = QueryTool(settings.database_url)
         self.judge: Judge = choose_judge(settings, WORDS)
-        rubric = rubric_from(settings)
-        self.rubric = Rubric({**rubric.weights, "judge": rubric.weights.get("judge", 1.0)}) if evaluating else rubric
+        weights = rubric_from(settings).weights
+        self.rubric = Rubric({**weights, "judge": weights.get("judge", 1.0)} if evaluating else weights)
         self.highest = self.rubric.highest
         self.canaries = Canaries()
         self._template: TemplateAgent | None = None
@@ -59,11 +59,11 @@ class SqlEnvironment(Environment):
             queries.append(Query(sql, result))
             return str(result.to_json())
 
-        found = [Tool(TOOL, query)]
-        if self.settings.database_tools == "schema":
-            schema = SchemaTools(self.tool)
-            found += [Tool(spec, _described_by(schema, spec["function"]["name"])) for spec in SCHEMA_TOOLS]
-        return found
+        async def describe(name: str, **arguments: str) -> str:  # counts as a turn, not as a query
+            return str(await _in_thread(getattr(SchemaTools(self.tool), name), *arguments.values()))
+
+        specs = SCHEMA_TOOLS if self.settings.database_tools == "schema" else ()
+        return [Tool(TOOL, query), *(Tool(spec, partial(describe, spec["function"]["name"])) for spec in specs)]
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await score_episode(_own(task), episode, self.judge, self.rubric)
@@ -79,8 +79,9 @@ class SqlEnvironment(Environment):
     def bad(self, task: Task, random: Random) -> Episode | None:
         if "judge" not in self.rubric.weights:
             return None
-        case = self.canaries.draw(case_of(_own(task), Episode()), random)
-        return Episode(answer=case.answer, stop_reason="answered", events=Query.of_gold(case.gold), turns=2)
+        own = _own(task)
+        bad = self.canaries.draw(case_of(own, Episode()), random)
+        return Episode(answer=bad, stop_reason="answered", events=Query.of_gold(own.gold), turns=2)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         return facts.facts_of(_own(task), episode)
@@ -115,15 +116,6 @@ class SqlEnvironment(Environment):
 def _own(task: Task) -> SqlTask:
     assert isinstance(task, SqlTask)
     return task
-
-
-def _described_by(schema: SchemaTools, name: str) -> Callable[..., Awaitable[str]]:
-    """The tools that describe the database count as turns, not as queries."""
-
-    async def describe(**arguments: str) -> str:
-        return str(await _in_thread(getattr(schema, name), *arguments.values()))
-
-    return describe
 
 
 async def _in_thread(call: Callable[..., Any], *arguments: Any) -> Any:

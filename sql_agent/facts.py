@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from episodes.agent import Episode, Record
-from sql_agent.reward import abstained, is_unanswerable, term_values
+from scoring.reference.abstention import abstains
+from sql_agent.reward import is_unanswerable, term_values
 from sql_agent.task import SqlTask
 
 RIGHT_FROM = 0.9  # of the score
@@ -34,18 +35,28 @@ def record_of(task: SqlTask, episode: Episode) -> Record:
     return {
         "checks": term_values(task, episode),
         "unanswerable": is_unanswerable(task),
-        "abstained": abstained(episode),
+        "abstained": abstains(episode.answer or ""),
         "queries": queries,
         "sql": next((query["sql"] for query in reversed(queries) if query["ok"]), None),
     }
 
 
 def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
-    """Ratios over scored episodes that are no mean of one episode's numbers."""
+    """Ratios over scored episodes that are no mean of one episode's numbers; docs/evaluation.md defines them."""
+    queries = [[query["ok"] for query in record["queries"]] for record in records]
+    failed = [flags for flags in queries if not all(flags)]
     return {
-        "sql_ok": _share(query["ok"] for record in records for query in record["queries"]),
-        "abstention": _abstention(records),
-        "recovery": _recovery(records),
+        "sql_ok": _share(ok for flags in queries for ok in flags),
+        "abstention": {
+            "precision": _share(record["unanswerable"] for record in records if record["abstained"]),
+            "recall": _share(record["abstained"] for record in records if record["unanswerable"]),
+            "abstained": sum(record["abstained"] for record in records),
+            "unanswerable": sum(record["unanswerable"] for record in records),
+        },
+        "recovery": {
+            "share": _share(any(flags[flags.index(False) :]) for flags in failed),
+            "episodes": len(failed),
+        },
     }
 
 
@@ -54,10 +65,8 @@ def failure(record: Record) -> str:
 
     How it ended comes first, because an episode without an answer scores 0 whatever it had read.
     """
-    if record["stop_reason"] == "no_answer":
-        return "no_answer"
     if record["stop_reason"] != "answered":
-        return "unfinished"
+        return "no_answer" if record["stop_reason"] == "no_answer" else "unfinished"
     if record["score"] >= RIGHT_FROM:
         return "right"
     if not record["queries"]:
@@ -70,20 +79,3 @@ def failure(record: Record) -> str:
 def _share(flags: Iterable[bool]) -> float | None:
     values = list(flags)
     return sum(values) / len(values) if values else None
-
-
-def _abstention(records: Sequence[Record]) -> dict[str, Any]:
-    """Precision: of the episodes that abstained, how many should have; recall: of those that should, how many did."""
-    return {
-        "precision": _share(record["unanswerable"] for record in records if record["abstained"]),
-        "recall": _share(record["abstained"] for record in records if record["unanswerable"]),
-        "abstained": sum(record["abstained"] for record in records),
-        "unanswerable": sum(record["unanswerable"] for record in records),
-    }
-
-
-def _recovery(records: Sequence[Record]) -> dict[str, Any]:
-    """Of the episodes in which a query failed, how many had one that ran after it."""
-    outcomes = [[query["ok"] for query in record["queries"]] for record in records]
-    failed = [flags for flags in outcomes if not all(flags)]
-    return {"share": _share(any(flags[flags.index(False) :]) for flags in failed), "episodes": len(failed)}

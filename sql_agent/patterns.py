@@ -44,7 +44,7 @@ class Pattern:
 
 
 def gold_of(row: Row) -> dict[str, Any]:
-    """Return the row's structured gold answer, {"columns": [...], "rows": [[...]]}; empty lists when it has none."""
+    """The row's structured gold answer, {"columns": [...], "rows": [[...]]}; empty lists where it has none."""
     return json.loads(row.get("structured_gt") or "{}") or {"columns": [], "rows": []}
 
 

@@ -15,20 +15,16 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from common.command import Failure, positive, run_command
 from common.llm import reveal
-from common.settings import Settings, SettingsError, load_settings
-from episodes.agent import AgentError
+from common.settings import Settings, load_settings
 from episodes.play import Scored, play
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.task import SqlTask, task_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def find_task(question: str | None) -> SqlTask:
@@ -48,80 +44,64 @@ async def run_and_score(task: SqlTask, endpoint: Endpoint, settings: Settings) -
     return scored, str(environment.description()["judge"])
 
 
-def show(console: Console, scored: Scored, judge: str) -> None:
+def show(scored: Scored, judge: str) -> None:
     """Print the transcript, then the reward's terms."""
-    from rich.table import Table
-    from rich.text import Text
-
     task, episode, reward = scored.task, scored.episode, scored.reward
     for message in episode.messages:
-        console.rule(message["role"], align="left")
+        print(f"--- {message['role']}")
         for tool_call in message.get("tool_calls", []):
-            console.print(Text(f"{tool_call['function']['name']}({tool_call['function']['arguments']})"))
+            print(f"{tool_call['function']['name']}({tool_call['function']['arguments']})")
         if message["content"]:
-            console.print(Text(message["content"]))
-    table = Table(title=f"task {task.id}, {episode.stop_reason} after {episode.turns} turns, judge {judge}")
-    table.add_column("term")
-    table.add_column("value", justify="right")
-    for name, value in reward.terms.items():
-        table.add_row(name, f"{value:.3f}")
-    table.add_row("total", f"unscored: {reward.unscored}" if reward.total is None else f"{reward.total:.3f}")
+            print(message["content"])
+    print(f"--- task {task.id}, {episode.stop_reason} after {episode.turns} turns, judge {judge}")
     if task.reference:
-        console.print(Text(f"gold answer: {task.reference}"))
-    console.print(table)
+        print(f"gold answer: {task.reference}")
+    total = {} if reward.total is None else {"total": reward.total}
+    for name, value in (reward.terms | total).items():
+        print(f"{name:<20}{value:.3f}")
+    if reward.unscored:
+        print(f"unscored: {reward.unscored}")
 
 
 def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = settings.openai_base_url
     parser.add_argument(
-        "--base-url",
-        default=settings.openai_base_url,
-        help="such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL",
+        "--base-url", default=default, help="such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL"
     )
     parser.add_argument("--model", required=True, help="the name the endpoint serves the model under")
     parser.add_argument("--question", help="default: the first validation question")
-    parser.add_argument("--max-turns", type=int, default=settings.max_turns)
+    parser.add_argument("--max-turns", type=positive(int), default=settings.max_turns)
     parser.add_argument("--temperature", type=float, default=settings.temperature)
-    parser.add_argument("--max-tokens", type=int, default=256, help="tokens of one reply")
+    parser.add_argument("--max-tokens", type=positive(int), default=256, help="tokens of one reply")
     arguments = parser.parse_args(argv)
     if not arguments.base_url:
-        parser.error(
-            "no endpoint: give --base-url, or set OPENAI_BASE_URL, to an OpenAI-compatible server ending in /v1"
-        )
-    if arguments.max_turns < 1:
-        parser.error(f"--max-turns is {arguments.max_turns}; it must be at least 1")
+        parser.error("no endpoint: give --base-url, or set OPENAI_BASE_URL, an OpenAI-compatible server ending in /v1")
     if arguments.question is not None and not arguments.question.strip():
         parser.error("--question is empty")
     return arguments
 
 
+def run(argv: Sequence[str] | None) -> int:
+    """Play and show one question; returns the exit code. Raises Failure: the episode could not be played."""
+    settings = load_settings()
+    arguments = parse_arguments(argv, settings)
+    task = find_task(arguments.question)
+    key = reveal(settings.openai_api_key)
+    address, model = arguments.base_url, arguments.model
+    endpoint = Endpoint(address, model, key, arguments.temperature, max_tokens=arguments.max_tokens)
+    settings = settings.model_copy(update={"max_turns": arguments.max_turns})
+    scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
+    if scored.detail:
+        serving = f"is {address} running and serving {model!r}?"
+        raise Failure(f"{scored.detail} ({scored.reward.unscored}); {serving}")
+    show(scored, judge)
+    return 0 if scored.reward.unscored in (None, "no_reference") else 1
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    from rich.console import Console
-
-    try:
-        settings = load_settings()
-        arguments = parse_arguments(argv, settings)
-        task = find_task(arguments.question)
-    except (SettingsError, AgentError) as error:
-        print(f"sqlagent_test: {error}", file=sys.stderr)
-        return 2
-    key = reveal(settings.openai_api_key)
-    endpoint = Endpoint(
-        arguments.base_url, arguments.model, key, arguments.temperature, max_tokens=arguments.max_tokens
-    )
-    settings = settings.model_copy(update={"max_turns": arguments.max_turns})
-    try:
-        scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
-    except SettingsError as error:  # of the judge or of the reward's terms
-        print(f"sqlagent_test: {error}", file=sys.stderr)
-        return 2
-    if scored.detail:
-        serving = f"is {arguments.base_url} running and serving {arguments.model!r}?"
-        print(f"sqlagent_test: {scored.detail} ({scored.reward.unscored}); {serving}", file=sys.stderr)
-        return 1
-    show(Console(), scored, judge)
-    return 0 if scored.reward.total is not None or scored.reward.unscored == "no_reference" else 1
+    return run_command("sqlagent_test", lambda: run(argv))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,9 @@ from typing import Any
 from data.load import statements
 from episodes.agent import AgentError, Row, Task
 
+TEXTS = {"id": True, "question": True, "answer": False, "task_type": False, "difficulty": False}  # whether needed
+GOLD = {"structured_gt": dict, "evidence": list}
+
 
 @dataclass(frozen=True, kw_only=True)
 class SqlTask(Task):
@@ -28,47 +31,30 @@ class SqlTask(Task):
 def task_of(row: Row) -> SqlTask:
     """Check a row of `data/*.parquet` and make a task of it.
 
-    Raises:
-        AgentError: a required column is missing or not text, or a gold column is not the JSON it should be.
+    Raises AgentError: a required column is missing or not text, or a gold column is not the JSON it should be.
     """
+    for column, needed in TEXTS.items():
+        value = row.get(column)
+        if not (isinstance(value, str) and value.strip() if needed else isinstance(value, str | None)):
+            expected = "text that is not empty" if needed else "text or empty"
+            raise AgentError(f"row {row.get('id')!r}: column {column!r} is {value!r}; it must be {expected}")
     return SqlTask(
-        id=_text(row, "id"),
-        question=_text(row, "question"),
-        reference=_optional_text(row, "answer"),
-        task_type=_optional_text(row, "task_type") or "unknown",
-        difficulty=_optional_text(row, "difficulty") or "unknown",
-        gold=_gold(row),
+        id=row["id"],
+        question=row["question"],
+        reference=row.get("answer") or "",
+        task_type=row.get("task_type") or "unknown",
+        difficulty=row.get("difficulty") or "unknown",
+        gold={column: _json(row, column, kind) for column, kind in GOLD.items() if row.get(column)} or None,
         sql=tuple(statements(row)),
     )
 
 
-def _text(row: Row, column: str) -> str:
-    value = row.get(column)
-    if not isinstance(value, str) or not value.strip():
-        raise AgentError(f"row {row.get('id')!r}: column {column!r} is {value!r}; it must be text that is not empty")
-    return value
-
-
-def _optional_text(row: Row, column: str) -> str:
-    value = row.get(column)
-    if value is not None and not isinstance(value, str):
-        raise AgentError(f"row {row.get('id')!r}: column {column!r} is {value!r}; it must be text or empty")
-    return value or ""
-
-
-def _gold(row: Row) -> dict[str, Any] | None:
-    kinds = {"structured_gt": dict, "evidence": list}
-    gold = {column: _json(row, column, kind) for column, kind in kinds.items() if row.get(column)}
-    return gold or None
-
-
 def _json(row: Row, column: str, kind: type) -> Any:
+    where = f"row {row.get('id')!r}: column {column!r}"
     try:
         value = json.loads(row[column])
     except (TypeError, ValueError) as error:
-        raise AgentError(f"row {row.get('id')!r}: column {column!r} is not JSON: {error}") from None
+        raise AgentError(f"{where} is not JSON: {error}") from None
     if not isinstance(value, kind):
-        raise AgentError(
-            f"row {row.get('id')!r}: column {column!r} holds a JSON {type(value).__name__}, not a {kind.__name__}"
-        )
+        raise AgentError(f"{where} holds a JSON {type(value).__name__}, not a {kind.__name__}")
     return value

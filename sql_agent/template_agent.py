@@ -78,8 +78,11 @@ class TemplateAgent:
     def episode(self, question: str) -> Episode:
         """Play one question: one query, then the answer."""
         episode = Episode(messages=list(first_messages(question)))
-        table, names = self._entities(question)
-        key, column = NAME_COLUMNS[table], _column(table, question)
+        # The table with the longest name that stands in the question, and the names of it there (two at most).
+        found = {table: _found(names, question) for table, names in self.names.items()}
+        table = max(found, key=lambda table: max(map(len, found[table]), default=0))
+        fitting = [column for column, words in KEYWORDS[table].items() if any(word in question for word in words)]
+        names, key, column = found[table][:2], NAME_COLUMNS[table], next(iter(fitting or KEYWORDS[table]))
         asked = names or [question]
         listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
         if len(asked) == 1:
@@ -90,12 +93,6 @@ class TemplateAgent:
             cells = [(name, cell) for name, cell in result.rows]
         answer = "；".join(f"{name}：{cell}" for name, cell in cells if cell not in (None, ""))
         return _answer(episode, answer or (NOT_FOUND.format(name=names[0]) if names else ABSTENTION))
-
-    def _entities(self, question: str) -> tuple[str, list[str]]:
-        """The table with the longest name found in the question, and the names of it found there (two at most)."""
-        found = {table: _found(names, question) for table, names in self.names.items()}
-        table = max(found, key=lambda table: max(map(len, found[table]), default=0))
-        return table, found[table][:2]
 
 
 def _names(tool: QueryTool, table: str) -> list[str]:
@@ -113,13 +110,6 @@ def _found(names: Sequence[str], question: str) -> list[str]:
         if not any(name in longer for longer in found):
             found.append(name)
     return found
-
-
-def _column(table: str, question: str) -> str:
-    for column, words in KEYWORDS[table].items():
-        if any(word in question for word in words):
-            return column
-    return next(iter(KEYWORDS[table]))
 
 
 def _query(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:

@@ -46,13 +46,12 @@ def make_tiny(agent: Agent, arguments: argparse.Namespace, settings: Settings) -
     return facts
 
 
-def warm_up_base(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
-    """Warm up another model on demonstrations; return the steps taken and the accuracy on learned tokens."""
+def warm_up_base(agent: Agent, given: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+    """Warm up another model on demonstrations; return what `warm_up` does."""
     from training.supervised import warm_up
 
-    conversations = agent.demonstrations(arguments.role, agent.rows(arguments.train_file), settings)
-    recipe = {name: getattr(arguments, name) for name in ("epochs", "lr", "batch_size", "seed")}
-    return warm_up(arguments.base, conversations, arguments.out, **recipe)
+    conversations = agent.demonstrations(given.role, agent.rows(given.train_file), settings)
+    return warm_up(given.base, conversations, given.out, given.epochs, given.lr, given.batch_size, given.seed)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -66,9 +65,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     tiny = parser.add_argument_group("a new tiny model", argument_default=argparse.SUPPRESS)
     tiny.add_argument("--steps-a", type=positive(int), help="most steps of the copying phase; default: 4500")
     tiny.add_argument("--steps-b", type=positive(int), help="steps on imperfect demonstrations; default: 200")
-    tiny.add_argument(
-        "--no-measure", dest="measure", action="store_false", default=True, help="no evaluation and no model card"
-    )
+    unmeasured = "no evaluation and no model card"
+    tiny.add_argument("--no-measure", dest="measure", action="store_false", default=True, help=unmeasured)
     base = parser.add_argument_group("with --base", argument_default=argparse.SUPPRESS)
     base.add_argument("--role", help="whose part of the conversations is learned; default: policy")
     base.add_argument("--epochs", type=positive(float), help="passes over the demonstrations; default: 2")
@@ -79,10 +77,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     for name in foreign:
         if name in arguments:
             parser.error(f"--{name.replace('_', '-')} has no use {'with' if arguments.base else 'without'} --base")
-    if arguments.out.exists() and not (arguments.out / "config.json").is_file():
-        parser.error(f"--out {arguments.out} exists and is no model folder; give another folder")
-    if arguments.out.exists() and not arguments.force:
-        parser.error(f"--out {arguments.out} exists; give --force to replace it, or another folder")
+    out = arguments.out
+    if out.exists() and not (out / "config.json").is_file():
+        parser.error(f"--out {out} exists and is no model folder; give another folder")
+    if out.exists() and not arguments.force:
+        parser.error(f"--out {out} exists; give --force to replace it, or another folder")
     return argparse.Namespace(**{**own, **vars(arguments)})
 
 

@@ -28,24 +28,22 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
 
     Temperature 1 on every test question, an episode each; greedy on 160 validation questions.
 
-    Raises:
-        ColdStartError: an evaluation failed; its messages are on stderr.
+    Raises ColdStartError: an evaluation failed; its messages are on stderr.
     """
     ceiling = _evaluate(agent, mastered, "test", "--temperature", "1")
     start = _evaluate(agent, model, "test", "--temperature", "1")
     greedy = _evaluate(agent, model, "val", "--temperature", "0", "--n", str(GREEDY_QUESTIONS))
     overall = start["overall"]
-    queried = {"queried": round(100 * overall["queried"], 1)} if "queried" in overall else {}
     return {
-        "ceiling": _points(ceiling["overall"]),
-        "start": _points(overall),
-        "start_ci95": [round(100 * bound, 1) for bound in overall["ci95"]],
-        "greedy": _points(greedy["overall"]),
+        "ceiling": _points(ceiling["overall"]["score"]),
+        "start": _points(overall["score"]),
+        "start_ci95": [_points(bound) for bound in overall["ci95"]],
+        "greedy": _points(greedy["overall"]["score"]),
         "questions": overall["n"],
-        **queried,
+        **({"queried": _points(overall["queried"])} if "queried" in overall else {}),
         "stop_reasons": overall["stop_reasons"],
-        "ceiling_by_type": {kind: _points(scores) for kind, scores in ceiling["by_task_type"].items()},
-        "start_by_type": {kind: _points(scores) for kind, scores in start["by_task_type"].items()},
+        "ceiling_by_type": {kind: _points(part["score"]) for kind, part in ceiling["by_task_type"].items()},
+        "start_by_type": {kind: _points(part["score"]) for kind, part in start["by_task_type"].items()},
     }
 
 
@@ -59,8 +57,8 @@ def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, A
         return dict(json.loads((Path(out) / "scores.json").read_text(encoding="utf-8")))
 
 
-def _points(scores: dict[str, Any]) -> float:
-    return round(100 * scores["score"], 1)
+def _points(share: float) -> float:
+    return round(100 * share, 1)
 
 
 def card(agent: Agent, facts: dict[str, Any]) -> str:
@@ -70,12 +68,8 @@ def card(agent: Agent, facts: dict[str, Any]) -> str:
     ends.append(", ".join(f"{reason} {count}" for reason, count in facts["stop_reasons"].items()))
     low, high = facts["start_ci95"]
     values = facts | {"by_type": "\n".join(rows), "ends": "; ".join(ends), "interval": f"{low} to {high}"}
-    own = _filled(agent.folder / CARD, values)
-    return _filled(Path(__file__).with_name(CARD), values | {"agent": agent.name, "lessons": own.strip()})
-
-
-def _filled(path: Path, values: dict[str, Any]) -> str:
-    return Template(path.read_text(encoding="utf-8")).substitute(values)
+    own, shared = (Template((of / CARD).read_text(encoding="utf-8")) for of in (agent.folder, Path(__file__).parent))
+    return shared.substitute(values, agent=agent.name, lessons=own.substitute(values).strip())
 
 
 def write_card(agent: Agent, folder: Path, facts: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.command import Failure
 from common.files import replacing
-from episodes.agent import Conversation, Message
+from episodes.agent import Conversation
 
 NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
@@ -48,10 +48,11 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
     prompt continues the one before; templates that rewrite earlier turns (Qwen3 drops their empty thoughts) get one
     example a turn.
 
-    Raises:
-        ColdStartError: a turn's prompt is no beginning of the conversation with the turn.
+    Raises ColdStartError: a turn's prompt is no beginning of the conversation with the turn.
     """
-    messages, tools = [_parsed(message) for message in conversation.messages], [*conversation.tools] or None
+    messages, tools = copy.deepcopy(conversation.messages), [*conversation.tools] or None
+    for call in (call for message in messages for call in message.get("tool_calls") or []):
+        call["function"]["arguments"] = json.loads(call["function"]["arguments"])  # as servers hand it to templates
 
     def render(end: int, opened: bool) -> str:
         given = {"tools": tools, "add_generation_prompt": opened, "tokenize": False}
@@ -68,14 +69,6 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
         spans = rendered.pop()[1] if rendered and prompt.startswith(rendered[-1][0]) else []
         rendered.append((whole, [*spans, (len(prompt), len(whole))]))
     return [_tokens(text, spans, tokenizer) for text, spans in rendered]
-
-
-def _parsed(message: Message) -> Message:
-    """The message as servers hand it to templates: arguments of tool calls as an object, not as JSON text."""
-    message = copy.deepcopy(message)
-    for call in message.get("tool_calls") or []:
-        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
-    return message
 
 
 def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Example:
@@ -184,13 +177,18 @@ def warm_up(
 ) -> dict[str, Any]:
     """Train a model (folder or hub id) on conversations in its own chat template, and write it to `out`.
 
-    Returns:
-        The steps taken, and the accuracy of the last 50.
+    Returns the steps taken, and the accuracy of the last 50.
 
-    Raises:
-        ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
+    Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
     """
-    tokenizer, model = _load(base)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(base)
+        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)  # bfloat16 would lose small updates
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ColdStartError(f"--base {base} cannot be loaded: {first}; give a model folder or a hub id") from None
+    if not tokenizer.chat_template:
+        raise ColdStartError(f"--base {base} has no chat template; take its instruction-tuned version")
     try:
         examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
     except TemplateError as error:
@@ -211,19 +209,6 @@ def warm_up(
     with replacing(out) as folder:
         save(model, tokenizer, folder)
     return {"steps": schedule.steps, "accuracy": schedule.accuracy}
-
-
-def _load(base: str) -> tuple[Any, Any]:
-    """Tokenizer and model, weights in float32: bfloat16 ones would lose small updates."""
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(base)
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-    except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise ColdStartError(f"--base {base} cannot be loaded: {first}; give a model folder or a hub id") from None
-    if not tokenizer.chat_template:
-        raise ColdStartError(f"--base {base} has no chat template; take its instruction-tuned version")
-    return tokenizer, model
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:

@@ -42,9 +42,7 @@ def make(
     """Make conversations, tokenizer and model, train both phases, write the folders `mastered` (after A) and `out`.
 
     steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does not have.
-
-    Returns:
-        How it was made, for the model card.
+    Returns how it was made, for the model card.
     """
     torch.set_num_threads(1)
     (steps_a, steps_b), started, random, sizes = steps, time.process_time(), Random(seed), agent.sizes("cpu")
@@ -122,12 +120,13 @@ def write_model(model: Any, tokenizer: Any, prompt_version: str, folder: Path) -
     """Write weights, configuration and tokenizer; the model in memory stays as it is."""
     model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     save(copy.deepcopy(model), tokenizer, folder)
-    # For readers other than transformers 5, which has new names for both.
-    _change(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    # For readers other than transformers 5, which has new names for class and theta.
     theta = model.config.rope_parameters["rope_theta"]
-    _change(folder / "config.json", rope_theta=theta, prompt_version=prompt_version)
-
-
-def _change(path: Path, **values: Any) -> None:
-    config = json.loads(path.read_text(encoding="utf-8")) | values
-    path.write_text(json.dumps(config, ensure_ascii=False, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    added = {
+        "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast"},
+        "config.json": {"rope_theta": theta, "prompt_version": prompt_version},
+    }
+    for name, values in added.items():
+        config = json.loads((folder / name).read_text(encoding="utf-8")) | values
+        text = json.dumps(config, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")

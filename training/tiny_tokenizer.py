@@ -8,7 +8,7 @@ are removed from generated text before vLLM's tool parser reads it. Used by `tra
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,34 +34,26 @@ def render(messages: Sequence[Message], tools: Sequence[ToolSpec], add_generatio
     return str(rendered[0])
 
 
-def texts(conversations: Sequence[Conversation], characters: str, random: Random) -> Iterator[str]:
-    """Yield what the tokenizer learns from: conversations as they are rendered, and random texts of the characters."""
-    for conversation in conversations[:TEXTS]:
-        yield MARKS.sub("\n", render(conversation.messages, conversation.tools))
-    for _ in range(TEXTS if characters else 0):
-        yield "".join(random.choices(characters, k=30))
-
-
 def make_tokenizer(conversations: Sequence[Conversation], characters: str, context: int, random: Random) -> Any:
-    """A `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template; `context`: in tokens."""
+    """A `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template; `context`: in tokens.
+
+    It learns from conversations as they are rendered, and from random texts of the characters.
+    """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
+    texts = [MARKS.sub("\n", render(one.messages, one.tools)) for one in conversations[:TEXTS]]
+    texts += ["".join(random.choices(characters, k=30)) for _ in range(TEXTS if characters else 0)]
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(PIECE), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    pieces = pre_tokenizers.Split(Regex(PIECE), behavior="isolated")
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pieces, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()
+    size, letters = VOCABULARY - len(TAGS), pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY - len(TAGS),
-        special_tokens=SPECIAL,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+        vocab_size=size, special_tokens=SPECIAL, initial_alphabet=letters, show_progress=False
     )
-    tokenizer.train_from_iterator(texts(conversations, characters, random), trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in TAGS])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,

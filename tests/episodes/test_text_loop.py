@@ -61,6 +61,8 @@ def test_a_budget_that_is_spent_ends_it() -> None:
         (says("hm"), "bad_reply"),
         (says(None), "no_answer"),
         (says("7", "length"), "length"),
+        (says(None, "length"), "length"),
+        (says("hm", "length"), "length"),
         (PolicyStop("context_overflow"), "context_overflow"),
     ],
 )

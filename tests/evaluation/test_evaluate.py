@@ -20,11 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from common.command import UsageError
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from evaluation import evaluate
-from evaluation.players import Player, PlayerError, find_player
-from evaluation.samples import sample_rows
+from evaluation.players import Player, find_player
+from evaluation.results import sample_rows
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedLLM, asks, calls, says
@@ -264,11 +265,11 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
         ([], "one of the arguments"),
         (["--gold", "--baseline", "rule"], "not allowed with"),
         (["--baseline", "other"], "invalid choice: 'other'"),
-        (["--model", "m", "--k", "0"], "--k is 0"),
+        (["--model", "m", "--k", "0"], "--k: expected a number above 0"),
         (["--gold", "--k", "2"], "would be the same"),
         (["--model", "m", "--k", "2", "--temperature", "0"], "would be the same"),
         (["--gold", "--base-url", "http://x/v1"], "--base-url needs --model"),
-        (["--model", "m", "--temperature", "-1"], "between 0 and 2"),
+        (["--model", "m", "--temperature", "-1"], "expected a number from 0 to 2"),
     ],
 )
 def test_wrong_flags_are_told_in_one_line(data: Path, capsys: Any, flags: list[str], expected: str) -> None:
@@ -333,7 +334,7 @@ def test_what_model_means(tmp_path: Path) -> None:
     assert find_player("Qwen/Qwen3-0.6B", None, settings).kind == "served"
     assert find_player("anthropic/some-model", None, settings).kind == "litellm"
     assert find_player("anthropic/some-model", "http://h/v1/", settings).base_url == "http://h/v1"
-    with pytest.raises(PlayerError, match="--base-url"):
+    with pytest.raises(UsageError, match="--base-url"):
         find_player("some-model", None, settings)
     settings = Settings(_env_file=None, openai_base_url="http://h/v1")
     assert find_player("some-model", None, settings).kind == "endpoint"
@@ -410,7 +411,7 @@ def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(
     assert (scores["overall"]["silent"], scores["overall"]["guesses"]) == (0, 1.5)
     assert "| silent [95 %] |" in (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert {request.get("max_tokens") for request in llm.requests} == {200}
-    assert [environment.closed for environment in guessing.opened] == [True]
+    assert [environment.closed for environment in guessing.opened] == [True, True]
 
 
 def test_gold_that_an_agent_does_not_have_is_told_in_one_line(
@@ -423,3 +424,15 @@ def test_gold_that_an_agent_does_not_have_is_told_in_one_line(
         "evaluate: task salt has no gold episode; --gold needs one of every task"
     )
     assert guessing.opened[0].closed
+
+
+def test_a_finished_evaluation_starts_no_service(
+    tmp_path: Path, llm: Any, guessing: GuessingAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("salt")
+    llm.script(says("salt"))
+    flags = ("--model", "m", "--base-url", llm.base_url)
+    first = run(words, *flags, agent="guessing")
+    monkeypatch.setattr(evaluate, "serving", lambda *_: pytest.fail("a service was started"))
+    assert run(words, *flags, agent="guessing") == first

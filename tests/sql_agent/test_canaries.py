@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -13,7 +13,7 @@ from episodes.lit_agent import ACCEPTED_FROM
 from scoring.judge import Case, ReferenceJudge
 from sql_agent.agent import AGENT
 from sql_agent.canaries import PRAISE, TO_THE_JUDGE, Canaries
-from sql_agent.reward import case_of
+from sql_agent.reward import Query, case_of
 from sql_agent.task import task_of
 
 CASE = Case(
@@ -22,13 +22,15 @@ CASE = Case(
 
 
 def cases(split: str) -> list[Case]:
-    return [case_of(task_of(row), Episode()) for row in AGENT.rows(AGENT.splits[split])]
+    """With the gold rows as what the tool returned: the judge sees what is right beside the canary."""
+    tasks = [task_of(row) for row in AGENT.rows(AGENT.splits[split])]
+    return [case_of(task, Episode(events=Query.of_gold(task.gold))) for task in tasks]
 
 
 @pytest.mark.parametrize(("split", "times"), [("test", 3), ("train", 1)])
 def test_the_offline_judge_accepts_none(split: str, times: int) -> None:
     canaries, judge, random = Canaries(), ReferenceJudge(), Random(1)
-    drawn = [canaries.draw(case, random) for case in cases(split) * times]
+    drawn = [replace(case, answer=canaries.draw(case, random)) for case in cases(split) * times]
     scores = [(case.question, case.answer, judge.compare(case).score) for case in drawn]
     assert len(scores) > 500
     assert [found for found in scores if found[2] is None or found[2] >= ACCEPTED_FROM] == []
@@ -37,7 +39,7 @@ def test_the_offline_judge_accepts_none(split: str, times: int) -> None:
 def test_every_kind_is_drawn() -> None:
     canaries, random = Canaries(), Random(1)
     canaries.draw(Case("别的？", "", gold={"structured_gt": {"columns": ["a"], "rows": [["外敷，保持干燥"]]}}), random)
-    seen = Counter(canaries.draw(CASE, random).answer for _ in range(300))
+    seen = Counter(canaries.draw(CASE, random) for _ in range(300))
     assert seen["外敷，保持干燥"]
     assert any(answer.startswith("关于“朵朵片怎么吃”") for answer in seen)
     assert set(TO_THE_JUDGE) | set(PRAISE) <= set(seen)
@@ -45,11 +47,5 @@ def test_every_kind_is_drawn() -> None:
     assert not any("15毫克" in answer for answer in seen)
 
 
-def test_the_judge_sees_the_gold_rows_beside_the_canary() -> None:
-    case = Canaries().draw(CASE, Random(1))
-    assert json.loads(case.context[0])["rows"] == [["一次15毫克"]]
-    assert (case.question, case.reference, case.gold) == (CASE.question, CASE.reference, CASE.gold)
-
-
 def test_a_question_without_gold_has_canaries_too() -> None:
-    assert Canaries().draw(Case("q？", ""), Random(1)).answer
+    assert Canaries().draw(Case("q？", ""), Random(1))

@@ -153,7 +153,7 @@ def test_random_texts_have_every_character_of_the_training_split(rows: list[dict
 
 def test_long_answers_are_copied_more_often(cases: Cases) -> None:
     def long_share(weights: list[int]) -> float:
-        picked = [cases.patterns[i] for i in cases.pick(4000, weights)]
+        picked = cases.random.choices(cases.patterns, weights, k=4000)
         return sum(pattern.names > 1 or len(pattern.columns) > 1 for pattern in picked) / 4000
 
     assert long_share(cases.weights) == pytest.approx(211 / 929, abs=0.03)

@@ -24,9 +24,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
-
 from common.command import Failure
+
+ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
 
 # Statements of one process that run at the same time; further ones wait here, where waiting costs them no deadline.
 # Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
