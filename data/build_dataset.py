@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from common.progress import JournalError, RunError
+from common.journal import JournalError, RunError
 
 from common.llm_error import LLMError
 from common.settings import SettingsError, load_settings
