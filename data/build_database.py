@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
+from common.command import new_parser, number, run_command
+from common.files import refuse_existing
 from data.database.fictional import DISEASES, DRUGS, SEED, fictional_rows
 from data.database.schema import Cells, write_database
 from data.database.textbook import textbook_rows
@@ -30,43 +32,31 @@ def all_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterable[Cells]]
     """Both tables' rows by table name, made while they are read: `drugs` and `diseases` invented ones, then the real.
 
     Raises:
-        ValueError: more invented rows than the vocabulary has names for.
+        UsageError: more invented rows than the vocabulary has names for.
     """
     fictional = fictional_rows(seed, drugs, diseases)
     first_key = {"drugs_info": drugs + 1, "disease": diseases + 1}
     return {table: chain(rows, textbook_rows(table, first_key[table])) for table, rows in fictional.items()}
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+def build(options: argparse.Namespace) -> None:
+    """Write the database and say what it holds."""
+    refuse_existing(options.output, options.force)
+    counts = write_database(options.output, all_rows(options.seed, options.fictional_drugs, options.fictional_diseases))
+    print(f"{options.output}: " + ", ".join(f"{count} rows in {name}" for name, count in counts.items()))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Build the embedded database of real and invented drugs and diseases.")
-    parser.add_argument("--output", type=Path, default=DEFAULT_PATH, help="file to write (default: data/medical.db)")
-    parser.add_argument("--seed", type=int, default=SEED, help=f"same seed, same invented rows (default: {SEED})")
-    parser.add_argument("--fictional-drugs", type=_count, default=DRUGS, metavar="N", help=f"default: {DRUGS}")
-    parser.add_argument("--fictional-diseases", type=_count, default=DISEASES, metavar="N", help=f"default: {DISEASES}")
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    parser = new_parser(__doc__, prog="python -m data.build_database")
+    add, count = parser.add_argument, number(int, lambda count: count >= 0, "of rows, 0 or more")
+    add("--output", type=Path, default=DEFAULT_PATH, help="file to write (default: data/medical.db)")
+    add("--seed", type=int, default=SEED, help=f"same seed, same invented rows (default: {SEED})")
+    add("--fictional-drugs", type=count, default=DRUGS, metavar="N", help=f"default: {DRUGS}")
+    add("--fictional-diseases", type=count, default=DISEASES, metavar="N", help=f"default: {DISEASES}")
+    add("--force", action="store_true", help="replace an existing file")
     options = parser.parse_args(arguments)
-    if options.output.exists() and not options.force:
-        print(f"{options.output} exists; give --force to replace it, or --output for another file", file=sys.stderr)
-        return 2
-    try:
-        rows = all_rows(options.seed, options.fictional_drugs, options.fictional_diseases)
-        counts = write_database(options.output, rows)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"cannot write {options.output}: {error}", file=sys.stderr)
-        return 1
-    print(f"{options.output}: " + ", ".join(f"{number} rows in {name}" for name, number in counts.items()))
-    return 0
+    return run_command("build_database", lambda: build(options), afterwards="nothing was written")
 
 
 if __name__ == "__main__":

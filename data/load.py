@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import codecs
 import json
-import os
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from common.command import UsageError
+from common.files import replacing
 from data.database.schema import NAME_COLUMN, TABLES
 from data.questions.row import COLUMNS, Note, Record, Row, compact, missing_columns, nested, normalise, statements
 
@@ -37,7 +38,7 @@ __all__ = [
 BATCH_ROWS = 500  # of a Parquet file held at once
 
 
-class DataError(ValueError):
+class DataError(UsageError):
     """A question file that cannot be used; the message names the file, the column and the row."""
 
 
@@ -64,19 +65,15 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
 def write_rows(rows: Iterable[Row], path: Path) -> None:
     """Write the COLUMNS of the rows, as JSONL to a name that ends so, else as Parquet; complete or not at all."""
     known = [{column: row[column] for column in COLUMNS} for row in rows]
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as draft:
         if path.suffix == ".jsonl":
-            temporary.write_text("".join(compact(row) + "\n" for row in known), encoding="utf-8")
+            draft.write_text("".join(compact(row) + "\n" for row in known), encoding="utf-8")
         else:
             import pyarrow as arrow
             import pyarrow.parquet as parquet
 
             schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
-            parquet.write_table(arrow.Table.from_pylist(known, schema=schema), temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+            parquet.write_table(arrow.Table.from_pylist(known, schema=schema), draft)
 
 
 def count_without_reference(rows: Iterable[Row]) -> int:

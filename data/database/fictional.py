@@ -17,6 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from common.command import UsageError
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, Cells
 
 words = SimpleNamespace(**tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")))
@@ -144,11 +145,11 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[C
     two alike, and texts that may repeat, which so many rows can not avoid.
 
     Raises:
-        ValueError: more rows than the vocabulary has names for.
+        UsageError: more rows than the vocabulary has names for.
     """
     available = math.perm(len(SYLLABLES), STEM + 1) // 2
     if drugs + diseases > available:
-        raise ValueError(f"{drugs + diseases} fictional entities asked for; the vocabulary has names for {available}")
+        raise UsageError(f"{drugs + diseases} fictional entities asked for; the vocabulary has names for {available}")
     first = invent_all(seed, min(drugs, DRUGS), min(diseases, DISEASES))
     names = [str(row[NAME_COLUMN[table]]) for table, rows in first.items() for row in rows]
     rng = random.Random(f"{seed} names")

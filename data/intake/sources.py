@@ -21,6 +21,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from common.command import UsageError
 from data.intake.cells import CellError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ DELIMITERS = ",\t;|"
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 
 
-class SourceError(ValueError):
+class SourceError(UsageError):
     """A source that can not be read; the message names the file or URL and what was expected."""
 
 

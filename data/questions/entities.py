@@ -19,6 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN
+from data.intake.sources import first_line
 from data.load import DataError
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
                 _read_table(connection, table, catalogue, limit, rng)
         engine.dispose()
     except (SQLAlchemyError, ImportError) as error:
-        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise DataError(f"cannot read the database: {reason}") from None
+        raise DataError(f"cannot read the database: {first_line(error)}") from None
     return catalogue
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from common.files import refuse_existing
 from data.database.schema import NAME_COLUMN, NAME_LENGTH, TABLES, Cells, write_database
 from data.load import iterate_rows
 from data.questions.cited import row_key
@@ -26,21 +27,14 @@ ENTITY_NAME = re.compile(r"^(.*)name(.*)$")
 Tables = dict[str, dict[int, Cells]]  # by table and key
 
 
-class RebuildError(ValueError):
-    """The database cannot be made; the message says why and what to do."""
-
-
 def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
     """Write the SQLite file `target`, complete or not at all; returns what it holds, and what could not be used.
 
     Raises:
         DataError: a question file cannot be read.
-        RebuildError: `target` is there already (without `force`), or its folder is not.
+        FileError: `target` is there already (without `force`), or its folder is not.
     """
-    if target.exists() and not force:
-        raise RebuildError(f"{target} exists; give another path, or --force to replace it")
-    if not target.parent.is_dir():
-        raise RebuildError(f"the folder {target.parent} does not exist")
+    refuse_existing(target, force)
     tables: Tables = {table: {} for table in NAME_COLUMN}
     unused = 0
     for file in files:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from data.database import textbook
-from data.database.schema import ASKABLE, DISEASE_COLUMNS, DRUG_COLUMNS, NAME_COLUMN, TEXTBOOK
+from data.database.schema import ASKABLE, NAME_COLUMN, TABLES, TEXTBOOK
 from data.database.textbook import textbook_rows
 
 LONGEST_FIELD = 24
@@ -40,9 +40,11 @@ def test_real_drugs_carry_nothing_of_a_maker():
 
 
 def test_the_contract_has_23_and_15_columns():
-    assert len(DRUG_COLUMNS) == 23
-    assert len(DISEASE_COLUMNS) == 15
-    assert "source" not in DRUG_COLUMNS | DISEASE_COLUMNS
+    assert {table: list(columns).index("source") for table, columns in TABLES.items()} == {
+        "drugs_info": 23,
+        "disease": 15,
+    }
+    assert {table: len(columns) for table, columns in TABLES.items()} == {"drugs_info": 24, "disease": 16}
 
 
 def test_a_file_with_a_foreign_column_is_refused(monkeypatch, tmp_path):

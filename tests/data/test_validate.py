@@ -341,7 +341,7 @@ def test_wrong_usage_is_one_line(tmp_path, capsys):
         ([tmp_path / "empty.jsonl"], "empty.jsonl"),
         ([good, "--db", f"sqlite:///{tmp_path}/none.db"], "no database at"),
         ([good, "--db", "nonsense"], "not a database URL"),
-        ([good, "--rebuild-from-evidence", tmp_path / "no" / "a.db"], "does not exist"),
+        ([good, "--rebuild-from-evidence", tmp_path / "no" / "a.db"], "there is no folder"),
     ]:
         assert validate.main([*map(str, arguments)]) == 2
         error = capsys.readouterr().err

@@ -21,6 +21,8 @@ from sqlalchemy import URL, Engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from common.command import Failure, UsageError
+
 # Statements of one process that run at the same time; further ones wait here, where waiting costs them no deadline.
 # Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
 POOLED_CONNECTIONS = max(8, 2 * (os.cpu_count() or 1))
@@ -28,8 +30,10 @@ POOL_WAIT = 60.0  # seconds until a caller that got no connection is told so
 LOCK_WAIT = 1.0  # seconds
 
 
-class DatabaseError(RuntimeError):
-    """The database cannot be reached or read: an operator's problem, never text for the model."""
+class DatabaseError(Failure):
+    """The database cannot be reached or read: an operator's problem, mostly the URL, never text for the model."""
+
+    exit_code = UsageError.exit_code
 
 
 class ConnectionLost(DatabaseError):
