@@ -17,7 +17,6 @@ from pathlib import Path
 
 from common.command import new_parser, run_command
 from common.files import refuse_existing
-from common.settings import load_settings
 from data.load import COLUMNS, count_without_reference, fill_answers, load_rows, write_rows
 
 
@@ -60,6 +59,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> None:
     """Convert the file and say what became of it."""
+    from common.settings import load_settings
+
     refuse_existing(options.out, options.force)
     url = (options.db or load_settings().database_url) if options.draft_answers else None
     print(f"{options.out}: {convert(options.file, options.out, url)}")

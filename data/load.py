@@ -87,14 +87,13 @@ def fill_answers(rows: Iterable[Row], database_url: str) -> int:
     Raises:
         DatabaseError: a row has SQL whose result was not recorded, and the database cannot be read.
     """
-    from data.questions.draft import Drafter
+    from data.questions.draft import draft_answer
+    from data.questions.gold_check import gold_tool
 
-    drafter, drafted = Drafter(database_url), 0
-    for row in rows:
-        if not row["answer"]:
-            row["answer"] = drafter.draft(row)
-            drafted += bool(row["answer"])
-    return drafted
+    tool, bare = gold_tool(database_url), [row for row in rows if not row["answer"]]
+    for row in bare:
+        row["answer"] = draft_answer(row, tool)
+    return len(bare) - count_without_reference(bare)
 
 
 def check_rows(rows: Iterable[Row], database_url: str) -> list[Finding]:

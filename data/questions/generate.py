@@ -24,7 +24,7 @@ from data.questions.keywords import Mentions, SearchWord
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.questions import Draft, row_of
 from data.questions.row import Row, nested
-from data.questions.split import Families, Owners, deal
+from data.questions.split import Families, Owners, deal, in_several
 from data.questions.streams import STREAMS, Pool, Rates, usable
 from scoring.case import Case
 from scoring.reference.offline import ReferenceJudge
@@ -191,9 +191,6 @@ async def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> lis
 
 def overlap(splits: Mapping[str, Iterable[Row]]) -> list[str]:
     """What occurs in the entities of more than one split, read from the rows alone; an empty list is what is wanted."""
-    seen: dict[str, set[str]] = {}
-    for split, rows in splits.items():
-        for row in rows:
-            for thing in nested(row, "entities"):
-                seen.setdefault(thing, set()).add(split)
-    return sorted(thing for thing, where in seen.items() if len(where) > 1)
+    return in_several(
+        (thing, split) for split, rows in splits.items() for row in rows for thing in nested(row, "entities")
+    )

@@ -17,16 +17,14 @@ from data.questions.entities import Catalogue, Entity, is_plain
 from data.questions.questions import Called
 
 # Characters that are often typed for each other: they sound or look alike.
-_PAIRS = (
+PAIRS = (
     "莎沙 洛络 妮泥 蒂帝 克刻 托拖 米迷 兰蓝 诺糯 维唯 卡咖 丹单 佩配 恩嗯 芙夫 吉及 哈蛤 贝倍 塔他 菲非 "
     "露路 奇其 艾爱 梅煤 朗郎 斯思 瓦娃 尼泥 雅亚 多夺 珊姗 图涂 博搏 昂仰 里理 茜西 伦轮 帕怕 夏厦 朵躲 "
     "阿啊 林淋 头投 胞孢 霉酶 素速 酸醚 钠纳 氟佛 唑座 炎言 症证 疮创 肝干 肾甚 胃谓 肺废 糖唐 痛疼 黄磺 "
     "安胺 平评 松淞 定锭 韦维 那哪 列例 普谱"
 )
-ALIKE: dict[str, str] = {}
-for _pair in _PAIRS.split():
-    ALIKE.setdefault(_pair[0], _pair[1])
-    ALIKE.setdefault(_pair[1], _pair[0])
+# Of a character that is in several pairs, the first one counts.
+ALIKE = {one: other for pair in reversed(PAIRS.split()) for one, other in (pair, pair[::-1])}
 
 # What a name ends with and people leave out.
 ENDING = re.compile(

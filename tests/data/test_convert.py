@@ -10,8 +10,8 @@ import pytest
 from common.settings import DEFAULT_DATABASE, ROOT
 from data import convert
 from data.load import COLUMNS, count_without_reference, fill_answers, load_rows, statements
-from data.questions.draft import NOTHING_FOUND, Drafter
-from data.questions.gold_check import Checker
+from data.questions.draft import NOTHING_FOUND, draft_answer
+from data.questions.gold_check import Checker, gold_tool
 
 FOREIGN = {
     "qid": "f1",
@@ -98,7 +98,7 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
     ],
 )
 def test_the_words_of_a_draft(changes, answer):
-    assert Drafter(DEFAULT_DATABASE).draft(row(**changes)) == answer
+    assert draft_answer(row(**changes), gold_tool(DEFAULT_DATABASE)) == answer
 
 
 @pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
