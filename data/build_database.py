@@ -1,6 +1,8 @@
 """Build the embedded database data/medical.db: common real drugs and diseases, and invented ones.
 
-The real ones are general textbook facts in short words (data/textbook_*.tsv); the invented ones are made by rule from
+The real ones are general textbook facts in short words (data/textbook_*.tsv), written for this project and shown to
+demonstrate training: they are not advice. A blank cell means that the file says nothing, not that there is nothing to
+say. Products differ by maker, so makers, approval numbers and packs stay empty. The invented ones are made by rule from
 one seed (data/database/fictional.py), in any number. The column `source` says which is which; keys of the invented come
 first, so that adding a textbook row moves none of them. The same arguments give the same rows, and the same bytes with
 the same SQLite version.
@@ -13,19 +15,21 @@ the same SQLite version.
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 from common.command import new_parser, number, run_command
 from common.files import refuse_existing
-from data.database.fictional import DISEASES, DRUGS, SEED, fictional_rows
-from data.database.schema import Cells, write_database
-from data.database.textbook import textbook_rows
+from data.database.fictional import DISEASES, DRUGS, SEED, WRITTEN_AT, fictional_rows
+from data.database.schema import TABLES, TEXTBOOK, Cells, write_database
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_PATH = HERE / "medical.db"
+TEXTBOOK_FILES = {"drugs_info": HERE / "textbook_drugs.tsv", "disease": HERE / "textbook_diseases.tsv"}
+TIMES = ("created_at", "create_at", "update_at")
 
 
 def all_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterable[Cells]]:
@@ -37,6 +41,22 @@ def all_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterable[Cells]]
     fictional = fictional_rows(seed, drugs, diseases)
     first_key = {"drugs_info": drugs + 1, "disease": diseases + 1}
     return {table: chain(rows, textbook_rows(table, first_key[table])) for table, rows in fictional.items()}
+
+
+def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
+    """The rows of one table in file order, keys counted from `first_key`; cells the file leaves blank are None.
+
+    Raises:
+        ValueError: a column of the file is not one of the table's.
+    """
+    empty: Cells = {column: WRITTEN_AT if column in TIMES else None for column in TABLES[table]}
+    with TEXTBOOK_FILES[table].open(encoding="utf-8", newline="") as file:
+        for key, cells in enumerate(csv.DictReader(file, delimiter="\t", strict=True), start=first_key):
+            unknown = cells.keys() - empty.keys()
+            if unknown:
+                raise ValueError(f"{TEXTBOOK_FILES[table]}: not columns of {table}: {unknown}")
+            filled = {column: cell for column, cell in cells.items() if cell}
+            yield empty | filled | {"id": key, "source": TEXTBOOK}
 
 
 def build(options: argparse.Namespace) -> None:

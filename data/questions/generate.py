@@ -52,11 +52,11 @@ class Dataset:
     mentions: Mentions
     refused: Counter[str] = field(default_factory=Counter)
 
-    def missing(self, request: Request) -> dict[tuple[str, str], int]:
+    def missing(self, request: Request) -> Counter[tuple[str, str]]:
         """Rows asked for and not made, by split and type, where there are any."""
         made = Counter((split, row["task_type"]) for split, rows in self.splits.items() for row in rows)
         wanted = {(split, kind): count for split, kinds in request.rows.items() for kind, count in kinds.items()}
-        return {key: count - made[key] for key, count in wanted.items() if made[key] < count}
+        return Counter(wanted) - made
 
 
 class Generator:
@@ -127,32 +127,27 @@ class Generator:
         left = dict(self.request.rows[split])
         rows: list[Row] = []
         while any(left.values()):
-            drawn = {kind: list(islice(sources[kind], count)) for kind, count in left.items() if count}
-            for kind, drafts in drawn.items():
-                if len(drafts) < left[kind]:
-                    left[kind] = len(drafts)  # the stream has ended
-                for draft in drafts:
-                    found = await confirmed(draft, tool, judge)
-                    if found is None:
-                        self.dataset.refused["not confirmed"] += 1
-                    else:
-                        rows.append(row_of(draft, found, split))
-                        left[kind] -= 1
+            for kind, count in left.items():
+                drafts = list(islice(sources[kind], count))  # less where the stream has ended
+                found = [(draft, await confirmed(draft, tool, judge)) for draft in drafts]
+                made = [row_of(draft, lines, split) for draft, lines in found if lines is not None]
+                rows += made
+                left[kind] = len(drafts) - len(made)
+                self.dataset.refused.update(["not confirmed"] * left[kind])
         self.rng.shuffle(rows)
         return rows
 
     def _pool(self, split: str) -> Pool:
-        mine = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
-        links, words = ([word for word in words if self._is_mine(word, split)] for words in (self.links, self.words))
-        return Pool(mine, links, words, self.catalogue, self.request.rates, self.rng)
+        def mine(words: list[SearchWord]) -> list[SearchWord]:
+            own = [word for word in words if self.owners.get(word.text) == split]
+            return [word for word in own if self.owners.may_use(self._held_by(word), split)]
 
-    def _is_mine(self, word: SearchWord, split: str) -> bool:
-        return self.owners.get(word.text) == split and self.owners.may_use(self._held_by(word), split)
+        entities = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
+        return Pool(entities, mine(self.links), mine(self.words), self.catalogue, self.request.rates, self.rng)
 
     def _accepted(self, drafts: Iterable[Draft], split: str) -> Iterator[Draft]:
         for draft in drafts:
-            reason = self._reason_against(draft, split)
-            if reason:
+            if reason := self._reason_against(draft, split):
                 self.dataset.refused[reason] += 1
             else:
                 yield draft

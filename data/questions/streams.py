@@ -19,7 +19,7 @@ from typing import TypeVar
 from data.database.schema import ASKABLE
 from data.questions.entities import Catalogue, Entity
 from data.questions.keywords import SearchWord, names_of
-from data.questions.misnaming import misspelt, nicknames, shortened
+from data.questions.misnaming import misspelt, shortened
 from data.questions.questions import Called, Draft, about_fields, about_word, without_answer
 from data.questions.templates import COMPARE, COUNT, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
 from scoring.reference.text import words_only
@@ -107,7 +107,7 @@ def _called(entity: Entity, pool: Pool) -> Called | None:
     if drawn < pool.rates.typo:
         return misspelt(entity, pool.catalogue, pool.rng)
     if drawn < pool.rates.typo + pool.rates.partial:
-        return next(nicknames(entity, pool.catalogue), None) or shortened(entity, pool.catalogue)
+        return shortened(entity, pool.catalogue)
     return None
 
 

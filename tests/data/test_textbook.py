@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from data.database import textbook
+from data import build_database
+from data.build_database import textbook_rows
 from data.database.schema import ASKABLE, NAME_COLUMN, TABLES, TEXTBOOK
-from data.database.textbook import textbook_rows
 
 LONGEST_FIELD = 24
 MAKERS_COLUMNS = ("med_barcode", "med_approval", "company_name", "pack", "period", "approve_code")
@@ -50,6 +50,6 @@ def test_the_contract_has_23_and_15_columns():
 def test_a_file_with_a_foreign_column_is_refused(monkeypatch, tmp_path):
     file = tmp_path / "a.tsv"
     file.write_text("med_name\tcolour\n甲\t红\n", encoding="utf-8")
-    monkeypatch.setitem(textbook.FILES, "drugs_info", file)
+    monkeypatch.setitem(build_database.TEXTBOOK_FILES, "drugs_info", file)
     with pytest.raises(ValueError, match="colour"):
         list(textbook_rows("drugs_info", 1))
