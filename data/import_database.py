@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -32,7 +33,6 @@ from data.intake.staging import DUPLICATE, EMPTY, REJECTED, Staging
 from data.intake.target import APPEND, REPLACE, Target
 
 SHOWN = 20
-Note = Callable[[Sequence[object]], object]
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -81,8 +81,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:
     staging = Staging()
-    with _report(options.report) as note:
-        rejected = sum(_stage(item, staging, options.strip_html, note) for item in planned)
+    whole = replacing(options.report) if options.report else nullcontext(Path(os.devnull))
+    with whole as draft, draft.open("w", encoding="utf-8", newline="") as out:
+        report = csv.writer(out, delimiter="\t", lineterminator="\n")
+        report.writerow(("part", "row", "column", "kind", "reason"))
+        rejected = sum(_stage(item, staging, options.strip_html, report.writerow) for item in planned)
     if rejected and not options.skip_rejected:
         print("nothing imported: mend the source, or give --skip-rejected to import the other rows", file=sys.stderr)
         return 1
@@ -93,7 +96,7 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     return 0
 
 
-def _stage(item: Planned, staging: Staging, strip_html: bool, note: Note) -> int:
+def _stage(item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]) -> int:
     """Read a part, print what was read and left out, and note the latter; returns the number of rejected rows."""
     name, console = item.part.name, Console(stderr=True)
     rows: Counter[str] = Counter()
@@ -123,18 +126,6 @@ def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> No
             print(line)
         if rows[kind] > len(lines):
             print(f"  ... {rows[kind]} rows {kind} in all; --report FILE writes every one")
-
-
-@contextmanager
-def _report(file: Path | None) -> Iterator[Note]:
-    """What writes a line of the report; the file is there once all lines are."""
-    if file is None:
-        yield lambda line: None
-        return
-    with replacing(file) as draft, draft.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out, delimiter="\t", lineterminator="\n")
-        writer.writerow(("part", "row", "column", "kind", "reason"))
-        yield writer.writerow
 
 
 if __name__ == "__main__":

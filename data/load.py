@@ -18,13 +18,15 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterable, Iterator
+from itertools import count
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from common.command import UsageError
 from common.files import replacing
 from data.database.schema import NAME_COLUMN, TABLES
+from data.intake.sources import as_record, line_records, parquet_records, refusing
 from data.questions.row import COLUMNS, Note, Record, Row, compact, missing_columns, nested, normalise, statements
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ __all__ = [
     "COLUMNS", "NAME_COLUMN", "TABLES", "DataError", "Row", "check_rows", "column_words", "count_without_reference",
     "fill_answers", "iterate_rows", "load_rows", "nested", "read_records", "statements", "write_rows",
 ]  # fmt: skip
-
-BATCH_ROWS = 500  # of a Parquet file held at once
 
 
 class DataError(UsageError):
@@ -145,45 +145,17 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
     if not path.is_file():
         seen = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {seen}; expected a Parquet or JSONL file with the columns id, question and answer")
-    try:
-        with path.open("rb") as file:
-            first = file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
-    if first not in (b"{", b"["):
-        yield from enumerate(_parquet(path))
-        return
-    for number, value in enumerate(_lines(path) if first == b"{" else _list(path)):
-        try:
-            found = json.loads(value.decode("utf-8-sig")) if isinstance(value, bytes) else value
-        except (ValueError, RecursionError) as error:
-            shown = value[:60].decode("utf-8", "replace")
-            yield number, DataError(f"{path}, row {number}: not JSON ({error}): {shown!r}")
-            continue
-        wrong = f"{path}, row {number}: a JSON {type(found).__name__}, expected an object with id, question and answer"
-        yield number, found if isinstance(found, dict) else DataError(wrong)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from (line for line in file if line.strip())
-
-
-def _list(path: Path) -> list[Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError, OSError) as error:
-        raise DataError(f"{path} cannot be read as JSON: {error}") from None
-
-
-def _parquet(path: Path) -> Iterator[Record]:
-    import pyarrow.parquet as parquet
-    from pyarrow import ArrowException
-
-    try:
-        # ParquetFile reads this one file; read_table would add columns from folder names such as `a=b/`.
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-                yield from batch.to_pylist()
-    except (ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+    with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
+        first = head.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
+    # A byte that is no UTF-8 becomes half a surrogate pair, for which only its own row is refused.
+    with refusing(what, DataError), path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+        if first == b"{":
+            records = line_records(line.lstrip("\ufeff") for line in file if line.strip())
+        elif first == b"[":
+            records = map(as_record, count(1), json.load(file))
+        else:
+            records = parquet_records(path)
+        for number, record in enumerate(records):
+            wrong = f"{path}, row {number}: {record.problem}"
+            yield number, DataError(wrong) if record.problem else record.values
