@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -30,17 +30,6 @@ HERE = Path(__file__).resolve().parent
 DEFAULT_PATH = HERE / "medical.db"
 TEXTBOOK_FILES = {"drugs_info": HERE / "textbook_drugs.tsv", "disease": HERE / "textbook_diseases.tsv"}
 TIMES = ("created_at", "create_at", "update_at")
-
-
-def all_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterable[Cells]]:
-    """Both tables' rows by table name, made while they are read: `drugs` and `diseases` invented ones, then the real.
-
-    Raises:
-        UsageError: more invented rows than the vocabulary has names for.
-    """
-    fictional = fictional_rows(seed, drugs, diseases)
-    first_key = {"drugs_info": drugs + 1, "disease": diseases + 1}
-    return {table: chain(rows, textbook_rows(table, first_key[table])) for table, rows in fictional.items()}
 
 
 def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
@@ -60,9 +49,12 @@ def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
 
 
 def build(options: argparse.Namespace) -> None:
-    """Write the database and say what it holds."""
+    """Write the database, `fictional_rows` and then the real ones, and say what it holds."""
     refuse_existing(options.output, options.force)
-    counts = write_database(options.output, all_rows(options.seed, options.fictional_drugs, options.fictional_diseases))
+    invented = {"drugs_info": options.fictional_drugs, "disease": options.fictional_diseases}
+    fictional = fictional_rows(options.seed, *invented.values())
+    rows = {table: chain(fictional[table], textbook_rows(table, count + 1)) for table, count in invented.items()}
+    counts = write_database(options.output, rows)
     print(f"{options.output}: " + ", ".join(f"{count} rows in {name}" for name, count in counts.items()))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -117,14 +117,9 @@ def invent_rows(
                 f"no unused texts left for {name} after {MAX_TRIES} tries: add words to data/database/vocabulary.toml"
             )
         seen |= texts
-        yield {"id": number, **_blank(row, ASKABLE[table], rng), "source": FICTIONAL}
-
-
-def _blank(row: Cells, columns: Iterable[str], rng: random.Random) -> Cells:
-    """The row, a few times without one of its texts: a question for it has no answer."""
-    if rng.random() >= BLANK_SHARE:
-        return row
-    return row | {rng.choice([column for column in columns if column not in KEPT_FULL]): None}
+        if rng.random() < BLANK_SHARE:  # a question for this text has no answer
+            row = row | {rng.choice([column for column in ASKABLE[table] if column not in KEPT_FULL]): None}
+        yield {"id": number, **row, "source": FICTIONAL}
 
 
 def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, list[Cells]]:

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any
 
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN
-from data.intake.sources import Part, database_parts, first_line
+from data.intake.sources import Part, database_parts, refusing
 from data.load import DataError
 
 # Columns that are searched by a part of their text or by a whole value.
@@ -71,9 +71,8 @@ class Catalogue:
         if len(keyword) < SHORTEST_KEYWORD:
             return []
         found = re.compile(re.escape(keyword), re.IGNORECASE | re.ASCII).search
-        return list(
-            islice((key for key, text in self.texts.get((table, column), {}).items() if found(text)), limit + 1)
-        )
+        cells = self.texts.get((table, column), {})
+        return list(islice((key for key, text in cells.items() if found(text)), limit + 1))
 
     def is_unknown(self, name: str) -> bool:
         """Whether no row of either table seems to be called by the name or by one that holds it."""
@@ -94,19 +93,13 @@ def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
     Raises:
         DataError: the database cannot be read, or lacks a table, the key `id` or a name column.
     """
-    from sqlalchemy.exc import SQLAlchemyError
-
     catalogue = Catalogue()
-    try:
+    with refusing("cannot read the database", DataError):
         parts = {part.name: part for part in database_parts(url, views=True)}
         for table in NAME_COLUMN:
             if table not in parts:
                 raise DataError(f"the database has no table {table}; its tables: {', '.join(parts)}")
             _read_table(parts[table], catalogue, limit, rng)
-    except (SQLAlchemyError, ImportError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"cannot read the database: {first_line(error)}") from None
     return catalogue
 
 

@@ -64,7 +64,7 @@ class Generator:
 
     def __init__(self, catalogue: Catalogue, request: Request, rng: random.Random) -> None:
         self.catalogue, self.request, self.rng = catalogue, request, rng
-        self.mentions = Mentions.of(catalogue)
+        self.mentions = Mentions(name for names in catalogue.names.values() for name in names)
         self.links = list(keywords.disease_words(catalogue))
         self.words = [*keywords.search_words(catalogue, rng), *keywords.filter_values(catalogue)]
         self.owners = Owners(self._deal())

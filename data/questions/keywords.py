@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from data.database.schema import NAME_COLUMN
 from data.questions.entities import SHORTEST_KEYWORD, Catalogue, is_plain
 
 LARGEST = 4  # names one answer can hold
@@ -112,11 +111,6 @@ class Mentions:
         for name in names:
             if len(name) > 1:
                 self._by_start.setdefault(name[:2], {}).setdefault(len(name), set()).add(name)
-
-    @classmethod
-    def of(cls, catalogue: Catalogue) -> Mentions:
-        """All names of both tables."""
-        return cls(name for table in NAME_COLUMN for name in catalogue.names[table])
 
     def find(self, text: str) -> list[str]:
         """Every name the text contains, in order, each once; names of one character are not looked for."""

@@ -128,13 +128,9 @@ def _select(columns: Sequence[str], table: str, where: str) -> str:
 def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
     """The draft as a row of the question files; `rows` is what its SQL returned."""
     evidence = [dict(zip(("table", "row_id", "field", "quote"), item, strict=True)) for item in draft.evidence]
-    return {
+    copied = {name: getattr(draft, name) for name in ("question", "answer", "task_type", "difficulty", "sql")}
+    return copied | {
         "id": f"{draft.task_type}-{hashlib.sha256(draft.question.encode()).hexdigest()[:12]}",
-        "question": draft.question,
-        "answer": draft.answer,
-        "task_type": draft.task_type,
-        "difficulty": draft.difficulty,
-        "sql": draft.sql,
         "structured_gt": compact({"columns": draft.columns, "rows": rows}),
         "evidence": compact(evidence),
         "entities": compact(draft.entities),

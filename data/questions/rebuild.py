@@ -8,8 +8,6 @@ row's name is the entity that belongs to its key. Everything else is empty, so s
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,6 @@ from data.questions.row import Row, nested
 
 SOURCE = "evidence"
 NAMELESS = "（名称未知 {key}）"
-ENTITY_NAME = re.compile(r"^(.*)name(.*)$")
 
 Tables = dict[str, dict[int, Cells]]  # by table and key
 
@@ -85,20 +82,21 @@ def _names(row: Row, items: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
     """Names by table and key: from `meta.entity`, where a name and a key stand side by side, else from `entities`, when
     there are as many as rows cited, in the same order."""
     cited = list(dict.fromkeys((str(item.get("table")).lower(), row_key(item.get("row_id"))) for item in items))
-    by_key = dict(_paired(row.get("meta")))
+    by_key, names = _side_by_side(row.get("meta")), nested(row, "entities")
     found = {place: by_key[place[1]] for place in cited if place[1] in by_key}
-    names = nested(row, "entities")
     if not found and len(names) == len(cited):
         found = dict(zip(cited, names, strict=True))
     storables = {place: storable(name) for place, name in found.items()}
     return {(table, key): name for (table, key), name in storables.items() if key is not None and name}
 
 
-def _paired(meta: Any) -> Iterator[tuple[int, str]]:
-    """Keys with names: `drug_id_a` belongs to `drug_name_a`."""
+def _side_by_side(meta: Any) -> dict[int | None, str]:
+    """Names by key: `drug_id_a` belongs to `drug_name_a`."""
     entity = meta.get("entity") if isinstance(meta, dict) else None
-    for field, name in (entity if isinstance(entity, dict) else {}).items():
-        match = ENTITY_NAME.match(field)
-        key = row_key(entity.get(f"{match[1]}id{match[2]}")) if match and isinstance(entity, dict) else None
-        if key is not None and isinstance(name, str):
-            yield key, name
+    fields = entity if isinstance(entity, dict) else {}
+    pairs = (
+        (row_key(fields.get("id".join(field.rsplit("name", 1)))), name)
+        for field, name in fields.items()
+        if "name" in field
+    )
+    return {key: name for key, name in pairs if key is not None and isinstance(name, str)}

@@ -13,7 +13,6 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import TypeVar
 
 from data.database.schema import ASKABLE
@@ -167,17 +166,13 @@ def _empty(table: str, pool: Pool) -> Iterator[Draft]:
 def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
     """Questions about names that sound like the table's and are in neither table."""
     members, columns, rng = pool.of(table), _columns(pool, table), pool.rng
-    for number, (first, second) in enumerate(islice(_pairs(members, rng), PASSES * len(members))):
+    for number in range(PASSES * len(members) if len(members) > 1 else 0):
+        first, second = rng.sample(members, 2)
         cut = min(HEAD, len(first.name) // 2)
         name = first.name[:cut] + second.name[cut:]
         if pool.catalogue.is_unknown(name):
             column = columns[number % len(columns)]
             yield without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
-
-
-def _pairs(members: Sequence[Entity], rng: random.Random) -> Iterator[Sequence[Entity]]:
-    while len(members) > 1:
-        yield rng.sample(members, 2)
 
 
 def _by_column(
