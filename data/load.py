@@ -148,10 +148,9 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
     with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
         first = head.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
     what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
-    # A byte that is no UTF-8 becomes half a surrogate pair, for which only its own row is refused.
-    with refusing(what, DataError), path.open(encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+    with refusing(what, DataError), path.open("rb") as file:
         if first == b"{":
-            records = line_records(line.lstrip("\ufeff") for line in file if line.strip())
+            records = line_records(filter(bytes.strip, file))
         elif first == b"[":
             records = map(as_record, count(1), json.load(file))
         else:

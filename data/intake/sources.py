@@ -217,13 +217,14 @@ def _list_records(file: IO[str]) -> Iterator[Record]:
     return starmap(as_record, enumerate(ijson.items(pieces, "item", use_float=True), start=1))
 
 
-def line_records(lines: Iterable[str]) -> Iterator[Record]:
-    """The objects of JSONL, one a line; a blank line is a row without values."""
+def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
+    """The objects of JSONL, one a line, bytes as UTF-8; a blank line is a row without values."""
     for number, line in enumerate(lines, start=1):
         try:
             record = as_record(number, json.loads(line)) if line.strip() else Record(number, {})
         except (ValueError, RecursionError) as error:
-            record = Record(number, {}, f"not JSON ({error}): {line[:SHOWN]!r}")
+            text = line if isinstance(line, str) else line.decode("utf-8", "replace")
+            record = Record(number, {}, f"not JSON ({error}): {text[:SHOWN]!r}")
         yield record
 
 

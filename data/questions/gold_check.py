@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from data.load import DataError
-from data.questions.cited import Cited, CitedCells
+from data.questions.cited import Cited, CitedCells, Missing
 from data.questions.markup import comparable, plain_cell, without_markup
 from data.questions.row import Note, Row, nested, normalise, statements
 from scoring.judge import Case, ReferenceJudge
@@ -107,22 +107,21 @@ class Checker:
     def _check_evidence(self, finding: Finding, names: list[str]) -> None:
         for item in nested(finding.row, "evidence"):
             cited = self.cells.find(item)
-            if isinstance(cited, Cited):
-                self._check_quote(finding, item, cited, names)
-            else:
-                (finding.problems if cited.wrong else finding.unchecked).append(("evidence", cited.reason))
+            missing = cited if isinstance(cited, Missing) else self._not_quoted(item, cited, names)
+            if missing:
+                (finding.problems if missing.wrong else finding.unchecked).append(("evidence", missing.reason))
 
-    def _check_quote(self, finding: Finding, item: dict[str, Any], cited: Cited, names: list[str]) -> None:
+    def _not_quoted(self, item: dict[str, Any], cited: Cited, names: list[str]) -> Missing | None:
+        """Why the quote of an evidence item is not in the cell it names; None if it is."""
         quote, place = item["quote"], f"{item['table']}.{item['field']} of row {item['row_id']}"
         if quote in cited.text or comparable(quote) in comparable(cited.text):
-            return
+            return None
         if cited.cut:
-            finding.unchecked.append(("evidence", f"{place} is longer than the tool reads"))
-        elif names and comparable(cited.name) not in map(comparable, names) and not self.cells.has_entity(names):
+            return Missing(f"{place} is longer than the tool reads", wrong=False)
+        if names and comparable(cited.name) not in map(comparable, names) and not self.cells.has_entity(names):
             said = f"row {item['row_id']} of {item['table']} is {cited.name!r} here, not {', '.join(names)}"
-            finding.unchecked.append(("evidence", said))
-        else:
-            finding.problems.append(("evidence", f"{_short(quote)} is not in {place}"))
+            return Missing(said, wrong=False)
+        return Missing(f"{_short(quote)} is not in {place}", wrong=True)
 
     def _run_sql(self, finding: Finding) -> list[QueryResult] | None:
         """The results of the gold statements; None when one of them fails."""

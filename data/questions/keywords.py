@@ -60,8 +60,7 @@ def search_words(catalogue: Catalogue, rng: random.Random) -> Iterator[SearchWor
                 if part in seen:
                     break
                 seen.add(part)
-                word = word_for(catalogue, table, column, part)
-                if word:
+                if word := word_for(catalogue, table, column, part):
                     yield word
                     break
 

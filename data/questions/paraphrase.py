@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,9 @@ def paraphrase(dataset: Dataset, share: float, path: Path, fresh: bool) -> str:
         JournalError: the journal is of other questions, or in use.
         RunError: rows got no answer after all attempts; the journal keeps the others.
     """
-    chosen = choose([row for rows in dataset.splits.values() for row in rows], share)
+    rows = [row for part in dataset.splits.values() for row in part]
+    # By a hash of the id, so that the choice depends on nothing else.
+    chosen = [row for row in rows if int(hashlib.sha256(row["id"].encode()).hexdigest()[:8], 16) < share * 2**32]
     settings = load_settings()
     client = client_from_settings(settings, cache=settings.llm_cache)
     with Journal(path, fingerprint(chosen, client), fresh=fresh) as journal:
@@ -63,11 +65,6 @@ def paraphrase(dataset: Dataset, share: float, path: Path, fresh: bool) -> str:
     taken = reword(dataset.splits, replies, dataset.mentions)
     refused = len(chosen) - taken
     return f"reworded: {taken} of {len(chosen)} questions; {refused} rewordings were refused. {client.usage}"
-
-
-def choose(rows: Iterable[Row], share: float) -> list[Row]:
-    """The rows to reword: by a hash of their id, so that it depends on nothing else."""
-    return [row for row in rows if int(hashlib.sha256(row["id"].encode()).hexdigest()[:8], 16) < share * 2**32]
 
 
 def held_words(row: Row) -> list[str]:
@@ -95,8 +92,9 @@ def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions
     """Put the rewordings that can be taken into the rows; returns how many were."""
     questions = {row["question"] for rows in splits.values() for row in rows}
     nears, taken = {split: NearDuplicates() for split in splits}, 0
-    for split, row in ((split, row) for split, rows in splits.items() for row in rows):
-        nears[split].add(row["id"], row["question"])
+    for split, rows in splits.items():
+        for row in rows:
+            nears[split].add(row["id"], row["question"])
     for split, rows in splits.items():
         others = [near for other, near in nears.items() if other != split]
         for row in rows:
