@@ -150,7 +150,7 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
     what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
     with refusing(what, DataError), path.open("rb") as file:
         if first == b"{":
-            records = line_records(filter(bytes.strip, file))
+            records = line_records(line for line in file if line.strip())
         elif first == b"[":
             records = map(as_record, count(1), json.load(file))
         else:
