@@ -176,10 +176,7 @@ async def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> lis
         return None
     if sorted(result.rows, key=repr) != sorted(map(list, draft.rows), key=repr):
         return None
-    gold = {
-        "structured_gt": {"columns": result.columns, "rows": result.rows},
-        "evidence": [{"quote": quote} for *_, quote in draft.evidence],
-    }
+    gold = {"structured_gt": {"columns": result.columns, "rows": result.rows}, "evidence": draft.evidence}
     verdict = await judge.judge(Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold))
     return result.rows if verdict.score == 1 else None
 

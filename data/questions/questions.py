@@ -20,8 +20,6 @@ from data.questions.keywords import SearchWord
 from data.questions.row import Row, compact
 from data.questions.templates import ANSWERS, LABELS
 
-Quote = tuple[str, int, str, str]  # table, row id, field, text
-
 
 @dataclass(frozen=True)
 class Draft:
@@ -39,7 +37,7 @@ class Draft:
     sql: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str | int | None, ...], ...]
-    evidence: tuple[Quote, ...]
+    evidence: list[dict[str, Any]]
     entities: tuple[str, ...]
 
 
@@ -74,7 +72,7 @@ def about_fields(
         _select(columns, table, _holds(called.column, called.part) if called else where),
         columns,
         tuple((name, *line) if named else line for name, line in texts.items()),
-        tuple((table, entity.row_id, field, entity.fields[field]) for entity in entities for field in fields),
+        [_quote(table, entity.row_id, field, entity.fields[field]) for entity in entities for field in fields],
         (*texts, called.text) if called else tuple(texts),
     )
 
@@ -92,7 +90,7 @@ def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] 
         _select(["COUNT(*) AS count" if counted else column], word.table, where),
         (column,),
         ((count,),) if names is None else tuple((name,) for name in names),
-        tuple((word.table, key, word.column, word.text) for key in word.keys),
+        [_quote(word.table, key, word.column, word.text) for key in word.keys],
         (word.text, *(names or ())),
     )
 
@@ -103,7 +101,11 @@ def without_answer(table: str, name: str, column: str, template: str, rows: tupl
     answer = ANSWERS["unanswerable"].format(name=name, label=label)
     sql = _select([column], table, f"{NAME_COLUMN[table]} = {_quoted(name)}")
     difficulty = "easy" if label in question else "mid"
-    return Draft("unanswerable", difficulty, question, answer, sql, (column,), rows, (), (name,))
+    return Draft("unanswerable", difficulty, question, answer, sql, (column,), rows, [], (name,))
+
+
+def _quote(table: str, row_id: int, field: str, text: str) -> dict[str, Any]:
+    return {"table": table, "row_id": row_id, "field": field, "quote": text}
 
 
 def _field_answer(entity: Entity, columns: Sequence[str]) -> str:
@@ -127,12 +129,11 @@ def _select(columns: Sequence[str], table: str, where: str) -> str:
 
 def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
     """The draft as a row of the question files; `rows` is what its SQL returned."""
-    evidence = [dict(zip(("table", "row_id", "field", "quote"), item, strict=True)) for item in draft.evidence]
     copied = {name: getattr(draft, name) for name in ("question", "answer", "task_type", "difficulty", "sql")}
     return copied | {
         "id": f"{draft.task_type}-{hashlib.sha256(draft.question.encode()).hexdigest()[:12]}",
         "structured_gt": compact({"columns": draft.columns, "rows": rows}),
-        "evidence": compact(evidence),
+        "evidence": compact(draft.evidence),
         "entities": compact(draft.entities),
         "split": split,
     }
