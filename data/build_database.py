@@ -1,6 +1,8 @@
 """Build the embedded database data/medical.db: common real drugs and diseases, and invented ones.
 
-The real ones are general textbook facts in short words (data/textbook_*.tsv); the invented ones are made by rule from
+The real ones are general textbook facts in short words (data/textbook_*.tsv), written for this project and shown to
+demonstrate training: they are not advice. A blank cell means that the file says nothing, not that there is nothing to
+say. Products differ by maker, so makers, approval numbers and packs stay empty. The invented ones are made by rule from
 one seed (data/database/fictional.py), in any number. The column `source` says which is which; keys of the invented come
 first, so that adding a textbook row moves none of them. The same arguments give the same rows, and the same bytes with
 the same SQLite version.
@@ -13,60 +15,60 @@ the same SQLite version.
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from data.database.fictional import DISEASES, DRUGS, SEED, fictional_rows
-from data.database.schema import Cells, write_database
-from data.database.textbook import textbook_rows
+from common.command import new_parser, number, run_command
+from common.files import refuse_existing
+from data.database.fictional import DISEASES, DRUGS, SEED, WRITTEN_AT, fictional_rows
+from data.database.schema import TABLES, TEXTBOOK, Cells, write_database
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_PATH = HERE / "medical.db"
+TEXTBOOK_FILES = {"drugs_info": HERE / "textbook_drugs.tsv", "disease": HERE / "textbook_diseases.tsv"}
+TIMES = ("created_at", "create_at", "update_at")
 
 
-def all_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterable[Cells]]:
-    """Both tables' rows by table name, made while they are read: `drugs` and `diseases` invented ones, then the real.
+def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
+    """The rows of one table in file order, keys counted from `first_key`; cells the file leaves blank are None.
 
     Raises:
-        ValueError: more invented rows than the vocabulary has names for.
+        ValueError: a column of the file is not one of the table's.
     """
-    fictional = fictional_rows(seed, drugs, diseases)
-    first_key = {"drugs_info": drugs + 1, "disease": diseases + 1}
-    return {table: chain(rows, textbook_rows(table, first_key[table])) for table, rows in fictional.items()}
+    empty: Cells = {column: WRITTEN_AT if column in TIMES else None for column in TABLES[table]}
+    with TEXTBOOK_FILES[table].open(encoding="utf-8", newline="") as file:
+        for key, cells in enumerate(csv.DictReader(file, delimiter="\t", strict=True), start=first_key):
+            unknown = cells.keys() - empty.keys()
+            if unknown:
+                raise ValueError(f"{TEXTBOOK_FILES[table]}: not columns of {table}: {unknown}")
+            filled = {column: cell for column, cell in cells.items() if cell}
+            yield empty | filled | {"id": key, "source": TEXTBOOK}
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+def build(options: argparse.Namespace) -> None:
+    """Write the database, `fictional_rows` and then the real ones, and say what it holds."""
+    refuse_existing(options.output, options.force)
+    invented = {"drugs_info": options.fictional_drugs, "disease": options.fictional_diseases}
+    fictional = fictional_rows(options.seed, *invented.values())
+    rows = {table: chain(fictional[table], textbook_rows(table, count + 1)) for table, count in invented.items()}
+    counts = write_database(options.output, rows)
+    print(f"{options.output}: " + ", ".join(f"{count} rows in {name}" for name, count in counts.items()))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Build the embedded database of real and invented drugs and diseases.")
-    parser.add_argument("--output", type=Path, default=DEFAULT_PATH, help="file to write (default: data/medical.db)")
-    parser.add_argument("--seed", type=int, default=SEED, help=f"same seed, same invented rows (default: {SEED})")
-    parser.add_argument("--fictional-drugs", type=_count, default=DRUGS, metavar="N", help=f"default: {DRUGS}")
-    parser.add_argument("--fictional-diseases", type=_count, default=DISEASES, metavar="N", help=f"default: {DISEASES}")
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    parser = new_parser(__doc__, prog="python -m data.build_database")
+    add, count = parser.add_argument, number(int, lambda count: count >= 0, "of rows, 0 or more")
+    add("--output", type=Path, default=DEFAULT_PATH, help="file to write (default: data/medical.db)")
+    add("--seed", type=int, default=SEED, help=f"same seed, same invented rows (default: {SEED})")
+    add("--fictional-drugs", type=count, default=DRUGS, metavar="N", help=f"default: {DRUGS}")
+    add("--fictional-diseases", type=count, default=DISEASES, metavar="N", help=f"default: {DISEASES}")
+    add("--force", action="store_true", help="replace an existing file")
     options = parser.parse_args(arguments)
-    if options.output.exists() and not options.force:
-        print(f"{options.output} exists; give --force to replace it, or --output for another file", file=sys.stderr)
-        return 2
-    try:
-        rows = all_rows(options.seed, options.fictional_drugs, options.fictional_diseases)
-        counts = write_database(options.output, rows)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"cannot write {options.output}: {error}", file=sys.stderr)
-        return 1
-    print(f"{options.output}: " + ", ".join(f"{number} rows in {name}" for name, number in counts.items()))
-    return 0
+    return run_command("build_database", lambda: build(options), afterwards="nothing was written")
 
 
 if __name__ == "__main__":

@@ -25,21 +25,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from common.progress import JournalError, RunError
-
-from common.llm_error import LLMError
-from common.settings import SettingsError, load_settings
+from common.command import UsageError, new_parser, number, run_command
+from common.files import refuse_existing
+from common.settings import load_settings
 from data.database.fictional import SEED
 from data.load import DataError, write_rows
 from data.questions.entities import read_catalogue
 from data.questions.generate import Dataset, Generator, Request, overlap
 from data.questions.streams import MIX, Rates
-from tools.sql.database import DatabaseError
 
 HERE = Path(__file__).resolve().parent
 JSONL = "qa_dataset.jsonl"
-JOURNAL = JSONL + ".journal"
-CONCURRENCY = 8  # calls of the LLM at once
 
 # Rows of each split, and its share of the entities: a small split needs more of them a row to have every type.
 ROWS = {"train": 960, "val": 96, "test": 320}
@@ -109,101 +105,56 @@ def report(dataset: Dataset, request: Request) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
     options = _parser().parse_args(arguments)
+    kept = "no question was written; replies of the LLM are kept, and the same command goes on"
+    return run_command("build_dataset", lambda: _build(options), afterwards=kept)
+
+
+def _build(options: argparse.Namespace) -> None:
     if not options.output.is_dir():
-        print(f"{options.output} is not a folder; make it first", file=sys.stderr)
-        return 2
-    names = [f"{split}.parquet" for split in ROWS] + [JSONL]
-    present = [name for name in names if (options.output / name).exists()]
-    if present and not options.force and not (options.output / JOURNAL).exists():
-        print(f"{options.output} already has {', '.join(present)}; give --force to replace them", file=sys.stderr)
-        return 2
-    try:
-        return _build(options)
-    except (DataError, SettingsError, JournalError, DatabaseError) as error:
-        code, text = 1 if isinstance(error, DatabaseError) else 2, str(error)
-    except LLMError as error:
-        code, text = 2 if error.cause == "setup" else 1, f"{error}; the same command again tries what is left"
-    except RunError as error:
-        code, text = 1, f"{error}; the same command again goes on"
-    except OSError as error:
-        code, text = 1, f"cannot write to {options.output}: {error}"
-    except KeyboardInterrupt:
-        code, text = 130, "interrupted; no question written. Replies of the LLM are kept for the same command"
-    print(text, file=sys.stderr)
-    return code
-
-
-def _build(options: argparse.Namespace) -> int:
+        raise UsageError(f"{options.output} is not a folder; make it first")
+    files = {split: options.output / f"{split}.parquet" for split in ROWS} | {"all": options.output / JSONL}
+    journal = options.output / (JSONL + ".journal")
+    for file in files.values():
+        refuse_existing(file, options.force or journal.exists())
     url = options.db or load_settings().database_url
     request = request_for(options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate))
     dataset = make_dataset(url, request, options.seed)
     lines = report(dataset, request)
     if options.paraphrase:
-        lines.append(_paraphrase(dataset, options))
-    for split, rows in dataset.splits.items():
-        write_rows(rows, options.output / f"{split}.parquet")
-    write_rows((row for rows in dataset.splits.values() for row in rows), options.output / JSONL)
-    (options.output / JOURNAL).unlink(missing_ok=True)
+        from data.questions.paraphrase import paraphrase
+
+        lines.append(paraphrase(dataset, options.paraphrase, journal, options.force))
+    everything = [row for rows in dataset.splits.values() for row in rows]
+    for split, rows in (dataset.splits | {"all": everything}).items():
+        write_rows(rows, files[split])
+    journal.unlink(missing_ok=True)
     print(*lines, sep="\n")
-    return 0
-
-
-def _paraphrase(dataset: Dataset, options: argparse.Namespace) -> str:
-    """Reword a share of the questions; returns a line for the operator."""
-    from common.journal import Journal
-    from common.llm import client_from_settings
-    from data.questions.paraphrase import ask_all, choose, fingerprint, reword
-
-    chosen = choose([row for rows in dataset.splits.values() for row in rows], options.paraphrase)
-    settings = load_settings()
-    client = client_from_settings(settings, cache=settings.llm_cache)
-    with Journal(options.output / JOURNAL, fingerprint(chosen, client), fresh=options.force) as journal:
-        replies = ask_all(chosen, client, journal, CONCURRENCY)
-    taken = reword(dataset.splits, replies, dataset.mentions)
-    refused = len(chosen) - taken
-    return f"reworded: {taken} of {len(chosen)} questions; {refused} rewordings were refused. {client.usage}"
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Make train, validation and test questions from a database.")
-    add = parser.add_argument
+    parser = new_parser(__doc__, prog="python -m data.build_dataset")
+    add, share = parser.add_argument, number(float, lambda share: 0 <= share <= 1, "from 0 to 1")
     add("--db", metavar="URL", help="SQLAlchemy URL (default: DATABASE_URL, else the embedded database)")
     add("--output", type=Path, default=HERE, metavar="DIR", help="folder to write to (default: data/)")
     add("--seed", type=int, default=SEED, help=f"same seed, same rows (default: {SEED})")
     add("--rows", type=_rows, default=ROWS, help="N in all, or train=N,val=N,test=N (default: 960, 96, 320)")
-    add("--mix", type=_shares, default={}, metavar="TYPE=SHARE,...", help="other shares of types; 0: none")
-    add("--typo-rate", type=_rate, default=0.02, help="share of one-field questions with a misspelt name (0.02)")
-    add("--partial-rate", type=_rate, default=0.03, help="share with a part of the name, or another name (0.03)")
-    add("--paraphrase", type=_rate, default=0.0, metavar="SHARE", help="share of questions an LLM rewords (0)")
+    add("--mix", type=_pairs, default={}, metavar="TYPE=SHARE,...", help="other shares of types; 0: none")
+    add("--typo-rate", type=share, default=0.02, help="share of one-field questions with a misspelt name (0.02)")
+    add("--partial-rate", type=share, default=0.03, help="share with a part of the name, or another name (0.03)")
+    add("--paraphrase", type=share, default=0.0, metavar="SHARE", help="share of questions an LLM rewords (0)")
     add("--force", action="store_true", help="replace existing files")
     return parser
 
 
 def _rows(text: str) -> int | dict[str, int]:
-    return _read(text, "N, or train=N,val=N,test=N", lambda: _pairs(text, int) if "=" in text else int(text))
+    return int(text) if text.isdecimal() else _pairs(text, int)
 
 
-def _shares(text: str) -> dict[str, float]:
-    return _read(text, "TYPE=SHARE,...", lambda: _pairs(text, float))
-
-
-def _rate(text: str) -> float:
-    rate = _read(text, wanted := "a number from 0 to 1", lambda: float(text))
-    if not 0 <= rate <= 1:
-        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
-    return rate
-
-
-def _pairs(text: str, kind: Callable[[str], Any]) -> dict[str, Any]:
-    parts = [part.partition("=") for part in text.split(",")]
-    return {name.strip(): kind(value) for name, _, value in parts}
-
-
-def _read(text: str, wanted: str, read: Callable[[], Any]) -> Any:
+def _pairs(text: str, kind: Callable[[str], Any] = float) -> dict[str, Any]:
     try:
-        return read()
+        return {name.strip(): kind(value) for name, _, value in (part.partition("=") for part in text.split(","))}
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected NAME=NUMBER,... (or a number of rows), got {text!r}") from None
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from data.load import COLUMNS, DataError, count_without_reference, fill_answers, load_rows, write_rows
+from common.command import new_parser, run_command
+from common.files import refuse_existing
+from data.load import COLUMNS, count_without_reference, fill_answers, load_rows, write_rows
 
 
 def convert(source: Path, target: Path, database_url: str | None = None) -> str:
@@ -42,9 +44,7 @@ def convert(source: Path, target: Path, database_url: str | None = None) -> str:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line; ends the program with code 2 where it is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m data.convert", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__, prog="python -m data.convert")
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--out", type=Path, required=True, metavar="X.parquet", help="file to write")
@@ -52,33 +52,24 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--db", metavar="URL", help="database for drafting (default: DATABASE_URL, else the embedded one)")
     add("--force", action="store_true", help="replace --out if it exists")
     options = parser.parse_args(arguments)
-    if options.out.exists() and not options.force:
-        parser.error(f"{options.out} exists; give another --out, or --force to replace it")
-    if not options.out.parent.is_dir():
-        parser.error(f"the folder {options.out.parent} does not exist")
     if options.db and not options.draft_answers:
         parser.error("--db is used by --draft-answers only")
     return options
 
 
+def run(options: argparse.Namespace) -> None:
+    """Convert the file and say what became of it."""
+    from common.settings import load_settings
+
+    refuse_existing(options.out, options.force)
+    url = (options.db or load_settings().database_url) if options.draft_answers else None
+    print(f"{options.out}: {convert(options.file, options.out, url)}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
     options = parse(arguments)
-    from common.settings import SettingsError, load_settings
-    from tools.sql.database import DatabaseError
-
-    try:
-        url = options.db or load_settings().database_url
-        print(f"{options.out}: {convert(options.file, options.out, url if options.draft_answers else None)}")
-    except (DataError, DatabaseError, SettingsError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error.strerror or error}: {error.filename or options.out}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return run_command("convert", lambda: run(options), afterwards="nothing was written")
 
 
 if __name__ == "__main__":

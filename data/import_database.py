@@ -17,27 +17,27 @@ import os
 import sqlite3
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
 
+from common.command import Failure, new_parser, run_command
+from common.files import replacing
 from data.database.schema import SOURCE_LENGTH, TABLES
 from data.intake.columns import Planned, plan_parts, read_mapping
-from data.intake.sources import SourceError, open_parts
+from data.intake.sources import open_parts
 from data.intake.staging import DUPLICATE, EMPTY, REJECTED, Staging
-from data.intake.target import APPEND, REPLACE, Target, TargetError
+from data.intake.target import APPEND, REPLACE, Target
 
 SHOWN = 20
-INTERRUPTED = 130
-Note = Callable[[Sequence[object]], object]
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line's options."""
-    parser = argparse.ArgumentParser(description="Load drugs and diseases from a file or a database.")
+    parser = new_parser(__doc__, prog="python -m data.import_database")
     add = parser.add_argument
     add("source", help="a file (.csv .tsv .xlsx .json .jsonl .parquet) or a database URL")
     add("--to", required=True, metavar="URL", help="target, e.g. sqlite:///my.db; postgresql+psycopg, mysql+pymysql")
@@ -62,30 +62,30 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code: 0 done, 1 failed or rows rejected, 2 wrong usage, 130 interrupted."""
     options = parse(arguments)
-    failed = 2
+    return run_command("import_database", lambda: run(options), afterwards="the target is unchanged")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Import, and say what was read, left out and written; returns the exit code."""
+    target = Target(options.to, options.mode)
+    given = read_mapping(options.mapping) if options.mapping else {}
+    planned, skipped = plan_parts(open_parts(options.source, options.encoding, options.part), options.table, given)
+    for name in skipped:
+        print(f"left out: {name}, its columns are those of neither table, or of another than asked for")
+    target.check({item.table for item in planned})
     try:
-        target = Target(options.to, options.mode)
-        given = read_mapping(options.mapping) if options.mapping else {}
-        planned, skipped = plan_parts(open_parts(options.source, options.encoding, options.part), options.table, given)
-        failed = 1
-        for name in skipped:
-            print(f"left out: {name}, its columns are those of neither table, or of another than asked for")
-        target.check({item.table for item in planned})
         return _import(options, planned, target)
-    except (TargetError, SourceError, OSError) as error:
-        print(error, file=sys.stderr)
     except sqlite3.Error as error:
-        print(f"rows cannot be kept in a temporary file: {error}; TMPDIR chooses its folder", file=sys.stderr)
-    except KeyboardInterrupt:
-        print("interrupted; the target is unchanged", file=sys.stderr)
-        return INTERRUPTED
-    return failed
+        raise Failure(f"rows cannot be kept in a temporary file: {error}; TMPDIR chooses its folder") from None
 
 
 def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:
     staging = Staging()
-    with _report(options.report) as note:
-        rejected = sum(_stage(item, staging, options.strip_html, note) for item in planned)
+    whole = replacing(options.report) if options.report else nullcontext(Path(os.devnull))
+    with whole as draft, draft.open("w", encoding="utf-8", newline="") as out:
+        report = csv.writer(out, delimiter="\t", lineterminator="\n")
+        report.writerow(("part", "row", "column", "kind", "reason"))
+        rejected = sum(_stage(item, staging, options.strip_html, report.writerow) for item in planned)
     if rejected and not options.skip_rejected:
         print("nothing imported: mend the source, or give --skip-rejected to import the other rows", file=sys.stderr)
         return 1
@@ -96,7 +96,7 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     return 0
 
 
-def _stage(item: Planned, staging: Staging, strip_html: bool, note: Note) -> int:
+def _stage(item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]) -> int:
     """Read a part, print what was read and left out, and note the latter; returns the number of rejected rows."""
     name, console = item.part.name, Console(stderr=True)
     rows: Counter[str] = Counter()
@@ -126,23 +126,6 @@ def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> No
             print(line)
         if rows[kind] > len(lines):
             print(f"  ... {rows[kind]} rows {kind} in all; --report FILE writes every one")
-
-
-@contextmanager
-def _report(file: Path | None) -> Iterator[Note]:
-    """What writes a line of the report; the file is there once all lines are."""
-    if file is None:
-        yield lambda line: None
-        return
-    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as out:
-            writer = csv.writer(out, delimiter="\t", lineterminator="\n")
-            writer.writerow(("part", "row", "column", "kind", "reason"))
-            yield writer.writerow
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import codecs
 import json
-import os
 from collections.abc import Iterable, Iterator
+from itertools import count
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from common.command import UsageError
+from common.files import replacing
 from data.database.schema import NAME_COLUMN, TABLES
+from data.intake.sources import as_record, line_records, parquet_records, refusing
 from data.questions.row import COLUMNS, Note, Record, Row, compact, missing_columns, nested, normalise, statements
 
 if TYPE_CHECKING:
@@ -34,10 +37,8 @@ __all__ = [
     "fill_answers", "iterate_rows", "load_rows", "nested", "read_records", "statements", "write_rows",
 ]  # fmt: skip
 
-BATCH_ROWS = 500  # of a Parquet file held at once
 
-
-class DataError(ValueError):
+class DataError(UsageError):
     """A question file that cannot be used; the message names the file, the column and the row."""
 
 
@@ -64,19 +65,15 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
 def write_rows(rows: Iterable[Row], path: Path) -> None:
     """Write the COLUMNS of the rows, as JSONL to a name that ends so, else as Parquet; complete or not at all."""
     known = [{column: row[column] for column in COLUMNS} for row in rows]
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+    with replacing(path) as draft:
         if path.suffix == ".jsonl":
-            temporary.write_text("".join(compact(row) + "\n" for row in known), encoding="utf-8")
+            draft.write_text("".join(compact(row) + "\n" for row in known), encoding="utf-8")
         else:
             import pyarrow as arrow
             import pyarrow.parquet as parquet
 
             schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
-            parquet.write_table(arrow.Table.from_pylist(known, schema=schema), temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+            parquet.write_table(arrow.Table.from_pylist(known, schema=schema), draft)
 
 
 def count_without_reference(rows: Iterable[Row]) -> int:
@@ -90,14 +87,13 @@ def fill_answers(rows: Iterable[Row], database_url: str) -> int:
     Raises:
         DatabaseError: a row has SQL whose result was not recorded, and the database cannot be read.
     """
-    from data.questions.draft import Drafter
+    from data.questions.draft import draft_answer
+    from data.questions.gold_check import gold_tool
 
-    drafter, drafted = Drafter(database_url), 0
-    for row in rows:
-        if not row["answer"]:
-            row["answer"] = drafter.draft(row)
-            drafted += bool(row["answer"])
-    return drafted
+    tool, bare = gold_tool(database_url), [row for row in rows if not row["answer"]]
+    for row in bare:
+        row["answer"] = draft_answer(row, tool)
+    return len(bare) - count_without_reference(bare)
 
 
 def check_rows(rows: Iterable[Row], database_url: str) -> list[Finding]:
@@ -149,45 +145,16 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
     if not path.is_file():
         seen = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {seen}; expected a Parquet or JSONL file with the columns id, question and answer")
-    try:
-        with path.open("rb") as file:
-            first = file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
-    if first not in (b"{", b"["):
-        yield from enumerate(_parquet(path))
-        return
-    for number, value in enumerate(_lines(path) if first == b"{" else _list(path)):
-        try:
-            found = json.loads(value.decode("utf-8-sig")) if isinstance(value, bytes) else value
-        except (ValueError, RecursionError) as error:
-            shown = value[:60].decode("utf-8", "replace")
-            yield number, DataError(f"{path}, row {number}: not JSON ({error}): {shown!r}")
-            continue
-        wrong = f"{path}, row {number}: a JSON {type(found).__name__}, expected an object with id, question and answer"
-        yield number, found if isinstance(found, dict) else DataError(wrong)
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from (line for line in file if line.strip())
-
-
-def _list(path: Path) -> list[Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError, OSError) as error:
-        raise DataError(f"{path} cannot be read as JSON: {error}") from None
-
-
-def _parquet(path: Path) -> Iterator[Record]:
-    import pyarrow.parquet as parquet
-    from pyarrow import ArrowException
-
-    try:
-        # ParquetFile reads this one file; read_table would add columns from folder names such as `a=b/`.
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
-                yield from batch.to_pylist()
-    except (ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from None
+    with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
+        first = head.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
+    with refusing(what, DataError), path.open("rb") as file:
+        if first == b"{":
+            records = line_records(line for line in file if line.strip())
+        elif first == b"[":
+            records = map(as_record, count(1), json.load(file))
+        else:
+            records = parquet_records(path)
+        for number, record in enumerate(records):
+            wrong = f"{path}, row {number}: {record.problem}"
+            yield number, DataError(wrong) if record.problem else record.values

@@ -7,7 +7,8 @@
 A row is invalid if it has a problem; else not checkable if some check could not be made, because the database lacks the
 rows it needs or the row brings nothing to check with; else valid. `entity_overlap` counts entities in more than one
 split; a row without a split belongs to its file's. With --rebuild-from-evidence the checks run on a small database made
-of the quotes themselves. Exit codes: 0 no row is invalid, 1 some are, 2 wrong usage, 130 interrupted.
+of the quotes themselves. Exit codes: 0 no row is invalid, 1 some are or a file can not be written,
+2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from common.command import new_parser, positive, run_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,39 +53,34 @@ def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> Non
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line; ends the program with code 2 where it is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m data.validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = new_parser(__doc__, prog="python -m data.validate")
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
-    add("--db", metavar="URL", help="database to check against (default: DATABASE_URL, else the embedded one)")
     add("--json", action="store_true", help="print nothing but the report as JSON")
-    add("--sample", type=int, metavar="N", help="check only the first N rows of each file")
+    add("--sample", type=positive(int), metavar="N", help="check only the first N rows of each file")
+    database = parser.add_mutually_exclusive_group()
+    add = database.add_argument
+    add("--db", metavar="URL", help="database to check against (default: DATABASE_URL, else the embedded one)")
     rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
     add("--rebuild-from-evidence", nargs="?", type=Path, const=TEMPORARY, metavar="PATH", help=rebuilt)
-    add("--force", action="store_true", help="replace the file at PATH")
-    options = parser.parse_args(arguments)
-    if options.sample is not None and options.sample < 1:
-        parser.error(f"--sample {options.sample}: expected 1 or more")
-    if options.rebuild_from_evidence and options.db:
-        parser.error("--db and --rebuild-from-evidence exclude each other: the rebuilt database is the one checked")
-    return options
+    parser.add_argument("--force", action="store_true", help="replace the file at PATH")
+    return parser.parse_args(arguments)
 
 
 def run(options: argparse.Namespace) -> int:
     """Validate and report; returns the exit code."""
+    # Imported late: they bring SQLAlchemy and sqlglot, which --help need not wait for.
     from rich.console import Console
 
     from common.settings import load_settings
     from data.questions.findings import check_files, reasons_of, report_on
     from data.questions.rebuild import rebuild
 
-    with ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as folder:
         url = options.db or load_settings().database_url
         if options.rebuild_from_evidence:
-            target = options.rebuild_from_evidence
-            if target == TEMPORARY:
-                target = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "evidence.db"
+            given = options.rebuild_from_evidence
+            target = Path(folder) / "evidence.db" if given == TEMPORARY else given
             print(rebuild(options.files, target, options.force), file=sys.stderr)
             url = f"sqlite:///{target.resolve()}"
         findings = check_files(options.files, url, options.sample)
@@ -98,22 +95,7 @@ def run(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code."""
     options = parse(arguments)
-    # Imported late: they bring SQLAlchemy and sqlglot, which --help need not wait for.
-    from common.settings import SettingsError
-    from data.load import DataError
-    from data.questions.rebuild import RebuildError
-    from tools.sql.database import DatabaseError
-
-    try:
-        return run(options)
-    except (DataError, DatabaseError, RebuildError, SettingsError) as error:
-        text = str(error)
-    except OSError as error:
-        text = f"{error.strerror or error}: {error.filename or 'while writing'}"
-    except KeyboardInterrupt:
-        return 130
-    print(f"error: {text}", file=sys.stderr)
-    return 2
+    return run_command("validate", lambda: run(options))
 
 
 if __name__ == "__main__":

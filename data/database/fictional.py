@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import random
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from common.command import UsageError
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, Cells
 
 words = SimpleNamespace(**tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")))
@@ -38,17 +39,19 @@ MAX_TRIES = 10_000
 Invent = Callable[[str, int, random.Random], Cells]
 
 
-def invent_names(count: int, syllables: int, endings: Iterable[str], rng: random.Random, taken: set[str]) -> list[str]:
-    """`count` names of `syllables` different syllables and an ending; stems are never shared, and enter `taken`."""
-    endings = tuple(endings)
-    names: list[str] = []
-    while len(names) < count:
-        stem = "".join(rng.sample(SYLLABLES, syllables))
-        if any(stem in other or other in stem for other in taken):
-            continue
-        taken.add(stem)
-        names.append(stem + rng.choice(endings))
-    return names
+def invent_stems(length: int, rng: random.Random, shorter: Set[str] = frozenset()) -> Iterator[str]:
+    """Beginnings of names, of so many different syllables: no two alike, and none with one of the shorter in it."""
+    seen: set[str] = set()
+    while True:
+        stem = "".join(rng.sample(SYLLABLES, length))
+        if not ({stem} & seen or {stem[:STEM], stem[1:]} & shorter):
+            seen.add(stem)
+            yield stem
+
+
+def invent_names(count: int, stems: Iterator[str], endings: Sequence[str], rng: random.Random) -> list[str]:
+    """`count` names, of a stem and an ending each."""
+    return [stem + rng.choice(endings) for stem in islice(stems, max(0, count))]
 
 
 class Filling(dict[str, Any]):
@@ -114,22 +117,17 @@ def invent_rows(
                 f"no unused texts left for {name} after {MAX_TRIES} tries: add words to data/database/vocabulary.toml"
             )
         seen |= texts
-        yield {"id": number, **_blank(row, ASKABLE[table], rng), "source": FICTIONAL}
-
-
-def _blank(row: Cells, columns: Iterable[str], rng: random.Random) -> Cells:
-    """The row, a few times without one of its texts: a question for it has no answer."""
-    if rng.random() >= BLANK_SHARE:
-        return row
-    return row | {rng.choice([column for column in columns if column not in KEPT_FULL]): None}
+        if rng.random() < BLANK_SHARE:  # a question for this text has no answer
+            row = row | {rng.choice([column for column in ASKABLE[table] if column not in KEPT_FULL]): None}
+        yield {"id": number, **row, "source": FICTIONAL}
 
 
 def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, list[Cells]]:
     """Both tables' rows by table name; the same arguments give the same rows."""
     rng = random.Random(seed)
-    taken: set[str] = set()
-    drug_names = invent_names(drugs, STEM, words.DRUG_FORMS, rng, taken)
-    disease_names = invent_names(diseases, STEM, words.DISEASE_ENDINGS, rng, taken)
+    stems = invent_stems(STEM, rng)
+    drug_names = invent_names(drugs, stems, FORMS, rng)
+    disease_names = invent_names(diseases, stems, words.DISEASE_ENDINGS, rng)
     invent = partial(invent_drug, diseases=disease_names)
     return {
         "drugs_info": list(invent_rows("drugs_info", drug_names, invent, rng)),
@@ -144,17 +142,17 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[C
     two alike, and texts that may repeat, which so many rows can not avoid.
 
     Raises:
-        ValueError: more rows than the vocabulary has names for.
+        UsageError: more rows than the vocabulary has names for.
     """
     available = math.perm(len(SYLLABLES), STEM + 1) // 2
     if drugs + diseases > available:
-        raise ValueError(f"{drugs + diseases} fictional entities asked for; the vocabulary has names for {available}")
+        raise UsageError(f"{drugs + diseases} fictional entities asked for; the vocabulary has names for {available}")
     first = invent_all(seed, min(drugs, DRUGS), min(diseases, DISEASES))
     names = [str(row[NAME_COLUMN[table]]) for table, rows in first.items() for row in rows]
     rng = random.Random(f"{seed} names")
-    stems = _longer_stems(rng, {name[:STEM] for name in names})
-    more_drugs = [stem + rng.choice(FORMS) for stem in islice(stems, max(0, drugs - DRUGS))]
-    more_diseases = [stem + rng.choice(words.DISEASE_ENDINGS) for stem in islice(stems, max(0, diseases - DISEASES))]
+    stems = invent_stems(STEM + 1, rng, {name[:STEM] for name in names})
+    more_drugs = invent_names(drugs - DRUGS, stems, FORMS, rng)
+    more_diseases = invent_names(diseases - DISEASES, stems, words.DISEASE_ENDINGS, rng)
     linked = [str(row["disease_name"]) for row in first["disease"]] + more_diseases
 
     def rows(table: str, names: list[str], invent: Invent, count: int) -> Iterator[Cells]:
@@ -165,14 +163,3 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[C
         "drugs_info": rows("drugs_info", more_drugs, partial(invent_drug, diseases=linked), DRUGS),
         "disease": rows("disease", more_diseases, invent_disease, DISEASES),
     }
-
-
-def _longer_stems(rng: random.Random, shorter: set[str]) -> Iterator[str]:
-    """Stems of one syllable more than the given ones, no two alike and none containing a shorter one."""
-    seen: set[str] = set()
-    while True:
-        stem = "".join(rng.sample(SYLLABLES, STEM + 1))
-        if stem in seen or stem[:STEM] in shorter or stem[1:] in shorter:
-            continue
-        seen.add(stem)
-        yield stem

@@ -1,54 +1,36 @@
-"""The two tables of the medical database and what may be asked about them: the one home of these names.
+"""The two tables of the medical database and what may be asked about them, as `tables.toml` beside this lists them.
 
-Every column is text except `id`. The Chinese word beside a column is its comment in the database. The first 23 columns
-of `drugs_info` and 15 of `disease` are the contract with data that users bring; `source` says where a row comes from.
+Every column is text except `id`. The first 23 columns of `drugs_info` and 15 of `disease` are the contract with data
+that users bring; `source`, the last, says where a row comes from.
 
     from data.database.schema import TABLES, ASKABLE, metadata, write_database
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
+import tomllib
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from common.files import replacing
+
 if TYPE_CHECKING:
-    from sqlalchemy import MetaData
+    from sqlalchemy import Connection, MetaData, Table
 
-DRUG_COLUMNS = {
-    "id": "编号", "med_name": "药品名称", "med_name_initial": "名称首字母", "med_barcode": "条形码",
-    "med_approval": "批准文号", "component": "成份", "form": "剂型", "dosage": "用法用量", "indication": "适应症",
-    "adverse_reactions": "不良反应", "contraindications": "禁忌", "precautions": "注意事项", "company_name": "生产企业",
-    "description": "性状", "mechanism_action": "作用机制", "cate_name": "药品类别", "drug_interactions": "药物相互作用",
-    "storage": "贮藏", "pack": "包装", "period": "有效期", "approve_code": "批准代码", "status": "状态",
-    "created_at": "创建时间",
-}  # fmt: skip
-DISEASE_COLUMNS = {
-    "id": "编号", "disease_name": "疾病名称", "overview": "概述", "clinical_manif": "临床表现",
-    "complication": "并发症", "epidemiology": "流行病学", "examination": "检查", "treatment": "治疗", "cause": "病因",
-    "diagnosis": "诊断", "differ_diag": "鉴别诊断", "prevention": "预防", "prognosis": "预后", "create_at": "创建时间",
-    "update_at": "更新时间",
-}  # fmt: skip
-
-# "textbook": a real entity, general facts; "fictional": made by rule; anything else: data a user brought.
-SOURCE = {"source": "来源"}
-TEXTBOOK, FICTIONAL = "textbook", "fictional"
-
-TABLES = {"drugs_info": DRUG_COLUMNS | SOURCE, "disease": DISEASE_COLUMNS | SOURCE}
-
-NAME_COLUMN = {"drugs_info": "med_name", "disease": "disease_name"}
-NAME_LENGTH, SOURCE_LENGTH = 255, 32
-
+_LISTED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
+# By table and column: the Chinese word that is the column's comment in the database, and other words for it.
+WORDS: dict[str, dict[str, list[str]]] = {name: table["columns"] for name, table in _LISTED.items()}
+TABLES = {table: {column: words[0] for column, words in columns.items()} for table, columns in WORDS.items()}
+TABLE_WORDS: dict[str, list[str]] = {name: table["words"] for name, table in _LISTED.items()}
+NAME_COLUMN: dict[str, str] = {name: table["name"] for name, table in _LISTED.items()}
 # The columns questions ask about.
-ASKABLE = {
-    "drugs_info": (
-        "indication", "adverse_reactions", "contraindications", "dosage", "storage", "precautions", "drug_interactions",
-    ),
-    "disease": ("overview", "clinical_manif", "treatment", "cause", "prevention", "examination"),
-}  # fmt: skip
+ASKABLE: dict[str, list[str]] = {name: table["askable"] for name, table in _LISTED.items()}
+
+# The column `source`. "textbook": a real entity, general facts; "fictional": made by rule; else: data a user brought.
+TEXTBOOK, FICTIONAL = "textbook", "fictional"
+NAME_LENGTH, SOURCE_LENGTH = 255, 32
 
 BATCH = 5_000
 Cells = dict[str, str | int | None]  # a row of a table
@@ -96,6 +78,15 @@ def _keep_comments_in_sqlite() -> None:
         return f"{text} /* {element.element.comment} */" if text and element.element.comment else text
 
 
+def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
+    """Insert the rows, a batch at a time; returns how many."""
+    source, count = iter(rows), 0
+    while batch := list(islice(source, BATCH)):
+        connection.execute(table.insert(), batch)
+        count += len(batch)
+    return count
+
+
 def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
     """Write the tables into a new SQLite file at `path`; an older file is replaced in one step, or kept on failure.
 
@@ -103,21 +94,10 @@ def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[st
     """
     from sqlalchemy import create_engine
 
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    os.close(handle)
-    counts = dict.fromkeys(tables, 0)
-    try:
-        engine, schema = create_engine(f"sqlite:///{temporary}"), metadata()
+    with replacing(path) as draft:
+        engine, schema = create_engine(f"sqlite:///{draft}"), metadata()
         schema.create_all(engine)
         with engine.begin() as connection:
-            for name, rows in tables.items():
-                source = iter(rows)
-                while batch := list(islice(source, BATCH)):
-                    connection.execute(schema.tables[name].insert(), batch)
-                    counts[name] += len(batch)
+            counts = {name: insert_rows(connection, schema.tables[name], rows) for name, rows in tables.items()}
         engine.dispose()
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
     return counts

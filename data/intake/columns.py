@@ -1,13 +1,12 @@
 """Which column of a foreign table becomes which column of ours: by name, by synonym, or by a mapping file.
 
-The synonyms are in `synonyms.tsv`, one column of ours a line; the words of a line `(table)` name the table itself.
+The words are in `data/database/tables.toml`.
 
 from data.intake.columns import plan_parts, read_mapping
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import unicodedata
@@ -17,7 +16,7 @@ from typing import NamedTuple
 
 import yaml
 
-from data.database.schema import NAME_COLUMN, TABLES
+from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES, WORDS
 from data.intake.sources import Part, SourceError
 
 
@@ -34,20 +33,10 @@ def normalise(name: str) -> str:
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).lower())
 
 
-def _synonyms() -> dict[tuple[str, str], list[str]]:
-    with Path(__file__).with_name("synonyms.tsv").open(encoding="utf-8", newline="") as file:
-        return {(row["table"], row["column"]): row["words"].split() for row in csv.DictReader(file, delimiter="\t")}
-
-
-SYNONYMS = _synonyms()
 # By table: a word as `normalise` leaves it, and the column it stands for.
 KNOWN = {
-    table: {
-        normalise(word): column
-        for column, label in columns.items()
-        for word in (column, label, *SYNONYMS.get((table, column), ()))
-    }
-    for table, columns in TABLES.items()
+    table: {normalise(word): column for column, words in columns.items() for word in (column, *words)}
+    for table, columns in WORDS.items()
 }
 
 
@@ -83,7 +72,7 @@ def guess_table(columns: Iterable[str], name: str = "") -> str | None:
     best = [table for table, count in fits.items() if count == max(fits.values())]
     if len(best) == 1:
         return best[0]
-    return next((table for table in TABLES if normalise(name) in map(normalise, SYNONYMS[table, "(table)"])), None)
+    return next((table for table in TABLES if normalise(name) in map(normalise, TABLE_WORDS[table])), None)
 
 
 def map_columns(columns: Iterable[str], table: str, given: Mapping[str, str | None]) -> dict[str, str]:

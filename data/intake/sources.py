@@ -14,10 +14,11 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import starmap
+from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 MAX_CELL = 16 * 1024 * 1024
 PIECE = 1024 * 1024
 BATCH = 1_000
+SHOWN = 60  # characters of a bad line in a message
+DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
 DELIMITERS = ",\t;|"
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 
@@ -65,7 +68,7 @@ def open_parts(source: str, encoding: str | None = None, name: str | None = None
     read: Callable[[str, str | None], list[Part]]
     path, expected = Path(source), f"expected a file ({', '.join(FILES)}) or a database URL"
     if "://" in source:
-        kind, read = "a database", _database_parts
+        kind, read = "a database", database_parts
     elif not path.is_file():
         raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; {expected}")
     elif path.suffix.lower() in FILES:
@@ -73,7 +76,7 @@ def open_parts(source: str, encoding: str | None = None, name: str | None = None
     else:
         raise SourceError(f"{path} is of an unknown kind; {expected}")
     what = f"{re.sub(r'//.*@', '//***@', source)} cannot be read as {kind}"
-    with _refusing(what):
+    with refusing(what):
         parts = read(source, encoding)
     chosen = [part for part in parts if name in (None, part.name)]
     if not chosen:
@@ -82,18 +85,18 @@ def open_parts(source: str, encoding: str | None = None, name: str | None = None
 
 
 @contextmanager
-def _refusing(what: str) -> Iterator[None]:
+def refusing(what: str, kind: type[UsageError] = SourceError) -> Iterator[None]:
     """Make one line of whatever a reader raises: the libraries raise nearly anything when a file is damaged."""
     try:
         yield
-    except SourceError:
+    except UsageError:
         raise
     except Exception as error:
-        raise SourceError(f"{what}: {first_line(error)}") from None
+        raise kind(f"{what}: {first_line(error)}") from None
 
 
 def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Record]:
-    with _refusing(what):
+    with refusing(what):
         yield from records()
 
 
@@ -211,44 +214,56 @@ def _list_records(file: IO[str]) -> Iterator[Record]:
     import ijson
 
     pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
-    return starmap(_object, enumerate(ijson.items(pieces, "item", use_float=True), start=1))
+    return starmap(as_record, enumerate(ijson.items(pieces, "item", use_float=True), start=1))
 
 
-def _line_records(file: IO[str]) -> Iterator[Record]:
-    for number, line in enumerate(file, start=1):
+def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
+    """The objects of JSONL, one a line, bytes as UTF-8; a blank line is a row without values."""
+    for number, line in enumerate(lines, start=1):
         try:
-            record = _object(number, json.loads(line)) if line.strip() else Record(number, {})
+            record = as_record(number, json.loads(line)) if line.strip() else Record(number, {})
         except (ValueError, RecursionError) as error:
-            record = Record(number, {}, f"not JSON ({error})")
+            text = line if isinstance(line, str) else line.decode("utf-8", "replace")
+            record = Record(number, {}, f"not JSON ({error}): {text[:SHOWN]!r}")
         yield record
 
 
-def _object(number: int, value: Any) -> Record:
+def as_record(number: int, value: Any) -> Record:
+    """A JSON value as a row, which an object is."""
     if isinstance(value, dict):
         return Record(number, value)
-    return Record(number, {}, f"{type(value).__name__}, expected an object")
+    return Record(number, {}, f"a JSON {type(value).__name__}, expected an object")
+
+
+def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
+    """The rows of one Parquet file; `read_table` would add columns from folder names such as `a=b/`."""
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        rows = (row for batch in file.iter_batches(BATCH, use_threads=False) for row in batch.to_pylist())
+        yield from starmap(as_record, enumerate(rows, start=1))
 
 
 def _parquet_parts(source: str, _: str | None) -> list[Part]:
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import read_schema
 
-    def records() -> Iterator[Record]:
-        with ParquetFile(source) as file:
-            rows = (row for batch in file.iter_batches(BATCH) for row in batch.to_pylist())
-            yield from starmap(_object, enumerate(rows, start=1))
-
-    with ParquetFile(source) as file:
-        return [Part(Path(source).stem, _columns(file.schema_arrow.names), records)]
+    return [Part(Path(source).stem, _columns(read_schema(source).names), partial(parquet_records, source))]
 
 
-def _database_parts(source: str, _: str | None) -> list[Part]:
+def database_parts(source: str, _: str | None = None, views: bool = False) -> list[Part]:
+    """The tables, and views if wanted, of the database at a URL; one without a driver gets the one installed here.
+
+    Raises:
+        SQLAlchemyError, ImportError: it can not be reached or read, or the driver is missing.
+        ValueError: it has no tables.
+    """
     from sqlalchemy import MetaData, create_engine, make_url
 
     url = make_url(source)
     if url.get_backend_name() == "sqlite":
         url = make_url(f"sqlite:///file:{Path(str(url.database)).resolve()}?mode=ro&uri=true")
-    engine, found = create_engine(url), MetaData()
-    found.reflect(engine)
+    engine, found = create_engine(url.set(drivername=DRIVERS.get(url.drivername, url.drivername))), MetaData()
+    found.reflect(engine, views=views)
     if not found.tables:
         raise ValueError("it has no tables")
     tables = found.sorted_tables
@@ -262,13 +277,13 @@ def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
     order = list(table.primary_key.columns) or list(table.columns)
     with engine.connect() as connection:
         rows = connection.execution_options(yield_per=BATCH).execute(select(table).order_by(*order))
-        yield from starmap(_object, enumerate(map(dict, rows.mappings()), start=1))
+        yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))
 
 
 FILES: dict[str, tuple[str, Callable[[str, str | None], list[Part]]]] = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), ("a table in text", _csv_parts)),
     **dict.fromkeys((".xlsx", ".xlsm"), ("an Excel workbook (.xlsx)", _excel_parts)),
     ".json": ("a list of JSON objects", partial(_json_parts, _list_records)),
-    **dict.fromkeys((".jsonl", ".ndjson"), ("lines of JSON", partial(_json_parts, _line_records))),
+    **dict.fromkeys((".jsonl", ".ndjson"), ("lines of JSON", partial(_json_parts, line_records))),
     ".parquet": ("Parquet", _parquet_parts),
 }

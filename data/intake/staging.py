@@ -13,12 +13,12 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from data.database.schema import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH
+from data.database.schema import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
 from data.intake.cells import CellError, to_text
 from data.intake.columns import Planned
 from data.intake.sources import Record
 
-LENGTHS = {"med_name": NAME_LENGTH, "disease_name": NAME_LENGTH, "source": SOURCE_LENGTH}
+LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
 LARGEST_KEY = 2**31 - 1
 REJECTED, DUPLICATE, EMPTY = "rejected", "duplicate", "empty"
 
@@ -29,13 +29,6 @@ class Finding(NamedTuple):
     kind: str
     column: str = ""
     reason: str = ""
-
-
-class Row(NamedTuple):
-    """A row ready for a table: its key in the source, if it has one, and its texts by column."""
-
-    key: int | None
-    cells: dict[str, str]
 
 
 class Staging:
@@ -63,12 +56,12 @@ class Staging:
             return [Finding(DUPLICATE, reason=f"same as {place}")]
         return [Finding(REJECTED, "id", f"{key} is already the id of an earlier row")]
 
-    def rows(self, table: str) -> Iterator[Row]:
-        """The rows for a table, in the order they came; with their keys if every row has one."""
+    def rows(self, table: str) -> Iterator[Cells]:
+        """The rows for a table, in the order they came; with their keys as `id` if every row has one."""
         counted = "SELECT count(*) = count(key) FROM staged WHERE target = ?"
         (keep,) = self._file.execute(counted, (table,)).fetchone()
         chosen = self._file.execute("SELECT key, cells FROM staged WHERE target = ? ORDER BY rowid", (table,))
-        return (Row(key if keep else None, json.loads(cells)) for key, cells in chosen)
+        return (json.loads(cells) | ({"id": key} if keep else {}) for key, cells in chosen)
 
 
 def clean(record: Record, item: Planned, strip_html: bool = False) -> tuple[dict[str, str], list[Finding]]:

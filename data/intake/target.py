@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import Connection, MetaData, Table, create_engine, func, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from data.database.schema import TABLES, metadata
+from common.command import Failure, UsageError
+from data.database.schema import TABLES, Cells, insert_rows, metadata
 from data.intake.sources import first_line
-from data.intake.staging import Row
 
-BATCH = 1_000
 ENGINES = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://", "mysql": "mysql+pymysql://"}
 REPLACE, APPEND = "replace", "append"
 SCRATCH = "_importing"
 
 
-class TargetError(RuntimeError):
+class TargetError(Failure):
     """The target can not be written as asked; it is as it was before."""
 
 
@@ -33,19 +31,19 @@ class Target:
     `mode` is REPLACE, APPEND or None: rows that are there already are deleted, kept, or a reason to refuse.
 
     Raises:
-        TargetError: not a URL of a supported database, or its driver is missing.
+        UsageError: not a URL of a supported database, or its driver is missing.
     """
 
     def __init__(self, url: str, mode: str | None = None) -> None:
         try:
             self.engine, self.mode = create_engine(make_url(url)), mode
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
-            raise TargetError(f"--to is not a database URL that can be used here: {error}") from None
+            raise UsageError(f"--to is not a database URL that can be used here: {error}") from None
         self.name = self.engine.url.render_as_string()  # without its password
         self.backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
         path = self.engine.url.database or ":memory:"
         if self.backend not in ENGINES or (self.backend == "sqlite" and path.startswith((":memory:", "file:"))):
-            raise TargetError(f"--to {self.name}: expected one of {', '.join(ENGINES.values())}")
+            raise UsageError(f"--to {self.name}: expected one of {', '.join(ENGINES.values())}")
         self.file = Path(path).resolve() if self.backend == "sqlite" else None
 
     def check(self, tables: Iterable[str]) -> None:
@@ -62,7 +60,7 @@ class Target:
             for table in tables:
                 self._exists(connection, table)
 
-    def write(self, rows: Mapping[str, Iterable[Row]], label: str) -> dict[str, int]:
+    def write(self, rows: Mapping[str, Iterable[Cells]], label: str) -> dict[str, int]:
         """Put all rows into their tables in one transaction; returns the number written by table.
 
         MySQL commits whenever it makes a table, so a new one is filled under another name and then renamed. `label`
@@ -112,20 +110,15 @@ class Target:
         table.create(connection)
         return table
 
-    def _fill(self, connection: Connection, table: Table, rows: Iterable[Row], label: str) -> int:
+    def _fill(self, connection: Connection, table: Table, rows: Iterable[Cells], label: str) -> int:
         if self.mode == REPLACE:
             connection.execute(table.delete())
         last = connection.scalar(select(func.max(table.c.id))) or 0
         empty = dict.fromkeys(table.c.keys()) | {"source": label}
-        numbered = (
-            empty | row.cells | {"id": number if row.key is None or self.mode == APPEND else row.key}
-            for number, row in enumerate(rows, start=last + 1)
-        )
-        written = 0
-        while batch := list(islice(numbered, BATCH)):
-            connection.execute(table.insert(), batch)
-            written += len(batch)
-        return written
+        numbered = enumerate(rows, start=last + 1)
+        if self.mode == APPEND:
+            return insert_rows(connection, table, (empty | row | {"id": number} for number, row in numbered))
+        return insert_rows(connection, table, (empty | {"id": number} | row for number, row in numbered))
 
     def _clean_up(self, tables: Iterable[str]) -> None:
         """Remove what no rollback removes: the empty file of a new SQLite database, new tables of MySQL."""

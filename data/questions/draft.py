@@ -1,6 +1,6 @@
 """A plain Chinese answer from gold SQL or evidence, for rows that have none: the same gold gives the same words.
 
-    Drafter("sqlite:///data/medical.db").draft(row)
+    draft_answer(row, gold_tool("sqlite:///data/medical.db"))
 
 The wording is the form of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold stays without an
 answer and is judged without a reference.
@@ -8,53 +8,41 @@ answer and is judged without a reference.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from data.database.schema import NAME_COLUMN, TABLES
+from data.questions.gold_check import without_key
 from data.questions.markup import plain
 from data.questions.row import Row, nested, statements
-
-if TYPE_CHECKING:
-    from tools.sql.query import QueryTool
+from tools.sql.query import QueryTool
 
 LABELS = {column: label for columns in TABLES.values() for column, label in columns.items()}
 NAMES = frozenset(NAME_COLUMN.values())
 NOTHING_FOUND = "数据库中没有找到相关内容。"
 
 
-class Drafter:
-    """Drafts answers; the database is opened only when a row has SQL and nothing that was recorded of its result."""
+def draft_answer(row: Row, tool: QueryTool) -> str:
+    """The answer from `structured_gt`, else from what the gold SQL returns, else from the quotes; else "".
 
-    def __init__(self, database_url: str) -> None:
-        self.database_url = database_url
-        self._tool: QueryTool | None = None
+    Raises:
+        DatabaseError: the database is needed and cannot be read.
+    """
+    names = nested(row, "entities")
+    if row["structured_gt"]:
+        return from_table(nested(row, "structured_gt"), names)
+    table = _returned(row, tool)
+    if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
+        return from_table(table, names)
+    return from_quotes(nested(row, "evidence"), names)
 
-    def draft(self, row: Row) -> str:
-        """The answer from `structured_gt`, else from what the gold SQL returns, else from the quotes; else "".
 
-        Raises:
-            DatabaseError: the database is needed and cannot be read.
-        """
-        names = nested(row, "entities")
-        if row["structured_gt"]:
-            return from_table(nested(row, "structured_gt"), names)
-        table = self._returned(row)
-        if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
-            return from_table(table, names)
-        return from_quotes(nested(row, "evidence"), names)
-
-    def _returned(self, row: Row) -> dict[str, Any]:
-        """What the gold statements return as one table; no rows when one fails or their columns differ."""
-        from data.questions.gold_check import LIMITS, without_key
-        from tools.sql.query import QueryTool
-
-        if row["sql"] and self._tool is None:
-            self._tool = QueryTool(self.database_url, limits=LIMITS, cache=False, hints=False)
-        results = [self._tool.run(statement) for statement in statements(row)] if self._tool else []
-        if not results or any(not result.ok for result in results) or len({tuple(r.columns) for r in results}) > 1:
-            return {"columns": [], "rows": []}
-        tables = [without_key(result) for result in results]
-        return {"columns": tables[0]["columns"], "rows": [line for table in tables for line in table["rows"]]}
+def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
+    """What the gold statements return as one table; no rows when one fails or their columns differ."""
+    results = [tool.run(statement) for statement in statements(row)]
+    if not all(result.ok for result in results) or len({tuple(result.columns) for result in results}) != 1:
+        return {"columns": [], "rows": []}
+    tables = [without_key(result) for result in results]
+    return {"columns": tables[0]["columns"], "rows": [line for table in tables for line in table["rows"]]}
 
 
 def from_table(gold: dict[str, Any], names: list[str]) -> str:

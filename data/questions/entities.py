@@ -1,6 +1,6 @@
 """Read what questions can be asked about: the entities of both tables, and the texts that questions search.
 
-Any database with the two tables will do. Names and searched columns are read of every row; other texts only of the
+Any database with the two tables will do. Names and searched columns are kept of every row; other texts only of the
 entities that are asked about (at most `limit` a table, drawn with the seed).
 
     catalogue = read_catalogue("sqlite:///data/medical.db", limit=5000, rng=random.Random(1))
@@ -13,23 +13,20 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN
+from data.intake.sources import Part, database_parts, refusing
 from data.load import DataError
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
 
 # Columns that are searched by a part of their text or by a whole value.
 SEARCHED = {
     "drugs_info": ("med_name", "indication", "component", "company_name"),
     "disease": ("disease_name", "complication", "overview"),
 }
-BATCH = 500
 LONGEST_NAME = 40
 SHORTEST_KEYWORD = 3  # characters
 # A name with one of these can be written neither into a LIKE pattern nor, in MySQL, into a quoted text as it is.
@@ -74,9 +71,8 @@ class Catalogue:
         if len(keyword) < SHORTEST_KEYWORD:
             return []
         found = re.compile(re.escape(keyword), re.IGNORECASE | re.ASCII).search
-        return list(
-            islice((key for key, text in self.texts.get((table, column), {}).items() if found(text)), limit + 1)
-        )
+        cells = self.texts.get((table, column), {})
+        return list(islice((key for key, text in cells.items() if found(text)), limit + 1))
 
     def is_unknown(self, name: str) -> bool:
         """Whether no row of either table seems to be called by the name or by one that holds it."""
@@ -97,79 +93,43 @@ def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
     Raises:
         DataError: the database cannot be read, or lacks a table, the key `id` or a name column.
     """
-    from sqlalchemy import create_engine
-    from sqlalchemy.exc import SQLAlchemyError
-
     catalogue = Catalogue()
-    try:
-        engine = create_engine(driver_url(url))
-        with engine.connect() as connection:
-            for table in _tables(connection):
-                _read_table(connection, table, catalogue, limit, rng)
-        engine.dispose()
-    except (SQLAlchemyError, ImportError) as error:
-        reason = str(getattr(error, "orig", None) or error).splitlines()[0]
-        raise DataError(f"cannot read the database: {reason}") from None
+    with refusing("cannot read the database", DataError):
+        parts = {part.name: part for part in database_parts(url, views=True)}
+        for table in NAME_COLUMN:
+            if table not in parts:
+                raise DataError(f"the database has no table {table}; its tables: {', '.join(parts)}")
+            _read_table(parts[table], catalogue, limit, rng)
     return catalogue
 
 
-def driver_url(url: str) -> Any:
-    """The URL with the driver this project installs, where it names none."""
-    from sqlalchemy import make_url
-
-    parsed = make_url(url)
-    drivers = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
-    return parsed.set(drivername=drivers.get(parsed.drivername, parsed.drivername))
-
-
-def _tables(connection: Connection) -> list[Table]:
-    from sqlalchemy import MetaData, Table, inspect
-
-    present = inspect(connection).get_table_names() + inspect(connection).get_view_names()
-    tables = []
-    for name, name_column in NAME_COLUMN.items():
-        if name not in present:
-            raise DataError(f"the database has no table {name}; its tables: {', '.join(present) or 'none'}")
-        table = Table(name, MetaData(), autoload_with=connection)
-        missing = {"id", name_column} - set(table.c.keys())
-        if missing:
-            raise DataError(f"table {name} has no column {', '.join(sorted(missing))}; see docs/data.md")
-        tables.append(table)
-    return tables
-
-
-def _read_table(connection: Connection, table: Table, catalogue: Catalogue, limit: int, rng: random.Random) -> None:
-    from sqlalchemy import select
-
-    name = table.name
-    searched = [column for column in SEARCHED[name] if column in table.c]
-    wanted = [table.c[column] for column in ("id", *searched, "source") if column in table.c]
-    rows = connection.execute(select(*wanted).order_by(table.c.id)).mappings().all()
-    strange = [row["id"] for row in rows if not isinstance(row["id"], int)]
-    if strange:
-        raise DataError(
-            f"table {name}, column id: {strange[0]!r} is {type(strange[0]).__name__}, expected whole numbers"
-        )
-    titles = catalogue.titles[name] = {row["id"]: str(row[NAME_COLUMN[name]] or "") for row in rows}
-    catalogue.names[name] = Counter(titles.values())
-    catalogue.columns[name] = tuple(table.c.keys())
+def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random) -> None:
+    """Read a table twice: what is kept of all rows, then the texts of those that are asked about."""
+    table, name_column = part.name, NAME_COLUMN[part.name]
+    missing = {"id", name_column} - set(part.columns)
+    if missing:
+        raise DataError(f"table {table} has no column {', '.join(sorted(missing))}; see docs/data.md")
+    searched = [column for column in SEARCHED[table] if column in part.columns]
+    rows = {}
+    for _, row, _ in part.records():
+        if not isinstance(row["id"], int):
+            kind = type(row["id"]).__name__
+            raise DataError(f"table {table}, column id: {row['id']!r} is {kind}, expected whole numbers")
+        rows[row["id"]] = {column: row.get(column) for column in (*searched, "source")}
+    titles = catalogue.titles[table] = {key: str(rows[key][name_column] or "") for key in sorted(rows)}
+    names = catalogue.names[table] = Counter(titles.values())
+    catalogue.columns[table] = tuple(part.columns)
     for column in searched:
-        catalogue.texts[name, column] = {row["id"]: str(row[column]) for row in rows if row[column]}
-    askable = {row["id"] for row in rows if row.get("source") == FICTIONAL} or set(titles)
-    catalogue.askable[name] = askable
-    single = [
-        key for key in titles if key in askable and catalogue.names[name][titles[key]] == 1 and is_plain(titles[key])
-    ]
-    drawn = sorted(rng.sample(single, limit)) if len(single) > limit else single
-    catalogue.entities += _entities(connection, table, drawn, titles)
+        catalogue.texts[table, column] = {key: str(rows[key][column]) for key in titles if rows[key][column]}
+    askable = catalogue.askable[table] = {key for key in titles if rows[key]["source"] == FICTIONAL} or set(titles)
+    single = [key for key, title in titles.items() if key in askable and names[title] == 1 and is_plain(title)]
+    drawn = set(rng.sample(single, limit) if len(single) > limit else single)
+    entities = [_entity(part, row, titles) for _, row, _ in part.records() if row["id"] in drawn]
+    catalogue.entities += sorted(entities, key=lambda entity: entity.row_id)
 
 
-def _entities(connection: Connection, table: Table, keys: Sequence[int], titles: Mapping[int, str]) -> Iterator[Entity]:
-    from sqlalchemy import select
-
-    columns = [column for column in ASKABLE[table.name] if column in table.c]
-    wanted = select(table.c.id, *(table.c[column] for column in columns)).order_by(table.c.id)
-    for start in range(0, len(keys), BATCH):
-        for key, *cells in connection.execute(wanted.where(table.c.id.in_(keys[start : start + BATCH]))):
-            texts = {name: None if cell is None else str(cell) for name, cell in zip(columns, cells, strict=True)}
-            yield Entity(table.name, key, titles[key], {name: text or "" for name, text in texts.items()}, texts)
+def _entity(part: Part, row: Mapping[str, Any], titles: Mapping[int, str]) -> Entity:
+    cells = {column: row[column] for column in ASKABLE[part.name] if column in part.columns}
+    texts = {column: None if cell is None else str(cell) for column, cell in cells.items()}
+    filled = {column: text or "" for column, text in texts.items()}
+    return Entity(part.name, row["id"], titles[row["id"]], filled, texts)

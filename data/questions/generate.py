@@ -24,7 +24,7 @@ from data.questions.keywords import Mentions, SearchWord
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.questions import Draft, row_of
 from data.questions.row import Row, nested
-from data.questions.split import Families, Owners, deal
+from data.questions.split import Families, Owners, deal, in_several
 from data.questions.streams import STREAMS, Pool, Rates, usable
 from scoring.case import Case
 from scoring.reference.offline import ReferenceJudge
@@ -52,11 +52,11 @@ class Dataset:
     mentions: Mentions
     refused: Counter[str] = field(default_factory=Counter)
 
-    def missing(self, request: Request) -> dict[tuple[str, str], int]:
+    def missing(self, request: Request) -> Counter[tuple[str, str]]:
         """Rows asked for and not made, by split and type, where there are any."""
         made = Counter((split, row["task_type"]) for split, rows in self.splits.items() for row in rows)
         wanted = {(split, kind): count for split, kinds in request.rows.items() for kind, count in kinds.items()}
-        return {key: count - made[key] for key, count in wanted.items() if made[key] < count}
+        return Counter(wanted) - made
 
 
 class Generator:
@@ -64,7 +64,7 @@ class Generator:
 
     def __init__(self, catalogue: Catalogue, request: Request, rng: random.Random) -> None:
         self.catalogue, self.request, self.rng = catalogue, request, rng
-        self.mentions = Mentions.of(catalogue)
+        self.mentions = Mentions(name for names in catalogue.names.values() for name in names)
         self.links = list(keywords.disease_words(catalogue))
         self.words = [*keywords.search_words(catalogue, rng), *keywords.filter_values(catalogue)]
         self.owners = Owners(self._deal())
@@ -127,32 +127,27 @@ class Generator:
         left = dict(self.request.rows[split])
         rows: list[Row] = []
         while any(left.values()):
-            drawn = {kind: list(islice(sources[kind], count)) for kind, count in left.items() if count}
-            for kind, drafts in drawn.items():
-                if len(drafts) < left[kind]:
-                    left[kind] = len(drafts)  # the stream has ended
-                for draft in drafts:
-                    found = await confirmed(draft, tool, judge)
-                    if found is None:
-                        self.dataset.refused["not confirmed"] += 1
-                    else:
-                        rows.append(row_of(draft, found, split))
-                        left[kind] -= 1
+            for kind, count in left.items():
+                drafts = list(islice(sources[kind], count))  # less where the stream has ended
+                found = [(draft, await confirmed(draft, tool, judge)) for draft in drafts]
+                made = [row_of(draft, lines, split) for draft, lines in found if lines is not None]
+                rows += made
+                left[kind] = len(drafts) - len(made)
+                self.dataset.refused.update(["not confirmed"] * left[kind])
         self.rng.shuffle(rows)
         return rows
 
     def _pool(self, split: str) -> Pool:
-        mine = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
-        links, words = ([word for word in words if self._is_mine(word, split)] for words in (self.links, self.words))
-        return Pool(mine, links, words, self.catalogue, self.request.rates, self.rng)
+        def mine(words: list[SearchWord]) -> list[SearchWord]:
+            own = [word for word in words if self.owners.get(word.text) == split]
+            return [word for word in own if self.owners.may_use(self._held_by(word), split)]
 
-    def _is_mine(self, word: SearchWord, split: str) -> bool:
-        return self.owners.get(word.text) == split and self.owners.may_use(self._held_by(word), split)
+        entities = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
+        return Pool(entities, mine(self.links), mine(self.words), self.catalogue, self.request.rates, self.rng)
 
     def _accepted(self, drafts: Iterable[Draft], split: str) -> Iterator[Draft]:
         for draft in drafts:
-            reason = self._reason_against(draft, split)
-            if reason:
+            if reason := self._reason_against(draft, split):
                 self.dataset.refused[reason] += 1
             else:
                 yield draft
@@ -181,19 +176,13 @@ async def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> lis
         return None
     if sorted(result.rows, key=repr) != sorted(map(list, draft.rows), key=repr):
         return None
-    gold = {
-        "structured_gt": {"columns": result.columns, "rows": result.rows},
-        "evidence": [{"quote": quote} for *_, quote in draft.evidence],
-    }
+    gold = {"structured_gt": {"columns": result.columns, "rows": result.rows}, "evidence": draft.evidence}
     verdict = await judge.judge(Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold))
     return result.rows if verdict.score == 1 else None
 
 
 def overlap(splits: Mapping[str, Iterable[Row]]) -> list[str]:
     """What occurs in the entities of more than one split, read from the rows alone; an empty list is what is wanted."""
-    seen: dict[str, set[str]] = {}
-    for split, rows in splits.items():
-        for row in rows:
-            for thing in nested(row, "entities"):
-                seen.setdefault(thing, set()).add(split)
-    return sorted(thing for thing, where in seen.items() if len(where) > 1)
+    return in_several(
+        (thing, split) for split, rows in splits.items() for row in rows for thing in nested(row, "entities")
+    )

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from data.load import DataError
-from data.questions.cited import Cited, CitedCells
-from data.questions.markup import comparable, plain, without_markup
+from data.questions.cited import Cited, CitedCells, Missing
+from data.questions.markup import comparable, plain_cell, without_markup
 from data.questions.row import Note, Row, nested, normalise, statements
 from scoring.judge import Case, ReferenceJudge
 from scoring.reference.text import closeness, fragments, words_only
@@ -26,16 +26,48 @@ from tools.sql.query import Limits, QueryResult, QueryTool
 # The tool's own rules, but cells are compared whole; 20 rows, as for the agent.
 LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 EXACT = 1 - 1e-9
+STATES = ("valid", "not_checkable", "invalid")
 SHOWN = 60  # characters of a value in a message
 
 
 @dataclass
 class Finding:
-    """What is wrong with a row, and which checks could not be made."""
+    """What is wrong with a row, and which checks could not be made; its number from 0, and its file among several."""
 
     row: Row
     problems: list[Note] = field(default_factory=list)
     unchecked: list[Note] = field(default_factory=list)
+    number: int = 0
+    file: str = ""
+
+    def value(self, column: str) -> str:
+        """The text of a column, "" where it is wrong."""
+        return "" if any(name == column for name, _ in self.problems) else self.row.get(column, "")
+
+    @property
+    def split(self) -> str:
+        """The row's split; a row without one belongs to the split of its file."""
+        return self.value("split") or f"\n{self.file}"
+
+    @property
+    def state(self) -> str:
+        """One of STATES."""
+        return STATES[2 if self.problems else 1 if self.unchecked else 0]
+
+    def __str__(self) -> str:
+        return f"row {self.number} of {self.file}" if self.file else f"row {self.number}"
+
+    def entities(self) -> set[str]:
+        """The entities by name; without names, the rows the evidence cites."""
+        if {"row", "entities", "evidence"} & {name for name, _ in self.problems}:
+            return set()
+        names = {words_only(name) for name in nested(self.row, "entities")} - {""}
+        return names or {f"{item.get('table')}\n{item.get('row_id')}" for item in nested(self.row, "evidence")}
+
+
+def gold_tool(database_url: str) -> QueryTool:
+    """The agent's tool without its limits on cells; it opens the database when it is first used."""
+    return QueryTool(database_url, limits=LIMITS, cache=False, hints=False)
 
 
 class Checker:
@@ -46,16 +78,17 @@ class Checker:
     """
 
     def __init__(self, database_url: str) -> None:
-        self.tool = QueryTool(database_url, limits=LIMITS, cache=False, hints=False)
+        self.tool = gold_tool(database_url)
         self.cells = CitedCells(self.tool.database())
         self.judge = ReferenceJudge()
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
         """One finding a record, in order. Records may be rows, or as `data.load.read_records` gives them."""
-        return asyncio.run(self._check_all(records))
 
-    async def _check_all(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
-        return [await self._check(record) for record in records]
+        async def check_all() -> list[Finding]:
+            return [await self._check(record) for record in records]
+
+        return asyncio.run(check_all())
 
     async def _check(self, record: Mapping[str, Any] | DataError) -> Finding:
         if isinstance(record, DataError):
@@ -74,22 +107,21 @@ class Checker:
     def _check_evidence(self, finding: Finding, names: list[str]) -> None:
         for item in nested(finding.row, "evidence"):
             cited = self.cells.find(item)
-            if isinstance(cited, Cited):
-                self._check_quote(finding, item, cited, names)
-            else:
-                (finding.problems if cited.wrong else finding.unchecked).append(("evidence", cited.reason))
+            missing = cited if isinstance(cited, Missing) else self._not_quoted(item, cited, names)
+            if missing:
+                (finding.problems if missing.wrong else finding.unchecked).append(("evidence", missing.reason))
 
-    def _check_quote(self, finding: Finding, item: dict[str, Any], cited: Cited, names: list[str]) -> None:
+    def _not_quoted(self, item: dict[str, Any], cited: Cited, names: list[str]) -> Missing | None:
+        """Why the quote of an evidence item is not in the cell it names; None if it is."""
         quote, place = item["quote"], f"{item['table']}.{item['field']} of row {item['row_id']}"
         if quote in cited.text or comparable(quote) in comparable(cited.text):
-            return
+            return None
         if cited.cut:
-            finding.unchecked.append(("evidence", f"{place} is longer than the tool reads"))
-        elif names and comparable(cited.name) not in map(comparable, names) and not self.cells.has_entity(names):
+            return Missing(f"{place} is longer than the tool reads", wrong=False)
+        if names and comparable(cited.name) not in map(comparable, names) and not self.cells.has_entity(names):
             said = f"row {item['row_id']} of {item['table']} is {cited.name!r} here, not {', '.join(names)}"
-            finding.unchecked.append(("evidence", said))
-        else:
-            finding.problems.append(("evidence", f"{_short(quote)} is not in {place}"))
+            return Missing(said, wrong=False)
+        return Missing(f"{_short(quote)} is not in {place}", wrong=True)
 
     def _run_sql(self, finding: Finding) -> list[QueryResult] | None:
         """The results of the gold statements; None when one of them fails."""
@@ -141,11 +173,9 @@ def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool
     wanted = [tuple(map(_cell, line)) for line in gold["rows"]]
     found = [_project(result, gold["columns"]) for result in results]
     candidates = [rows for rows in found if rows is not None]
-    if len(candidates) > 1:
-        candidates.append([line for rows in candidates for line in rows])
-    if gold.get("ordered"):
-        return any(rows == wanted for rows in candidates)
-    return any(sorted(rows) == sorted(wanted) for rows in candidates)
+    together = [line for rows in candidates for line in rows]
+    arranged = list if gold.get("ordered") else sorted
+    return bool(candidates) and any(arranged(rows) == arranged(wanted) for rows in (*candidates, together))
 
 
 def _project(result: QueryResult, columns: Sequence[str]) -> list[tuple[str, ...]] | None:
@@ -166,11 +196,8 @@ def _cell(value: Any) -> str:
 def without_key(result: QueryResult) -> dict[str, Any]:
     """The result as gold, without the key: nobody asks for it, and answers do not say it."""
     kept = [place for place, name in enumerate(result.columns) if name.lower() != "id"] or [*range(len(result.columns))]
-    cells = [[plain(cell) if isinstance(cell, str) else cell for cell in line] for line in result.rows]
-    return {
-        "columns": [result.columns[place] for place in kept],
-        "rows": [[line[place] for place in kept] for line in cells],
-    }
+    rows = [[plain_cell(line[place]) for place in kept] for line in result.rows]
+    return {"columns": [result.columns[place] for place in kept], "rows": rows}
 
 
 def _lacking(gold: dict[str, Any], question: str, answer: str) -> str:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from data.database.schema import NAME_COLUMN
 from data.questions.entities import SHORTEST_KEYWORD, Catalogue, is_plain
 
 LARGEST = 4  # names one answer can hold
@@ -61,8 +60,7 @@ def search_words(catalogue: Catalogue, rng: random.Random) -> Iterator[SearchWor
                 if part in seen:
                     break
                 seen.add(part)
-                word = word_for(catalogue, table, column, part)
-                if word:
+                if word := word_for(catalogue, table, column, part):
                     yield word
                     break
 
@@ -112,11 +110,6 @@ class Mentions:
         for name in names:
             if len(name) > 1:
                 self._by_start.setdefault(name[:2], {}).setdefault(len(name), set()).add(name)
-
-    @classmethod
-    def of(cls, catalogue: Catalogue) -> Mentions:
-        """All names of both tables."""
-        return cls(name for table in NAME_COLUMN for name in catalogue.names[table])
 
     def find(self, text: str) -> list[str]:
         """Every name the text contains, in order, each once; names of one character are not looked for."""

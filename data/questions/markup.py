@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Any
 
 from data.intake.cells import CellError, to_text
 from data.questions.row import Row, compact, nested
@@ -38,6 +39,11 @@ def plain(text: str) -> str:
         return text
 
 
+def plain_cell(value: Any) -> Any:
+    """A cell of a result, without HTML if it is text."""
+    return plain(value) if isinstance(value, str) else value
+
+
 def comparable(text: str) -> str:
     """The text without HTML, white space, case and width: equal for what a reader would call the same text."""
     # The tool shows "<" as a full-width bracket where a tag begins; NFKC gives it back.
@@ -51,8 +57,7 @@ def without_markup(row: Row) -> Row:
         texts["evidence"] = compact([item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")])
     if row["structured_gt"]:
         gold = nested(row, "structured_gt")
-        cells = [[plain(cell) if isinstance(cell, str) else cell for cell in line] for line in gold["rows"]]
-        texts["structured_gt"] = compact(gold | {"rows": cells})
+        texts["structured_gt"] = compact(gold | {"rows": [[*map(plain_cell, line)] for line in gold["rows"]]})
     return row | texts
 
 

@@ -5,9 +5,7 @@ the database, is one line of ordinary length, repeats no question and is not nea
 keeps its own words. Replies wait in a journal beside the output (`qa_dataset.jsonl.journal`): after an interruption the
 same command goes on and asks for nothing twice.
 
-    chosen = choose(rows, 0.3)
-    replies = ask_all(chosen, client, journal, concurrency=8)
-    kept = reword(splits, replies, mentions)
+    print(paraphrase(dataset, 0.3, Path("qa_dataset.jsonl.journal"), fresh=False))
 """
 
 from __future__ import annotations
@@ -15,19 +13,23 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from common.journal import Failed, Journal, RunError, run_all
-from common.llm import LLMClient, LLMError
+from common.llm import LLMClient, LLMError, client_from_settings
+from common.settings import load_settings
+from data.questions.generate import Dataset
 from data.questions.keywords import Mentions
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.row import Row, nested
 from tools.sql.result import neutralise
 
+CONCURRENCY = 8  # calls of the LLM at once
 SHORTEST, LONGEST = 6, 80  # characters
 TEMPERATURE = 0.8
 INSTRUCTIONS = """把用户的问题换一种自然的中文问法,像普通患者在聊天里那样问。要求:
@@ -45,9 +47,24 @@ class Rewording(BaseModel):
     question: str = Field(description="换了说法的问题")
 
 
-def choose(rows: Iterable[Row], share: float) -> list[Row]:
-    """The rows to reword: by a hash of their id, so that it depends on nothing else."""
-    return [row for row in rows if int(hashlib.sha256(row["id"].encode()).hexdigest()[:8], 16) < share * 2**32]
+def paraphrase(dataset: Dataset, share: float, path: Path, fresh: bool) -> str:
+    """Reword a share of the questions, with the journal at `path`; returns a line for the operator.
+
+    Raises:
+        LLMError: cause "setup", the client can not be used.
+        JournalError: the journal is of other questions, or in use.
+        RunError: rows got no answer after all attempts; the journal keeps the others.
+    """
+    rows = [row for part in dataset.splits.values() for row in part]
+    # By a hash of the id, so that the choice depends on nothing else.
+    chosen = [row for row in rows if int(hashlib.sha256(row["id"].encode()).hexdigest()[:8], 16) < share * 2**32]
+    settings = load_settings()
+    client = client_from_settings(settings, cache=settings.llm_cache)
+    with Journal(path, fingerprint(chosen, client), fresh=fresh) as journal:
+        replies = ask_all(chosen, client, journal)
+    taken = reword(dataset.splits, replies, dataset.mentions)
+    refused = len(chosen) - taken
+    return f"reworded: {taken} of {len(chosen)} questions; {refused} rewordings were refused. {client.usage}"
 
 
 def held_words(row: Row) -> list[str]:
@@ -55,36 +72,29 @@ def held_words(row: Row) -> list[str]:
     return sorted((word for word in nested(row, "entities") if word in row["question"]), key=len, reverse=True)
 
 
-def ask_all(rows: Sequence[Row], client: LLMClient, journal: Journal, concurrency: int) -> dict[str, str]:
-    """A rewording by row id.
-
-    Raises:
-        LLMError: cause "setup", the client can not be used.
-        RunError: rows got no answer after all attempts; the journal keeps the others.
-    """
+def ask_all(rows: Sequence[Row], client: LLMClient, journal: Journal) -> dict[str, str]:
+    """A rewording by row id."""
 
     async def ask(row: Row) -> str:
         instructions = INSTRUCTIONS.format(kept="、".join(held_words(row)))
         messages = [{"role": "system", "content": instructions}, {"role": "user", "content": row["question"]}]
         return (await client.ask(messages, Rewording, temperature=TEMPERATURE)).value.question
 
-    title, used = "paraphrase", lambda: str(client.usage)
-    everything = run_all(
-        rows, itemgetter("id"), ask, journal, concurrency=concurrency, title=title, describe=used, failures=LLMError
-    )
-    replies = list(zip(rows, asyncio.run(everything), strict=True))
-    failed = [reply.reason for _, reply in replies if isinstance(reply, Failed)]
+    options: Any = {"title": "paraphrase", "describe": lambda: str(client.usage), "failures": LLMError}
+    replies = asyncio.run(run_all(rows, itemgetter("id"), ask, journal, concurrency=CONCURRENCY, **options))
+    failed = [reply.reason for reply in replies if isinstance(reply, Failed)]
     if failed:
         raise RunError(f"{len(failed)} questions could not be reworded, the first: {failed[0]}")
-    return {row["id"]: reply for row, reply in replies}
+    return {row["id"]: reply for row, reply in zip(rows, replies, strict=True)}
 
 
 def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions: Mentions) -> int:
     """Put the rewordings that can be taken into the rows; returns how many were."""
     questions = {row["question"] for rows in splits.values() for row in rows}
     nears, taken = {split: NearDuplicates() for split in splits}, 0
-    for split, row in ((split, row) for split, rows in splits.items() for row in rows):
-        nears[split].add(row["id"], row["question"])
+    for split, rows in splits.items():
+        for row in rows:
+            nears[split].add(row["id"], row["question"])
     for split, rows in splits.items():
         others = [near for other, near in nears.items() if other != split]
         for row in rows:

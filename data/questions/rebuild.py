@@ -8,11 +8,10 @@ row's name is the entity that belongs to its key. Everything else is empty, so s
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from common.files import refuse_existing
 from data.database.schema import NAME_COLUMN, NAME_LENGTH, TABLES, Cells, write_database
 from data.load import iterate_rows
 from data.questions.cited import row_key
@@ -21,13 +20,8 @@ from data.questions.row import Row, nested
 
 SOURCE = "evidence"
 NAMELESS = "（名称未知 {key}）"
-ENTITY_NAME = re.compile(r"^(.*)name(.*)$")
 
 Tables = dict[str, dict[int, Cells]]  # by table and key
-
-
-class RebuildError(ValueError):
-    """The database cannot be made; the message says why and what to do."""
 
 
 def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
@@ -35,12 +29,9 @@ def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
 
     Raises:
         DataError: a question file cannot be read.
-        RebuildError: `target` is there already (without `force`), or its folder is not.
+        FileError: `target` is there already (without `force`), or its folder is not.
     """
-    if target.exists() and not force:
-        raise RebuildError(f"{target} exists; give another path, or --force to replace it")
-    if not target.parent.is_dir():
-        raise RebuildError(f"the folder {target.parent} does not exist")
+    refuse_existing(target, force)
     tables: Tables = {table: {} for table in NAME_COLUMN}
     unused = 0
     for file in files:
@@ -91,20 +82,21 @@ def _names(row: Row, items: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
     """Names by table and key: from `meta.entity`, where a name and a key stand side by side, else from `entities`, when
     there are as many as rows cited, in the same order."""
     cited = list(dict.fromkeys((str(item.get("table")).lower(), row_key(item.get("row_id"))) for item in items))
-    by_key = dict(_paired(row.get("meta")))
+    by_key, names = _side_by_side(row.get("meta")), nested(row, "entities")
     found = {place: by_key[place[1]] for place in cited if place[1] in by_key}
-    names = nested(row, "entities")
     if not found and len(names) == len(cited):
         found = dict(zip(cited, names, strict=True))
     storables = {place: storable(name) for place, name in found.items()}
     return {(table, key): name for (table, key), name in storables.items() if key is not None and name}
 
 
-def _paired(meta: Any) -> Iterator[tuple[int, str]]:
-    """Keys with names: `drug_id_a` belongs to `drug_name_a`."""
+def _side_by_side(meta: Any) -> dict[int | None, str]:
+    """Names by key: `drug_id_a` belongs to `drug_name_a`."""
     entity = meta.get("entity") if isinstance(meta, dict) else None
-    for field, name in (entity if isinstance(entity, dict) else {}).items():
-        match = ENTITY_NAME.match(field)
-        key = row_key(entity.get(f"{match[1]}id{match[2]}")) if match and isinstance(entity, dict) else None
-        if key is not None and isinstance(name, str):
-            yield key, name
+    fields = entity if isinstance(entity, dict) else {}
+    pairs = (
+        (row_key(fields.get("id".join(field.rsplit("name", 1)))), name)
+        for field, name in fields.items()
+        if "name" in field
+    )
+    return {key: name for key, name in pairs if key is not None and isinstance(name, str)}

@@ -59,3 +59,11 @@ class Owners(dict[str, str]):
     def may_use(self, things: Iterable[str], split: str) -> bool:
         """Whether none of the things belongs to another split."""
         return all(self.get(thing, split) == split for thing in things)
+
+
+def in_several(things: Iterable[tuple[str, str]]) -> list[str]:
+    """What occurs in more than one split, of things each with a split it occurs in."""
+    seen: dict[str, set[str]] = {}
+    for thing, split in things:
+        seen.setdefault(thing, set()).add(split)
+    return sorted(thing for thing, splits in seen.items() if len(splits) > 1)

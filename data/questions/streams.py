@@ -10,17 +10,16 @@ new is left to ask.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import TypeVar
 
 from data.database.schema import ASKABLE
-from data.questions import questions
 from data.questions.entities import Catalogue, Entity
 from data.questions.keywords import SearchWord, names_of
-from data.questions.misnaming import misspelt, nicknames, shortened
-from data.questions.questions import Called, Draft
+from data.questions.misnaming import misspelt, shortened
+from data.questions.questions import Called, Draft, about_fields, about_word, without_answer
 from data.questions.templates import COMPARE, COUNT, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
 from scoring.reference.text import words_only
 from tools.sql.result import neutralise
@@ -90,13 +89,15 @@ def _columns(pool: Pool, table: str) -> list[str]:
     return [column for column in ASKABLE[table] if column in pool.catalogue.columns[table]]
 
 
-def _field(table: str, column: str, pool: Pool) -> Iterator[Draft]:
+def _field(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
     members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
     general = [template for template in QUESTIONS[column] if template not in NEEDS]
     for entity, template in worded(members, QUESTIONS[column], pool.rng):
         if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
             template = pool.rng.choice(general)
-        yield questions.about_field(entity, column, template, _called(entity, pool))
+        called = _called(entity, pool)
+        question = template.format(name=called.text if called else entity.name)
+        yield about_fields(kind, [entity], [column], question, called)
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
@@ -105,7 +106,7 @@ def _called(entity: Entity, pool: Pool) -> Called | None:
     if drawn < pool.rates.typo:
         return misspelt(entity, pool.catalogue, pool.rng)
     if drawn < pool.rates.typo + pool.rates.partial:
-        return next(nicknames(entity, pool.catalogue), None) or shortened(entity, pool.catalogue)
+        return shortened(entity, pool.catalogue)
     return None
 
 
@@ -117,10 +118,12 @@ def _several(table: str, pool: Pool) -> Iterator[Draft]:
         if sum(len(entity.fields[column]) for column in chosen) > THREE_FIELDS or rng.random() < 0.5:
             chosen = chosen[:2]
         if len(chosen) > 1 and sum(len(entity.fields[column]) for column in chosen) <= LONGEST_TEXT:
-            yield questions.about_fields(entity, chosen, [rng.choice(WORDS[column]) for column in chosen], template)
+            *others, last = (rng.choice(WORDS[column]) for column in chosen)
+            question = template.format(name=entity.name, fields="、".join(others) + "和" + last)
+            yield about_fields("multi_field", [entity], chosen, question)
 
 
-def _compare(table: str, column: str, pool: Pool) -> Iterator[Draft]:
+def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
     members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
     for _ in range(PASSES):
         pool.rng.shuffle(members)
@@ -129,25 +132,21 @@ def _compare(table: str, column: str, pool: Pool) -> Iterator[Draft]:
         for number, pair in enumerate(pairs):
             texts = [entity.fields[column] for entity in pair]
             if texts[0] != texts[1] and sum(map(len, texts)) <= LONGEST_TEXT:
-                word = pool.rng.choice(WORDS[column])
-                yield questions.comparing(pair, column, word, order[number % len(order)])
+                names = {"first": pair[0].name, "second": pair[1].name, "field": pool.rng.choice(WORDS[column])}
+                yield about_fields(kind, pair, [column], order[number % len(order)].format(**names))
 
 
-def _search(column: str, pool: Pool) -> Iterator[Draft]:
-    words = [word for word in pool.words if word.column == column and not word.whole]
-    for word, template in worded(words, SEARCH[column], pool.rng):
-        yield questions.searching("drug_search_by_kw", word, names_of(word, pool.catalogue), template)
+def _by_word(kind: str, wordings: Mapping[str, Sequence[str]], counted: bool, pool: Pool) -> Iterator[Draft]:
+    """The words of every column there are wordings for; whole values are only counted."""
+    words = {column: [w for w in pool.words if w.column == column and (counted or not w.whole)] for column in wordings}
+    return in_turn(_about_words(kind, words[column], wordings[column], counted, pool) for column in wordings)
 
 
-def _to_drug(pool: Pool) -> Iterator[Draft]:
-    for word, template in worded(pool.links, TO_DRUG, pool.rng):
-        yield questions.searching("disease_to_drug", word, names_of(word, pool.catalogue), template)
-
-
-def _count(column: str, pool: Pool) -> Iterator[Draft]:
-    words = [word for word in pool.words if word.column == column]
-    for word, template in worded(words, COUNT[column], pool.rng):
-        yield questions.counting(word, template)
+def _about_words(
+    kind: str, words: Sequence[SearchWord], wordings: Sequence[str], counted: bool, pool: Pool
+) -> Iterator[Draft]:
+    for word, template in worded(words, wordings, pool.rng):
+        yield about_word(kind, word, template, None if counted else names_of(word, pool.catalogue))
 
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
@@ -161,39 +160,37 @@ def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
             template = QUESTIONS[column][(number + turn) % len(QUESTIONS[column])]
-            yield questions.without_answer(table, entity.name, column, template, ((entity.cells[column],),))
+            yield without_answer(table, entity.name, column, template, ((entity.cells[column],),))
 
 
 def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
     """Questions about names that sound like the table's and are in neither table."""
     members, columns, rng = pool.of(table), _columns(pool, table), pool.rng
-    for number, (first, second) in enumerate(islice(_pairs(members, rng), PASSES * len(members))):
+    for number in range(PASSES * len(members) if len(members) > 1 else 0):
+        first, second = rng.sample(members, 2)
         cut = min(HEAD, len(first.name) // 2)
         name = first.name[:cut] + second.name[cut:]
         if pool.catalogue.is_unknown(name):
             column = columns[number % len(columns)]
-            yield questions.without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
+            yield without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
 
 
-def _pairs(members: Sequence[Entity], rng: random.Random) -> Iterator[Sequence[Entity]]:
-    while len(members) > 1:
-        yield rng.sample(members, 2)
-
-
-def _by_column(maker: Callable[[str, str, Pool], Iterator[Draft]], table: str) -> Callable[[Pool], Iterator[Draft]]:
-    return lambda pool: in_turn(maker(table, column, pool) for column in _columns(pool, table))
+def _by_column(
+    maker: Callable[[str, str, str, Pool], Iterator[Draft]], kind: str, table: str, pool: Pool
+) -> Iterator[Draft]:
+    return in_turn(maker(kind, table, column, pool) for column in _columns(pool, table))
 
 
 # The types of question: the one home of their names.
 STREAMS: dict[str, Callable[[Pool], Iterator[Draft]]] = {
-    "drug_field": _by_column(_field, "drugs_info"),
-    "disease_field": _by_column(_field, "disease"),
+    "drug_field": partial(_by_column, _field, "drug_field", "drugs_info"),
+    "disease_field": partial(_by_column, _field, "disease_field", "disease"),
     "multi_field": lambda pool: in_turn(_several(table, pool) for table in ASKABLE),
-    "compare_drugs": _by_column(_compare, "drugs_info"),
-    "compare_diseases": _by_column(_compare, "disease"),
-    "drug_search_by_kw": lambda pool: in_turn(_search(column, pool) for column in SEARCH),
-    "disease_to_drug": _to_drug,
-    "count_filter": lambda pool: in_turn(_count(column, pool) for column in COUNT),
+    "compare_drugs": partial(_by_column, _compare, "compare_drugs", "drugs_info"),
+    "compare_diseases": partial(_by_column, _compare, "compare_diseases", "disease"),
+    "drug_search_by_kw": partial(_by_word, "drug_search_by_kw", SEARCH, False),
+    "disease_to_drug": lambda pool: _about_words("disease_to_drug", pool.links, TO_DRUG, False, pool),
+    "count_filter": partial(_by_word, "count_filter", COUNT, True),
     "unanswerable": lambda pool: in_turn(make(table, pool) for table in ASKABLE for make in (_empty, _made_up)),
 }
 # Share of each type in every split.

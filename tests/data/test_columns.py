@@ -6,22 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.database.schema import TABLES
-from data.intake.columns import KNOWN, SYNONYMS, guess_table, map_columns, normalise, read_mapping
+from data.database.schema import ASKABLE, NAME_COLUMN, WORDS
+from data.intake.columns import KNOWN, guess_table, map_columns, normalise, read_mapping
 from data.intake.sources import SourceError
 
 
-def test_a_synonym_belongs_to_one_column():
-    for table, columns in TABLES.items():
-        words = [
-            *columns,
-            *columns.values(),
-            *(word for column in columns for word in SYNONYMS.get((table, column), ())),
-        ]
-        known = [normalise(word) for word in words]
+def test_a_word_stands_for_one_column():
+    for table, columns in WORDS.items():
+        known = [normalise(word) for column, words in columns.items() for word in (column, *words)]
         assert len(set(known)) == len(known), table
         assert KNOWN[table]["id"] == "id"
-    assert SYNONYMS.keys() <= {(table, column) for table in TABLES for column in (*TABLES[table], "(table)")}
+    assert ASKABLE.keys() == NAME_COLUMN.keys() == WORDS.keys()
+    assert all({NAME_COLUMN[table], *ASKABLE[table]} <= columns.keys() for table, columns in WORDS.items())
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ def test_wrong_options_are_refused(capsys, arguments):
 
 
 def test_a_database_that_cannot_be_written_is_one_line(tmp_path, capsys):
-    assert build_database.main(["--output", str(tmp_path / "no" / "folder.db")]) == 1
+    assert build_database.main(["--output", str(tmp_path / "no" / "folder.db")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from data.build_database import DEFAULT_PATH
 from data.database.schema import TABLES
 from data.import_database import main
-from data.intake.staging import Row, Staging
+from data.intake.staging import Staging
 from data.intake.target import REPLACE, Target, TargetError
 
 COLUMNS = ["药品名称", "适应症", "副作用"]
@@ -146,7 +146,7 @@ def test_another_database_fills_both_tables(tmp_path, target, capsys):
 
 
 def failing_rows():
-    yield Row(None, {"med_name": "新药"})
+    yield {"med_name": "新药"}
     raise KeyboardInterrupt
 
 
@@ -158,14 +158,14 @@ def test_a_failed_write_leaves_the_target_as_it_was(source, target):
     assert target.read_bytes() == before
     new = target.with_name("new.db")
     with pytest.raises(TargetError, match="nothing written"):
-        Target(url(new)).write({"drugs_info": [Row(1, {"med_name": "a"})] * 2}, "x")
+        Target(url(new)).write({"drugs_info": [{"id": 1, "med_name": "a"}] * 2}, "x")
     assert [path.name for path in target.parent.iterdir()] == ["my.db"]
 
 
 def test_ctrl_c_is_said_in_one_line(source, target, capsys, monkeypatch):
     monkeypatch.setattr(Staging, "rows", lambda self, table: failing_rows())
     assert main([source, "--to", url(target)]) == 130
-    assert capsys.readouterr().err == "interrupted; the target is unchanged\n"
+    assert capsys.readouterr().err == "import_database: interrupted; the target is unchanged\n"
     assert list(target.parent.iterdir()) == []
 
 

@@ -14,7 +14,6 @@ from sqlalchemy import create_engine, inspect, text
 from data.build_database import DEFAULT_PATH
 from data.database.schema import TABLES
 from data.import_database import main
-from data.intake.staging import Row
 from data.intake.target import REPLACE, Target, TargetError
 from tests.tools.sql.servers import fresh_database
 
@@ -46,7 +45,7 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     engine.dispose()
     assert main(arguments) == 1
     assert "--replace or --append" in capsys.readouterr().err
-    twice = [Row(5, {"med_name": "甲片"})] * 2
+    twice = [{"id": 5, "med_name": "甲片"}] * 2
     with pytest.raises(TargetError, match="nothing written"):
         Target(url, REPLACE).write({"drugs_info": twice}, "x")
     assert rows(url, "drugs_info") == rows(source, "drugs_info")
@@ -72,7 +71,7 @@ def tables(address):
 def test_a_failed_import_leaves_no_tables(url):
     drop_all(url)
     with pytest.raises(TargetError, match="nothing written"):
-        Target(url).write({"disease": [Row(1, {"disease_name": "甲病"})], "drugs_info": [Row(5, {})]}, "x")
+        Target(url).write({"disease": [{"id": 1, "disease_name": "甲病"}], "drugs_info": [{"id": 5}]}, "x")
     assert tables(url) == []
 
 

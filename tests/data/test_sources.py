@@ -105,7 +105,7 @@ def test_rows_are_numbered_as_a_reader_sees_them(tmp_path):
     found = [(record.number, bool(record.values), record.problem or "") for record in part.records()]
     assert [item[:2] for item in found] == [(1, True), (2, False), (3, False), (4, False), (5, True)]
     assert "not JSON" in found[2][2]
-    assert found[3][2] == "list, expected an object"
+    assert found[3][2] == "a JSON list, expected an object"
 
 
 def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from data.database import textbook
-from data.database.schema import ASKABLE, DISEASE_COLUMNS, DRUG_COLUMNS, NAME_COLUMN, TEXTBOOK
-from data.database.textbook import textbook_rows
+from data import build_database
+from data.build_database import textbook_rows
+from data.database.schema import ASKABLE, NAME_COLUMN, TABLES, TEXTBOOK
 
 LONGEST_FIELD = 24
 MAKERS_COLUMNS = ("med_barcode", "med_approval", "company_name", "pack", "period", "approve_code")
@@ -40,14 +40,16 @@ def test_real_drugs_carry_nothing_of_a_maker():
 
 
 def test_the_contract_has_23_and_15_columns():
-    assert len(DRUG_COLUMNS) == 23
-    assert len(DISEASE_COLUMNS) == 15
-    assert "source" not in DRUG_COLUMNS | DISEASE_COLUMNS
+    assert {table: list(columns).index("source") for table, columns in TABLES.items()} == {
+        "drugs_info": 23,
+        "disease": 15,
+    }
+    assert {table: len(columns) for table, columns in TABLES.items()} == {"drugs_info": 24, "disease": 16}
 
 
 def test_a_file_with_a_foreign_column_is_refused(monkeypatch, tmp_path):
     file = tmp_path / "a.tsv"
     file.write_text("med_name\tcolour\n甲\t红\n", encoding="utf-8")
-    monkeypatch.setitem(textbook.FILES, "drugs_info", file)
+    monkeypatch.setitem(build_database.TEXTBOOK_FILES, "drugs_info", file)
     with pytest.raises(ValueError, match="colour"):
         list(textbook_rows("drugs_info", 1))

@@ -341,7 +341,7 @@ def test_wrong_usage_is_one_line(tmp_path, capsys):
         ([tmp_path / "empty.jsonl"], "empty.jsonl"),
         ([good, "--db", f"sqlite:///{tmp_path}/none.db"], "no database at"),
         ([good, "--db", "nonsense"], "not a database URL"),
-        ([good, "--rebuild-from-evidence", tmp_path / "no" / "a.db"], "does not exist"),
+        ([good, "--rebuild-from-evidence", tmp_path / "no" / "a.db"], "there is no folder"),
     ]:
         assert validate.main([*map(str, arguments)]) == 2
         error = capsys.readouterr().err
@@ -355,12 +355,12 @@ def test_a_sample_is_the_first_rows(url, tmp_path, capsys):
     assert (code, found["rows"]) == (0, 1)
 
 
-def test_help_is_quick():
-    for module in ("data.validate", "data.convert"):
-        began = time.process_time(), time.perf_counter()
-        done = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0
-        assert time.perf_counter() - began[1] < 0.5
+def test_help_waits_for_no_large_library():
+    asked = (
+        "import sys; from data import convert, validate; print({'pandas', 'sqlalchemy', 'pyarrow', 'numpy', 'pydantic'}"
+    )
+    command = [sys.executable, "-c", asked + " & sys.modules.keys())"]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout == "set()\n"
 
 
 def test_html_and_its_remains_are_no_text():

@@ -24,7 +24,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-from common.command import Failure
+from common.command import Failure, UsageError
 
 ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
 
@@ -35,7 +35,9 @@ POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
 
 
 class DatabaseError(Failure):
-    """The database cannot be reached or read: an operator's problem, never text for the model."""
+    """The database cannot be reached or read: an operator's problem, mostly the URL, never text for the model."""
+
+    exit_code = UsageError.exit_code
 
 
 class ConnectionLost(DatabaseError):
