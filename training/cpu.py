@@ -17,6 +17,7 @@ import psutil
 import torch
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
+from verl.trainer.ppo import core_algos
 from verl.utils import model as verl_model
 
 _init_process_group = torch.distributed.init_process_group
@@ -47,6 +48,19 @@ def _load_critic_without_flash_attention(
 
 
 verl_model.load_valuehead_model = _load_critic_without_flash_attention
+
+
+_bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")
+
+
+def _bypass_loss_or_nothing(*, response_mask: torch.Tensor, **batch: Any) -> Any:
+    """verl fills a batch up with rows that hold no token to train. A micro-batch of these alone, which its loss refuses
+    because there is nothing to compare, has the plain loss: 0."""
+    loss = _bypass_loss if response_mask.any() else core_algos.get_policy_loss_fn("vanilla")
+    return loss(response_mask=response_mask, **batch)
+
+
+core_algos.POLICY_LOSS_REGISTRY["bypass_mode"] = _bypass_loss_or_nothing
 
 
 def _memory_info(device: Any = None) -> tuple[int, int]:

@@ -107,3 +107,24 @@ def test_two_deterministic_runs_are_the_same_to_the_last_bit(start: Callable[...
     assert rewards(runs[0]) == rewards(runs[1])
     first, second = (weights(run, 2) for run in runs)
     assert all(first[name].equal(second[name]) for name in first)
+
+
+def test_a_micro_batch_without_a_token_to_train_teaches_nothing() -> None:
+    """verl fills batches up with such rows; its loss that compares vLLM and trainer refuses them."""
+    import torch
+    from verl.trainer.ppo import core_algos
+    from verl.workers.config import FSDPActorConfig
+
+    import training.cpu  # noqa: F401 (mends the loss)
+
+    config = FSDPActorConfig(strategy="fsdp2", rollout_n=2, ppo_micro_batch_size_per_gpu=1)
+    config.global_batch_info.update(dp_size=1, batch_num_tokens=8, global_batch_size=2, loss_scale_factor=None)
+    log_prob = torch.full((1, 4), -1.0, requires_grad=True)
+    batch = {"old_log_prob": log_prob.detach(), "log_prob": log_prob, "advantages": torch.ones(1, 4)}
+    nothing = torch.zeros(1, 4, dtype=torch.bool)
+    loss, metrics = core_algos.get_policy_loss_fn("bypass_mode")(**batch, response_mask=nothing, config=config)
+    loss.backward()
+    assert loss.item() == 0
+    assert log_prob.grad is not None
+    assert not log_prob.grad.any()
+    assert all(isinstance(value, float | int) for value in metrics.values())
