@@ -149,7 +149,7 @@ _READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
 
 def statements(row: Row) -> list[str]:
     """The gold statements of a row; [] without any."""
-    sql = row["sql"]
+    sql = row.get("sql") or ""
     return json.loads(sql) if sql.lstrip().startswith("[") else [sql] if sql else []
 
 

@@ -27,7 +27,7 @@ ROW = {
     "id": "q0",
     "question": "朵莎洛片怎么保存？",
     "answer": f"朵莎洛片的贮藏方法：{STORAGE}",
-    "sql": [SQL],
+    "sql": SQL,
     "structured_gt": json.dumps({"columns": ["storage"], "rows": [[STORAGE]]}),
 }
 TASK = task_of(ROW)
