@@ -14,18 +14,8 @@ from random import Random
 from typing import Any
 
 from common.settings import ROOT, Settings
-from episodes.agent import (
-    Agent,
-    AgentError,
-    Column,
-    Conversation,
-    Environment,
-    Lessons,
-    Options,
-    Record,
-    Row,
-    Sizes,
-)
+from data.load import COLUMNS, load_rows
+from episodes.agent import Agent, Column, Conversation, Environment, Lessons, Options, Record, Row, Sizes
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.task import SqlTask, task_of
 
@@ -55,12 +45,7 @@ class SqlAgent(Agent):
         return Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
 
     def rows(self, path: Path | str) -> list[Row]:
-        from data.load import COLUMNS, DataError, load_rows
-
-        try:
-            return [{column: row[column] for column in COLUMNS} for row in load_rows(path)]
-        except DataError as error:
-            raise AgentError(str(error)) from None
+        return [{column: row[column] for column in COLUMNS} for row in load_rows(path)]
 
     def task(self, row: Row, settings: Settings) -> SqlTask:
         return task_of(row)

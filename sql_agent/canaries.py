@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from random import Random
-from typing import Any
 
 from scoring.case import Case
 from scoring.reference.text import closeness, fragments, words_only
@@ -78,7 +77,6 @@ def _is_other(value: str, right: str) -> bool:
 
 
 def _gold_cells(case: Case) -> list[tuple[str, str]]:
-    gold: Any = (case.gold or {}).get("structured_gt") or {}
-    names, rows = gold.get("columns") or [], gold.get("rows") or []
-    cells = (pair for row in rows for pair in zip(names, row, strict=False))
-    return [(str(name), str(cell)) for name, cell in cells if cell is not None]
+    gold = (case.gold or {}).get("structured_gt") or {"columns": [], "rows": []}
+    cells = (pair for row in gold["rows"] for pair in zip(gold["columns"], row, strict=True))
+    return [(name, str(cell)) for name, cell in cells if cell is not None]
