@@ -34,7 +34,6 @@ class SqlAgent(Agent):
     )
     baselines = ("rule",)
     failures = ("right", "no_query", "wrong_query", "failed_query", "wrong_answer", "no_answer", "unfinished")
-
     unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
     def sizes(self, device: str) -> Sizes:

@@ -40,7 +40,9 @@ class Canaries:
 
     def draw(self, case: Case, random: Random) -> str:
         """A bad answer to the question of a case."""
-        kinds = [self._other_value(case, random), _wrong_numbers(case, random), _echo(case)]
+        question = case.question.rstrip("？?")
+        echo = f"关于“{question}”，{question}的情况如上所述。"
+        kinds = [self._other_value(case, random), _wrong_numbers(case, random), echo]
         kinds += [random.choice(TO_THE_JUDGE), random.choice(PRAISE)]
         self._values.extend((name, value) for name, value in _gold_cells(case) if words_only(value))
         return random.choice([answer for answer in kinds if answer])
@@ -63,11 +65,6 @@ def _wrong_numbers(case: Case, random: Random) -> str | None:
     texts = [value for _, value in _gold_cells(case)] or [case.reference]
     parts = [part for text in texts for part in fragments(text) if NUMBER.search(part)]
     return "，".join(NUMBER.sub(wrong, part) for part in parts) or None
-
-
-def _echo(case: Case) -> str:
-    question = case.question.rstrip("？?")
-    return f"关于“{question}”，{question}的情况如上所述。"
 
 
 def _is_other(value: str, right: str) -> bool:

@@ -64,9 +64,7 @@ def gold_conversations(tasks: Sequence[SqlTask], database_url: str) -> Iterable[
 def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, random: Random) -> Lessons:
     """So many synthetic conversations of each kind, none of which names an entity of the database.
 
-    Raises:
-        AgentError: no row is one that conversations can be made from.
-        DatabaseError: the database cannot be read.
+    Raises AgentError: no row is one to make them from; DatabaseError: the database cannot be read.
     """
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:

@@ -434,5 +434,5 @@ def test_a_finished_evaluation_starts_no_service(
     llm.script(says("salt"))
     flags = ("--model", "m", "--base-url", llm.base_url)
     first = run(words, *flags, agent="guessing")
-    monkeypatch.setattr(evaluate, "serving", lambda *_: pytest.fail("a service was started"))
+    monkeypatch.setattr(evaluate, "serve_environment", lambda *_: pytest.fail("a service was started"))
     assert run(words, *flags, agent="guessing") == first
