@@ -161,7 +161,7 @@ class Environment(ABC):
         return {}
 
     async def check(self) -> None:  # noqa: B027 (nothing to ask)
-        """Ask what episodes need for a sign of life, once, before a model is loaded. Raises ServiceError."""
+        """Ask what episodes need for a sign of life, before a model is loaded. Raises Failure, such as ServiceError."""
 
     def close(self) -> None:  # noqa: B027 (nothing held)
         """Give back what is held."""
@@ -198,7 +198,7 @@ class Agent(ABC):
 
     @abstractmethod
     def rows(self, path: Path | str) -> list[Row]:
-        """Read a data file; every row is JSON values. Raises AgentError or OSError-like errors with one line."""
+        """Read a data file; every row is JSON values. Raises UsageError, such as AgentError, or OSError: one line."""
 
     @abstractmethod
     def task(self, row: Row, settings: Settings) -> Task:

@@ -41,10 +41,7 @@ UNSCORED = {
 
 
 class EpisodeError(RuntimeError):
-    """The machine failed, not the policy, so the episode says nothing about the policy.
-
-    `cause`: one of `UNSCORED`.
-    """
+    """The machine failed, so the episode says nothing about the policy. `cause`: one of `UNSCORED`."""
 
     def __init__(self, cause: str, detail: str) -> None:
         super().__init__(f"{cause}: {detail}")

@@ -49,8 +49,6 @@ class ChatPolicy:
     """The policy of one episode (`episodes.agent.Policy`); `max_turns` replies are its budget."""
 
     def __init__(self, endpoint: Endpoint, max_turns: int) -> None:
-        if max_turns < 1:
-            raise ValueError(f"max_turns is {max_turns}; it must be at least 1")
         self.endpoint, self.max_turns = endpoint, max_turns
         self.turns = self.prompt_tokens = self.completion_tokens = 0
         self.finish_reason: str | None = None
@@ -60,9 +58,8 @@ class ChatPolicy:
 
         Without them its prompt would no longer begin with the earlier turns' tokens.
 
-        Raises:
-            PolicyStop: the budget is spent ("max_turns"), or the prompt does not fit ("context_overflow").
-            EpisodeError: the endpoint cannot be reached, or fails.
+        Raises PolicyStop: the budget is spent ("max_turns"), or the prompt does not fit ("context_overflow");
+        EpisodeError: the endpoint cannot be reached, or fails.
         """
         if self.turns >= self.max_turns:
             raise PolicyStop("max_turns")

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from common.command import UsageError, run_command
@@ -53,12 +54,7 @@ class Evaluation:
 
 
 def read_evaluation(folder: Path) -> Evaluation:
-    """Read what `evaluation.evaluate` wrote.
-
-    Raises:
-        UsageError: files are missing or not those of an evaluation.
-        AgentError: it is of an agent that is not here.
-    """
+    """Read what `evaluation.evaluate` wrote. Raises UsageError: it is not there, or of an agent that is not here."""
     scores = read_scores(folder)
     agent = registry.get(scores["agent"])
     values: dict[str, list[float]] = {}
@@ -68,7 +64,7 @@ def read_evaluation(folder: Path) -> Evaluation:
         if value is not None:
             values.setdefault(record["id"], []).append(value)
             episodes.setdefault(record["id"], record)
-    means = {name: sum(found) / len(found) for name, found in values.items()}
+    means = {name: fmean(found) for name, found in values.items()}
     return Evaluation(folder, scores, means, episodes)
 
 
@@ -114,8 +110,8 @@ def _difference(a: Evaluation, b: Evaluation, names: Sequence[str], seed: int) -
     changes = [b.means[name] - a.means[name] for name in names]
     return {
         "n": len(names),
-        **{side: sum(of.means[name] for name in names) / len(names) for side, of in zip(SIDES, (a, b), strict=True)},
-        "difference": sum(changes) / len(names),
+        **{side: fmean(of.means[name] for name in names) for side, of in zip(SIDES, (a, b), strict=True)},
+        "difference": fmean(changes),
         "ci95": interval(changes, seed, bounds=(-1.0, 1.0)),
         "better": sum(change > SAME for change in changes),
         "worse": sum(change < -SAME for change in changes),
@@ -177,7 +173,6 @@ def _changed_row(change: dict[str, Any]) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.compare", description=__doc__.splitlines()[0])
     parser.add_argument("a", type=Path, metavar="A", help="folder of an evaluation, such as before training")
     parser.add_argument("b", type=Path, metavar="B", help="folder of another one, such as after it")

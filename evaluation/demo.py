@@ -57,12 +57,7 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
-    """Run the parts, then write and show the result.
-
-    Raises:
-        UsageError: the folder is not empty.
-        Failure: a part failed.
-    """
+    """Run the parts, write and show the result. Raises UsageError: the folder is not empty; Failure: a part failed."""
     from evaluation.demo_picture import draw
 
     agent, start = registry.get(arguments.agent), time.monotonic()
@@ -98,11 +93,9 @@ def _path(model: str) -> str:
 
 
 def run_part(name: str, command: Sequence[str]) -> None:
-    """Run a part as a program of its own.
+    """Run a part as a program of its own; at Ctrl-C or SIGTERM it is told, and has ended when this raises.
 
-    Raises:
-        Failure: it did not end with 0; its exit code is the part's where that says usage or interrupted.
-        KeyboardInterrupt: Ctrl-C or SIGTERM; the part was told, and has ended.
+    Raises Failure: it did not end with 0; its exit code is the part's where that says usage or interrupted.
     """
     print(f"\ndemo: {name}\n$ {shlex.join(['.venv/bin/python', *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the terminal.
@@ -130,10 +123,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def collect(folders: Sequence[Path], picture: Path | None) -> None:
-    """Print finished demos as one Markdown table, and draw them.
-
-    Raises UsageError: a folder without a finished demo, or a picture that exists.
-    """
+    """Print finished demos as one table, and draw them. Raises UsageError: one is not finished, or a picture exists."""
     from evaluation.demo_picture import draw
 
     if picture and picture.exists():
@@ -145,7 +135,6 @@ def collect(folders: Sequence[Path], picture: Path | None) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     argv = sys.argv[1:] if argv is None else argv
     arguments = parse_arguments(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -91,7 +91,7 @@ def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, An
     }
 
 
-def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, float]]:
+def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """For each kind the `episodes`, their `share`, and the points `lost` to full marks; of 100, over scored episodes.
 
     Raises UsageError: no episode has a score.
@@ -102,23 +102,21 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, float
     losses: dict[str, list[float]] = {kind: [] for kind in agent.failures}
     for record, value in values if losses else ():
         losses[agent.failure(record)].append(1.0 - value)
-    shares = {kind: (len(lost) / len(values), sum(lost) / len(values)) for kind, lost in losses.items()}
+    n = len(values)
     return {
-        kind: {"episodes": len(losses[kind]), "share": round(100 * share, 2), "lost": round(100 * lost, 2)}
-        for kind, (share, lost) in shares.items()
+        kind: {"episodes": len(lost), "share": points(len(lost) / n), "lost": points(sum(lost) / n)}
+        for kind, lost in losses.items()
     }
 
 
 def curve(train: Path) -> list[dict[str, Any]]:
     """Of each training step the mean reward of its episodes and how many groups had equal rewards."""
-    rows = [row for _, row in read_jsonl(train / "metrics.jsonl") if "episodes/reward/mean" in row["data"]]
+    steps = [(row["step"], row["data"]) for _, row in read_jsonl(train / "metrics.jsonl")]
+    reward, equal = "episodes/reward/mean", "episodes/equal_reward_groups"
     return [
-        {
-            "step": row["step"],
-            "reward": round(row["data"]["episodes/reward/mean"], 4),
-            "equal_reward_groups": int(row["data"]["episodes/equal_reward_groups"]),
-        }
-        for row in rows
+        {"step": step, "reward": round(data[reward], 4), "equal_reward_groups": int(data[equal])}
+        for step, data in steps
+        if reward in data
     ]
 
 

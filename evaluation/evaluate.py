@@ -35,7 +35,7 @@ from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
 from episodes.play import Scored, play
 from evaluation import results
 from evaluation.players import Player, find_player, open_endpoint
-from evaluation.tables import named, report_of
+from evaluation.tables import report_of
 from training.serve import servable, serve_environment
 
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
@@ -229,17 +229,13 @@ def report(agent: Agent, scores: dict[str, Any], folder: Path) -> int:
     report_of(agent, scores).show()
     unscored = scores["overall"]["unscored"]
     if unscored:
-        print(
-            f"evaluate: {sum(unscored.values())} episodes have no score and are in no number above "
-            f"({named(unscored)}); the same command tries them again",
-            file=sys.stderr,
-        )
+        count = sum(unscored.values())
+        print(f"evaluate: {count} episodes have no score; the same command tries them again", file=sys.stderr)
     print(folder)
     return 1 if unscored else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     collect_rarely()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 

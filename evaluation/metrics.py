@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import comb
 from operator import itemgetter
+from statistics import fmean
 from typing import Any
 
 from episodes.agent import Agent, Record
@@ -47,7 +48,7 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
         "episodes": len(scored),
         "unscored": dict(Counter(record["unscored"] for record in records if record["score"] is None)),
         "score": mean(score),
-        "ci95": interval([_average(cluster) for cluster in score], seed),
+        "ci95": interval([*map(fmean, score)], seed),
         "terms": _means(scored, "terms"),
         "checks": _means(scored, "checks"),
         "judge_parts": _means(scored, "measures"),
@@ -66,7 +67,7 @@ def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]
     """The mean of every fact, and intervals where the agent's table has one or a demo reports it."""
     facts = _named(records, "facts")
     shown = {column.metric for column in agent.columns if column.interval} | {agent.headline}
-    spreads = {name: [_average(cluster) for cluster in values] for name, values in facts.items() if name in shown}
+    spreads = {name: [*map(fmean, values)] for name, values in facts.items() if name in shown}
     intervals = {f"{name}_ci95": interval(means, seed) for name, means in spreads.items()}
     return {name: mean(values) for name, values in facts.items()} | intervals
 
@@ -89,11 +90,7 @@ def clusters(records: Iterable[Record], value: Callable[[Record], float | bool |
 
 def mean(of: Clusters) -> float | None:
     """The mean over questions of the mean over a question's episodes; None without questions."""
-    return _average([_average(cluster) for cluster in of]) if of else None
-
-
-def _average(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return fmean(map(fmean, of)) if of else None
 
 
 def interval(values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)) -> list[float] | None:
@@ -127,7 +124,7 @@ def _passes(score: Clusters) -> dict[str, dict[str, float]]:
     largest = min(map(len, score), default=0)
     counts = [(len(cluster), sum(value >= SUCCESS for value in cluster)) for cluster in score]
     return {
-        name: {str(k): _average([chance(n, c, k) for n, c in counts]) for k in range(1, largest + 1)}
+        name: {str(k): fmean([chance(n, c, k) for n, c in counts]) for k in range(1, largest + 1)}
         for name, chance in (("pass@k", pass_at), ("pass^k", pass_all))
     }
 
@@ -150,4 +147,4 @@ def _latency(seconds: Sequence[float]) -> dict[str, float] | None:
     if not seconds:
         return None
     found: Any = np.percentile(seconds, (50, 95))
-    return {"mean": _average(seconds), "p50": float(found[0]), "p95": float(found[1])}
+    return {"mean": fmean(seconds), "p50": float(found[0]), "p95": float(found[1])}

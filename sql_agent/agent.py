@@ -14,18 +14,8 @@ from random import Random
 from typing import Any
 
 from common.settings import ROOT, Settings
-from episodes.agent import (
-    Agent,
-    AgentError,
-    Column,
-    Conversation,
-    Environment,
-    Lessons,
-    Options,
-    Record,
-    Row,
-    Sizes,
-)
+from data.load import COLUMNS, load_rows
+from episodes.agent import Agent, Column, Conversation, Environment, Lessons, Options, Record, Row, Sizes
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.task import SqlTask, task_of
 
@@ -44,7 +34,6 @@ class SqlAgent(Agent):
     )
     baselines = ("rule",)
     failures = ("right", "no_query", "wrong_query", "failed_query", "wrong_answer", "no_answer", "unfinished")
-
     unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
     def sizes(self, device: str) -> Sizes:
@@ -55,12 +44,7 @@ class SqlAgent(Agent):
         return Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
 
     def rows(self, path: Path | str) -> list[Row]:
-        from data.load import COLUMNS, DataError, load_rows
-
-        try:
-            return [{column: row[column] for column in COLUMNS} for row in load_rows(path)]
-        except DataError as error:
-            raise AgentError(str(error)) from None
+        return [{column: row[column] for column in COLUMNS} for row in load_rows(path)]
 
     def task(self, row: Row, settings: Settings) -> SqlTask:
         return task_of(row)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from random import Random
-from typing import Any
 
 from scoring.case import Case
 from scoring.reference.text import closeness, fragments, words_only
@@ -41,7 +40,9 @@ class Canaries:
 
     def draw(self, case: Case, random: Random) -> str:
         """A bad answer to the question of a case."""
-        kinds = [self._other_value(case, random), _wrong_numbers(case, random), _echo(case)]
+        question = case.question.rstrip("？?")
+        echo = f"关于“{question}”，{question}的情况如上所述。"
+        kinds = [self._other_value(case, random), _wrong_numbers(case, random), echo]
         kinds += [random.choice(TO_THE_JUDGE), random.choice(PRAISE)]
         self._values.extend((name, value) for name, value in _gold_cells(case) if words_only(value))
         return random.choice([answer for answer in kinds if answer])
@@ -66,11 +67,6 @@ def _wrong_numbers(case: Case, random: Random) -> str | None:
     return "，".join(NUMBER.sub(wrong, part) for part in parts) or None
 
 
-def _echo(case: Case) -> str:
-    question = case.question.rstrip("？?")
-    return f"关于“{question}”，{question}的情况如上所述。"
-
-
 def _is_other(value: str, right: str) -> bool:
     """Whether no part of the value is right: what a keeper of many drugs says of one is often true of the next."""
     parts = [part for part in fragments(value) if len(part) > 1]
@@ -78,7 +74,6 @@ def _is_other(value: str, right: str) -> bool:
 
 
 def _gold_cells(case: Case) -> list[tuple[str, str]]:
-    gold: Any = (case.gold or {}).get("structured_gt") or {}
-    names, rows = gold.get("columns") or [], gold.get("rows") or []
-    cells = (pair for row in rows for pair in zip(names, row, strict=False))
-    return [(str(name), str(cell)) for name, cell in cells if cell is not None]
+    gold = (case.gold or {}).get("structured_gt") or {"columns": [], "rows": []}
+    cells = (pair for row in gold["rows"] for pair in zip(gold["columns"], row, strict=True))
+    return [(name, str(cell)) for name, cell in cells if cell is not None]

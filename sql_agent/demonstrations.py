@@ -20,12 +20,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
-from episodes.agent import AgentError, Conversation, Lessons, Row, ServiceError
-from sql_agent.patterns import SEARCHES, Pattern, gold_of, names_of, pattern_of, swap
-from sql_agent.prompts import COLUMNS, NAME_COLUMNS, TOOL
+from data.load import NAME_COLUMN, nested
+from episodes.agent import AgentError, Conversation, Lessons, Row
+from sql_agent.patterns import SEARCHES, Pattern, gold_of, pattern_of, swap
+from sql_agent.prompts import COLUMNS, TOOL
 from sql_agent.task import SqlTask
 from sql_agent.template_agent import TemplateAgent, gold_episode
-from tools.sql.database import DatabaseError
 from tools.sql.query import QueryTool
 
 # Texts are cut after Chinese and ASCII commas, stops and semicolons.
@@ -49,9 +49,9 @@ GOOD = {"no_call": 18, "wrong_column": 17, "empty": 6, "right": 59}
 def gold_conversations(tasks: Sequence[SqlTask], database_url: str) -> Iterable[Conversation]:
     """The episodes of a policy that runs the gold SQL and gives the gold answer, one a task that has both.
 
-    Raises AgentError: a gold statement fails; ServiceError: the database cannot be read.
+    Raises AgentError: a gold statement fails; DatabaseError: the database cannot be read.
     """
-    tool = _tool(database_url)
+    tool = QueryTool(database_url)
     for task in tasks:
         if task.sql and task.reference:
             episode = gold_episode(task, tool)
@@ -64,9 +64,7 @@ def gold_conversations(tasks: Sequence[SqlTask], database_url: str) -> Iterable[
 def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, random: Random) -> Lessons:
     """So many synthetic conversations of each kind, none of which names an entity of the database.
 
-    Raises:
-        AgentError: no row is one that conversations can be made from.
-        ServiceError: the database cannot be read.
+    Raises AgentError: no row is one to make them from; DatabaseError: the database cannot be read.
     """
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
@@ -78,18 +76,9 @@ def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, ran
     return Lessons(good, cases.play(spoiled), cases.characters, {"patterns": len(cases.patterns), **shares})
 
 
-def _tool(database_url: str) -> QueryTool:
-    tool = QueryTool(database_url)
-    try:
-        tool.database()
-    except DatabaseError as error:
-        raise ServiceError(str(error)) from error
-    return tool
-
-
 def names_in(database_url: str) -> set[str]:
     """The name of every drug and disease in the database."""
-    return set().union(*TemplateAgent(_tool(database_url)).names.values())
+    return set().union(*TemplateAgent(QueryTool(database_url)).names.values())
 
 
 def alphabet(rows: Sequence[Row], random: Random) -> str:
@@ -117,7 +106,7 @@ class Case:
             values = [row[column] for row in self.rows for column in self.pattern.columns]
             swaps += [(f"⟦v{i}⟧", str(value)) for i, value in enumerate(values)]
         elif self.rows:
-            listed = [str(row[NAME_COLUMNS[self.pattern.table]]) for row in self.rows]
+            listed = [str(row[NAME_COLUMN[self.pattern.table]]) for row in self.rows]
             swaps += [("⟦listing⟧", "、".join(listed)), ("⟦count⟧", str(len(listed)))]
         return swap(text, swaps)
 
@@ -142,23 +131,23 @@ class Cases:
 
     def __init__(self, rows: Sequence[Row], taken: set[str], characters: str, random: Random) -> None:
         self.random, self.taken, self.characters = random, taken, characters
-        matched = [(pattern, names_of(row)) for row in rows if (pattern := pattern_of(row))]
+        matched = [(pattern, nested(row, "entities")) for row in rows if (pattern := pattern_of(row))]
         counts = Counter(pattern for pattern, _ in matched)
         self.patterns = sorted(counts, key=repr)
         self.weights = [counts[pattern] for pattern in self.patterns]
         long = [max(pattern.names, len(pattern.columns)) > 1 for pattern in self.patterns]
         factors = [LONG_ANSWER_WEIGHT if several else 1 for several in long]
         self.copying_weights = [weight * factor for weight, factor in zip(self.weights, factors, strict=True)]
-        names = {name for row in rows for name in names_of(row)}
+        names = {name for row in rows for name in nested(row, "entities")}
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
-        self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMNS}  # as often as names end so
+        self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}  # as often as names end so
         for pattern, entities in matched:
             if pattern.kind not in SEARCHES:
                 self.endings[pattern.table] += [name[-2:] for name in entities]
         pieces: dict[str, set[str]] = {}
         for gold in map(gold_of, rows):
             for column, value in (pair for cells in gold["rows"] for pair in zip(gold["columns"], cells, strict=True)):
-                if column not in NAME_COLUMNS.values() and isinstance(value, str):
+                if column not in NAME_COLUMN.values() and isinstance(value, str):
                     # Without those that name something: an indication may name a disease.
                     parts = [part for part in PIECES.findall(value) if not any(name in part for name in taken)]
                     pieces.setdefault(column, set()).update(parts)
@@ -194,7 +183,7 @@ class Cases:
     def case(self, position: int, flaw: str) -> Case:
         """Draw names, and the rows the question's query will return or miss."""
         pattern = self.patterns[position]
-        name_column, endings = NAME_COLUMNS[pattern.table], self.endings[pattern.table]
+        name_column, endings = NAME_COLUMN[pattern.table], self.endings[pattern.table]
         if pattern.kind in SEARCHES:
             key, hits = self.name([pattern.ending]), self.random.choices((1, 2, 3, 4), (4, 3, 2, 1))[0]
             rows: list[Row] = [{name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)]
@@ -242,7 +231,7 @@ def write_database(path: Path, cases: Iterable[Case]) -> None:
     for table, columns in COLUMNS.items():
         kinds = ["id INTEGER PRIMARY KEY", *(f"{column} TEXT" for column in columns[1:])]
         connection.execute(f"CREATE TABLE {table} ({', '.join(kinds)})")
-        connection.execute(f"CREATE INDEX {table}_name ON {table} ({NAME_COLUMNS[table]})")
+        connection.execute(f"CREATE INDEX {table}_name ON {table} ({NAME_COLUMN[table]})")
     for case in cases:
         for row in case.rows:
             marks = ", ".join("?" * len(row))

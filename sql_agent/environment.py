@@ -81,7 +81,7 @@ class SqlEnvironment(Environment):
             return None
         own = _own(task)
         bad = self.canaries.draw(case_of(own, Episode()), random)
-        return Episode(answer=bad, stop_reason="answered", events=Query.of_gold(own.gold), turns=2)
+        return Episode(answer=bad, stop_reason="answered", events=Query.of_gold(own), turns=2)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         return facts.facts_of(_own(task), episode)
@@ -100,10 +100,7 @@ class SqlEnvironment(Environment):
         }
 
     async def check(self) -> None:
-        try:
-            self.tool.database()
-        except DatabaseError as error:
-            raise ServiceError(str(error)) from error
+        self.tool.database()
         problem = await why_unusable(self.judge, WORDS.known_case) if "judge" in self.rubric.weights else None
         if problem:
             raise ServiceError(

@@ -6,6 +6,7 @@ A record is a line of `episodes.jsonl`; docs/evaluation.md explains the keys, do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from episodes.agent import Episode, Record
@@ -53,10 +54,7 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
             "abstained": sum(record["abstained"] for record in records),
             "unanswerable": sum(record["unanswerable"] for record in records),
         },
-        "recovery": {
-            "share": _share(any(flags[flags.index(False) :]) for flags in failed),
-            "episodes": len(failed),
-        },
+        "recovery": {"share": _share(any(flags[flags.index(False) :]) for flags in failed), "episodes": len(failed)},
     }
 
 
@@ -78,4 +76,4 @@ def failure(record: Record) -> str:
 
 def _share(flags: Iterable[bool]) -> float | None:
     values = list(flags)
-    return sum(values) / len(values) if values else None
+    return fmean(values) if values else None

@@ -6,15 +6,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from data.load import statements
+from data.load import NAME_COLUMN, nested, statements
 from episodes.agent import Row
-from sql_agent.prompts import COLUMNS, NAME_COLUMNS
+from sql_agent.prompts import COLUMNS
 
 FROM_TABLE = re.compile(r"\bFROM\s+(\w+)", re.IGNORECASE)
 SEARCH = re.compile(
@@ -45,30 +44,25 @@ class Pattern:
 
 def gold_of(row: Row) -> dict[str, Any]:
     """The row's structured gold answer, {"columns": [...], "rows": [[...]]}; empty lists where it has none."""
-    return json.loads(row.get("structured_gt") or "{}") or {"columns": [], "rows": []}
-
-
-def names_of(row: Row) -> list[str]:
-    """Return the names the row is about."""
-    return json.loads(row.get("entities") or "[]")
+    return nested(row, "structured_gt") or {"columns": [], "rows": []}
 
 
 def pattern_of(row: Row) -> Pattern | None:
     """Take names and values out of a training row; None for what no pattern can hold (a misspelt name, no SQL)."""
     found = statements(row)
-    if len(found) != 1 or not names_of(row):
+    if len(found) != 1 or not nested(row, "entities"):
         return None
     return _search(row, found[0]) or _look_up(row, found[0])
 
 
 def _look_up(row: Row, sql: str) -> Pattern | None:
     """The pattern of a row that asks for fields of named entities."""
-    names, gold, match = names_of(row), gold_of(row), FROM_TABLE.search(sql)
+    names, gold, match = nested(row, "entities"), gold_of(row), FROM_TABLE.search(sql)
     table = match[1] if match else ""
-    if table not in NAME_COLUMNS or not all(name in row["question"] and name in sql for name in names):
+    if table not in NAME_COLUMN or not all(name in row["question"] and name in sql for name in names):
         return None
-    columns = tuple(column for column in gold["columns"] if column != NAME_COLUMNS[table])
-    values = _values_by_name(names, gold, NAME_COLUMNS[table])
+    columns = tuple(column for column in gold["columns"] if column != NAME_COLUMN[table])
+    values = _values_by_name(names, gold, NAME_COLUMN[table])
     flat = [value for per_name in values for value in per_name]
     kind = "absent" if not values else "fields" if any(flat) else "blank"
     answered = columns and len(values) == len(names) and all(value and str(value) in row["answer"] for value in flat)
@@ -83,9 +77,9 @@ def _look_up(row: Row, sql: str) -> Pattern | None:
 def _search(row: Row, sql: str) -> Pattern | None:
     """The pattern of a row that lists or counts what a search returns."""
     match, results = SEARCH.match(sql), gold_of(row)["rows"]
-    if not match or not results or match["table"] not in NAME_COLUMNS:
+    if not match or not results or match["table"] not in NAME_COLUMN:
         return None
-    name_column, key = NAME_COLUMNS[match["table"]], match["part"] or match["whole"]
+    name_column, key = NAME_COLUMN[match["table"]], match["part"] or match["whole"]
     listed = "、".join(str(result[0]) for result in results)
     kind = {COUNT: "count", name_column: "listing"}.get(match["what"])
     if not kind or match["column"] == name_column or key not in row["question"] or listed not in row["answer"]:

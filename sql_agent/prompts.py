@@ -9,26 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from data.load import TABLES
+
 PROMPT_VERSION = "1"
 
 TOOL_NAME = "query_database_by_sql"
 
-_COLUMNS = {
-    "drugs_info": (
-        "id med_name med_name_initial med_barcode med_approval component form dosage indication "
-        "adverse_reactions contraindications precautions company_name description mechanism_action cate_name "
-        "drug_interactions storage pack period approve_code status created_at"
-    ),
-    "disease": (
-        "id disease_name overview clinical_manif complication epidemiology examination treatment cause "
-        "diagnosis differ_diag prevention prognosis create_at update_at"
-    ),
-}
-COLUMNS: dict[str, tuple[str, ...]] = {table: tuple(names.split()) for table, names in _COLUMNS.items()}
-"""The tables the tool may read, with all their columns in the database's order; a test compares them with it."""
-
-NAME_COLUMNS = {"drugs_info": "med_name", "disease": "disease_name"}
-"""The column of each table that names its rows."""
+COLUMNS = {table: tuple(name for name in columns if name != "source") for table, columns in TABLES.items()}
+"""What the policy is told of each table, in the order of the database: not `source`, which says where a row is from."""
 
 _TABLES = "\n".join(f"{table}({', '.join(columns)})" for table, columns in COLUMNS.items())
 

@@ -41,11 +41,10 @@ class Query:
     result: QueryResult
 
     @classmethod
-    def of_gold(cls, gold: dict[str, Any] | None) -> list[Query]:
-        """The gold rows as a query would have returned them; none without structured gold."""
-        table = (gold or {}).get("structured_gt")
-        rows = (table or {}).get("rows") or []
-        return [cls("", QueryResult(table.get("columns") or [], rows, len(rows)))] if table else []
+    def of_gold(cls, task: SqlTask) -> list[Query]:
+        """The gold rows as a query would have returned them; none without them."""
+        gold = task.result
+        return [cls("", QueryResult(gold["columns"], gold["rows"], len(gold["rows"])))] if gold else []
 
 
 Value = Callable[[SqlTask, Episode], float | None]
@@ -86,7 +85,7 @@ TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)  # it c
 @term("0 or 1", "the last query that ran returned the gold result set")
 def execution(task: SqlTask, episode: Episode) -> float | None:
     """A result of which not all rows are shown does not match; `terms.same_result` says what does."""
-    gold, ran = _structured(task), _returned(episode)
+    gold, ran = task.result, _returned(episode)
     if gold is None:
         return None
     whole = bool(ran) and ran[-1].count == len(ran[-1].rows)
@@ -107,7 +106,7 @@ def evidence_precision(task: SqlTask, episode: Episode) -> float | None:
 
 @term("0 to 1", "share of the answer's numbers with units that are in the rows or the question")
 def numbers(task: SqlTask, episode: Episode) -> float:
-    gold = " ".join(str(cell) for row in (_structured(task) or {}).get("rows", []) for cell in row)
+    gold = " ".join(str(cell) for row in (task.result or {}).get("rows", []) for cell in row)
     return _if_answered(task, episode, lambda answer: terms.quantities_agree(answer, _known(task, episode), gold))
 
 
@@ -157,8 +156,8 @@ def term_values(task: SqlTask, episode: Episode, names: Any = TERMS) -> dict[str
 
 def is_unanswerable(task: SqlTask) -> bool:
     """Whether the gold result is empty: no rows, or nothing in them."""
-    gold = _structured(task)
-    return gold is not None and not any(cell is not None and str(cell).strip() for row in gold["rows"] for cell in row)
+    rows = task.result and task.result["rows"]
+    return rows is not None and not any(cell is not None and str(cell).strip() for row in rows for cell in row)
 
 
 def case_of(task: SqlTask, episode: Episode) -> Case:
@@ -198,14 +197,8 @@ def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float])
     return 0.0 if is_degenerate(case_of(task, episode)) else value(episode.answer or "")
 
 
-def _structured(task: SqlTask) -> dict[str, Any] | None:
-    gold = (task.gold or {}).get("structured_gt")
-    return gold if isinstance(gold, dict) and isinstance(gold.get("rows"), list) else None
-
-
 def _quotes(task: SqlTask) -> list[str]:
-    evidence = (task.gold or {}).get("evidence") or []
-    return [item["quote"] for item in evidence if isinstance(item, dict) and isinstance(item.get("quote"), str)]
+    return [item["quote"] for item in (task.gold or {}).get("evidence", [])]
 
 
 def _returned(episode: Episode) -> list[QueryResult]:

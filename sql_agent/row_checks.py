@@ -16,9 +16,7 @@ CHECKED = 64  # questions of each file that are checked against the database
 def check(rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
     """Draft missing answers into the rows, check a sample against the database; a line for each thing to know.
 
-    Raises:
-        AgentError: the judge that would be used can score too few of the training rows.
-        DatabaseError: the database cannot be read.
+    Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database cannot be read.
     """
     notes = [note for name, part in rows.items() for note in _notes_on(name, list(part), settings.database_url)]
     train, offline = rows["train"], choose_judge(settings, WORDS).name == ReferenceJudge.name

@@ -65,10 +65,7 @@ def show(scored: Scored, judge: str) -> None:
 
 def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    default = settings.openai_base_url
-    parser.add_argument(
-        "--base-url", default=default, help="such as http://127.0.0.1:8000/v1; default: OPENAI_BASE_URL"
-    )
+    parser.add_argument("--base-url", default=settings.openai_base_url, help="ending in /v1; default: OPENAI_BASE_URL")
     parser.add_argument("--model", required=True, help="the name the endpoint serves the model under")
     parser.add_argument("--question", help="default: the first validation question")
     parser.add_argument("--max-turns", type=positive(int), default=settings.max_turns)
@@ -86,21 +83,18 @@ def run(argv: Sequence[str] | None) -> int:
     """Play and show one question; returns the exit code. Raises Failure: the episode could not be played."""
     settings = load_settings()
     arguments = parse_arguments(argv, settings)
-    task = find_task(arguments.question)
-    key = reveal(settings.openai_api_key)
+    key, task = reveal(settings.openai_api_key), find_task(arguments.question)
     address, model = arguments.base_url, arguments.model
     endpoint = Endpoint(address, model, key, arguments.temperature, max_tokens=arguments.max_tokens)
     settings = settings.model_copy(update={"max_turns": arguments.max_turns})
     scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
     if scored.detail:
-        serving = f"is {address} running and serving {model!r}?"
-        raise Failure(f"{scored.detail} ({scored.reward.unscored}); {serving}")
+        raise Failure(f"{scored.detail} ({scored.reward.unscored}); is {address} running and serving {model!r}?")
     show(scored, judge)
     return 0 if scored.reward.unscored in (None, "no_reference") else 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     return run_command("sqlagent_test", lambda: run(argv))
 
 

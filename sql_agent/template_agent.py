@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from data.load import NAME_COLUMN, column_words
 from episodes.agent import Episode
-from sql_agent.prompts import NAME_COLUMNS, TOOL_NAME, first_messages
+from sql_agent.prompts import TOOL_NAME, first_messages
 from sql_agent.reward import Query
 from sql_agent.task import SqlTask
 from tools.sql.database import DatabaseError
@@ -22,38 +23,6 @@ from tools.sql.query import Limits, QueryResult, QueryTool
 ABSTENTION = "数据库中没有找到相关信息。"
 NOT_FOUND = "数据库中没有找到“{name}”的相关信息。"
 
-# Words that mean a column, the more telling ones first; what no word fits is the first column of the table.
-KEYWORDS: dict[str, dict[str, tuple[str, ...]]] = {
-    "drugs_info": {
-        "indication": ("适应症", "主治", "适用"),
-        "adverse_reactions": ("不良反应", "副作用"),
-        "contraindications": ("禁忌", "禁用", "不能吃"),
-        "drug_interactions": ("相互作用", "同服", "合用", "一起"),
-        "dosage": ("用法", "用量", "剂量", "怎么吃", "服用方法", "几次"),
-        "storage": ("贮藏", "保存", "储存", "存放"),
-        "precautions": ("注意", "慎用", "小心"),
-        "component": ("成分", "成份"),
-        "company_name": ("厂家", "公司", "企业", "生产"),
-        "period": ("有效期", "保质期"),
-        "cate_name": ("类别", "分类"),
-        "form": ("剂型",),
-        "mechanism_action": ("药理", "机制"),
-        "approve_code": ("批准文号",),
-    },
-    "disease": {
-        "overview": ("概述", "介绍", "是什么病"),
-        "clinical_manif": ("症状", "临床表现", "表现"),
-        "treatment": ("治疗", "怎么治"),
-        "cause": ("病因", "原因", "引起"),
-        "prevention": ("预防", "避免"),
-        "examination": ("检查",),
-        "complication": ("并发",),
-        "differ_diag": ("鉴别",),
-        "diagnosis": ("诊断",),
-        "prognosis": ("预后",),
-        "epidemiology": ("流行",),
-    },
-}
 # All names are read once and not shown to anyone: wider than what a policy may see.
 NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
 
@@ -72,7 +41,7 @@ class TemplateAgent:
     def __init__(self, tool: QueryTool) -> None:
         self.tool = tool
         wide = QueryTool(tool.database_url, tool.allowed_tables, NAME_LIMITS, cache=False)
-        tables = [table for table in NAME_COLUMNS if table in tool.allowed_tables]
+        tables = [table for table in NAME_COLUMN if table in tool.allowed_tables]
         self.names = {table: _names(wide, table) for table in tables}
 
     def episode(self, question: str) -> Episode:
@@ -81,8 +50,10 @@ class TemplateAgent:
         # The table with the longest name that stands in the question, and the names of it there (two at most).
         found = {table: _found(names, question) for table, names in self.names.items()}
         table = max(found, key=lambda table: max(map(len, found[table]), default=0))
-        fitting = [column for column, words in KEYWORDS[table].items() if any(word in question for word in words)]
-        names, key, column = found[table][:2], NAME_COLUMNS[table], next(iter(fitting or KEYWORDS[table]))
+        # The column of the first word that fits; what no word fits is the first column of the table.
+        meant = column_words()[table]
+        fitting = [column for column, words in meant.items() if any(word in question for word in words)]
+        names, key, column = found[table][:2], NAME_COLUMN[table], next(iter(fitting or meant))
         asked = names or [question]
         listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
         if len(asked) == 1:
@@ -96,7 +67,7 @@ class TemplateAgent:
 
 
 def _names(tool: QueryTool, table: str) -> list[str]:
-    column = NAME_COLUMNS[table]
+    column = NAME_COLUMN[table]
     result = tool.run(f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL")
     if not result.ok:
         raise DatabaseError(f"the names of {table} cannot be read: {result.error}")

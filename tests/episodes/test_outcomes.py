@@ -20,11 +20,15 @@ ENDS_OF_ROLLOUTS = ("failed", "cancelled", "timeout", "unresponsive")  # agent-l
 
 
 def constants(node: ast.AST | None) -> Iterator[str]:
-    """The texts an expression may be: constants, also those of a condition; of an f-string its beginning."""
+    """The texts an expression may be: constants, also those of a condition, a table and a look-up's default."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.IfExp):
         yield from chain(constants(node.body), constants(node.orelse))
+    elif isinstance(node, ast.Dict):
+        yield from chain.from_iterable(map(constants, node.values))
+    elif isinstance(node, ast.Call) and named(node.func) == "get":
+        yield from chain.from_iterable(map(constants, node.args[1:]))
 
 
 def named(node: ast.AST) -> str:
@@ -44,7 +48,7 @@ def expressions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node, ast.Assign):
         pairs = [(named(target), node.value) for target in node.targets]
         yield from ((name, value) for name, value in pairs if name in ("stop_reason", "cause", "unscored"))
-        yield from (("cause", value) for name, value in pairs if name.endswith("_MISSING"))
+        yield from (("cause", value) for name, value in pairs if name.endswith("_MISSING") or name == "CAUSES")
     elif isinstance(node, ast.Call):
         name = named(node.func)
         if name in ("EpisodeError", "PolicyStop"):

@@ -24,7 +24,7 @@ CASE = Case(
 def cases(split: str) -> list[Case]:
     """With the gold rows as what the tool returned: the judge sees what is right beside the canary."""
     tasks = [task_of(row) for row in AGENT.rows(AGENT.splits[split])]
-    return [case_of(task, Episode(events=Query.of_gold(task.gold))) for task in tasks]
+    return [case_of(task, Episode(events=Query.of_gold(task))) for task in tasks]
 
 
 @pytest.mark.parametrize(("split", "times"), [("test", 3), ("train", 1)])

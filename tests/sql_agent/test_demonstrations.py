@@ -13,11 +13,12 @@ import pytest
 
 from common.settings import ROOT, load_settings
 from data.load import load_rows
-from episodes.agent import AgentError, Conversation, ServiceError
+from episodes.agent import AgentError, Conversation
 from sql_agent.agent import AGENT
 from sql_agent.demonstrations import HAN, Case, Cases, alphabet, gold_conversations, lessons, names_in
 from sql_agent.patterns import pattern_of
 from sql_agent.prompts import TOOL, first_messages
+from tools.sql.database import DatabaseError
 
 DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 
@@ -223,7 +224,7 @@ def test_lessons_are_the_same_for_the_same_seed(rows: list[dict[str, Any]]) -> N
 
 def test_lessons_need_rows_that_are_look_ups(rows: list[dict[str, Any]]) -> None:
     with pytest.raises(AgentError, match="no training row"):
-        lessons([row(sql=[])], DATABASE, 1, 1, Random(0))
+        lessons([row(sql="")], DATABASE, 1, 1, Random(0))
 
 
 def test_gold_conversations_are_the_gold_episodes(rows: list[dict[str, Any]]) -> None:
@@ -241,5 +242,5 @@ def test_gold_of_another_database_is_one_message(rows: list[dict[str, Any]], tmp
     task = AGENT.task(rows[0], load_settings())
     with pytest.raises(AgentError, match="is DATABASE_URL the right database"):
         list(gold_conversations([replace(task, sql=("SELECT nothing FROM disease",))], DATABASE))
-    with pytest.raises(ServiceError, match=r"none\.db"):
+    with pytest.raises(DatabaseError, match=r"none\.db"):
         list(gold_conversations([task], f"sqlite:///{tmp_path}/none.db"))

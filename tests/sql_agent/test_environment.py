@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from common.settings import Settings
+from data.load import COLUMNS
 from episodes.agent import Episode, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
@@ -21,9 +23,10 @@ from sql_agent.prompts import SYSTEM_PROMPT, TOOL
 from sql_agent.task import task_of
 from tests.episodes.scripted import asks, calls, calls_text, says
 from tests.sql_agent.small_database import STORAGE
+from tools.sql.database import DatabaseError
 
 SQL = "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
-ROW = {
+ROW = dict.fromkeys(COLUMNS, "") | {
     "id": "q0",
     "question": "朵莎洛片怎么保存？",
     "answer": f"朵莎洛片的贮藏方法：{STORAGE}",
@@ -121,7 +124,7 @@ def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(data
     assert record["queries"] == [{"sql": SQL, "ok": True, "rows": 1, "error": None}]
     assert (record["sql"], record["unanswerable"], record["abstained"]) == (SQL, False, False)
     assert record["checks"].keys() >= {"rule", "execution", "format"}
-    assert asyncio.run(environment.gold(task_of({"id": "a", "question": "b"}))) is None
+    assert asyncio.run(environment.gold(replace(TASK, reference=""))) is None
 
 
 def test_the_template_finds_the_name_and_the_column(database_url: str) -> None:
@@ -160,7 +163,7 @@ def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
 
 def test_what_does_not_answer_is_said_before_anything_is_loaded(tmp_path: Path, database_url: str) -> None:
     asyncio.run(opened(database_url).check())
-    with pytest.raises(ServiceError, match=r"gone\.db"):
+    with pytest.raises(DatabaseError, match=r"gone\.db"):
         asyncio.run(opened(f"sqlite:///{tmp_path}/gone.db").check())
     judge = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
     with pytest.raises(ServiceError, match="Start the judge, or set TEACHER_MODEL"):

@@ -244,7 +244,7 @@ def test_a_value_outside_its_range_or_without_a_weight_is_refused() -> None:
 
 
 def test_gold_rows_are_what_a_query_would_have_returned() -> None:
-    (query,) = Query.of_gold(GOLD)
+    (query,) = Query.of_gold(GOLDEN)
     assert (query.result.rows, query.result.count, query.result.ok) == ([[STORAGE]], 1, True)
-    assert Query.of_gold({"structured_gt": {"rows": []}})[0].result.columns == []
-    assert Query.of_gold(None) == Query.of_gold({"evidence": []}) == []
+    assert Query.of_gold(MISSING)[0].result.rows == []
+    assert Query.of_gold(replace(GOLDEN, gold=None)) == Query.of_gold(replace(GOLDEN, gold={"evidence": []})) == []
