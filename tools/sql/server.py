@@ -84,7 +84,8 @@ class ServerDatabase(Database):
         inner = self._limited(sql, max_rows)
         return f"WITH shown({_names(columns)}) AS ({inner}) SELECT {', '.join(cut)} FROM shown LIMIT {max_rows}"
 
-    def _limited(self, sql: str, rows: int) -> str:
+    @staticmethod
+    def _limited(sql: str, rows: int) -> str:
         """`sql` as a subquery that need not give more than `rows` rows."""
         return sql
 
