@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from data.load import Row, nested
 from data.questions import keywords
 from data.questions.entities import Catalogue
 from data.questions.keywords import Mentions, SearchWord
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.questions import Draft, row_of
-from data.questions.row import Row, nested
 from data.questions.split import Families, Owners, deal, in_several
 from data.questions.streams import STREAMS, Pool, Rates, usable
 from scoring.case import Case

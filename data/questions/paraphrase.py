@@ -23,10 +23,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from common.journal import Failed, Journal, RunError, run_all
 from common.llm import LLMClient, LLMError, client_from_settings
 from common.settings import load_settings
+from data.load import Row, nested
 from data.questions.generate import Dataset
 from data.questions.keywords import Mentions
 from data.questions.near_duplicates import NearDuplicates
-from data.questions.row import Row, nested
 from tools.sql.result import neutralise
 
 CONCURRENCY = 8  # calls of the LLM at once

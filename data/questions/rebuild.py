@@ -13,10 +13,9 @@ from typing import Any
 
 from common.files import refuse_existing
 from data.database.schema import NAME_COLUMN, NAME_LENGTH, TABLES, Cells, write_database
-from data.load import iterate_rows
+from data.load import Row, iterate_rows, nested
 from data.questions.cited import row_key
 from data.questions.markup import storable
-from data.questions.row import Row, nested
 
 SOURCE = "evidence"
 NAMELESS = "（名称未知 {key}）"

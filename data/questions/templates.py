@@ -17,10 +17,6 @@ QUESTIONS: dict[str, list[str]] = {name: texts["questions"] for name, texts in _
 WORDS: dict[str, list[str]] = {name: texts["words"] for name, texts in _COLUMNS.items() if "words" in texts}
 # The word for the field in gold answers.
 LABELS = {name: words[0] for name, words in WORDS.items()}
-# By table and column, words that mean the column in anybody's question; the more telling columns come first.
-KEYWORDS: dict[str, dict[str, list[str]]] = {
-    table: {name: texts["keywords"] for name, texts in columns.items()} for table, columns in _TEXTS["columns"].items()
-}
 # Phrasings that ask for a particular, and the words of which a text that has it has one.
 NEEDS: dict[str, list[str]] = _TEXTS["needs"]
 # Fields are joined by 、 and 和 into {fields}.
