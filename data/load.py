@@ -130,7 +130,8 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
         if isinstance(record, DataError):
             yield number, {}, [("", str(record))]
             continue
-        if number == 0 and (missing := missing_columns(record)):
+        names = {ALIASES.get(name, name) for name in record}
+        if number == 0 and (missing := [column for column in REQUIRED if column not in names]):
             raise DataError(f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}")
         yield number, *normalise(record)
     if number < 0:
@@ -182,11 +183,6 @@ def normalise(record: Record) -> tuple[Row, list[Note]]:
         except _Wrong as error:
             problems.append((column, str(error)))
     return row, problems
-
-
-def missing_columns(record: Record) -> list[str]:
-    """The REQUIRED columns that the record has under no name."""
-    return [column for column in REQUIRED if column not in {ALIASES.get(name, name) for name in record}]
 
 
 def _text(value: Any) -> str:

@@ -93,9 +93,7 @@ def map_columns(columns: Iterable[str], table: str, given: Mapping[str, str | No
     for source in columns:
         column = given[source] if source in given else KNOWN[table].get(normalise(source))
         if column in filled:
-            raise SourceError(
-                f"the columns {filled[column]!r} and {source!r} both fill {column}; choose with --mapping"
-            )
+            raise SourceError(f"columns {filled[column]!r} and {source!r} both fill {column}; choose with --mapping")
         if column is not None:
             filled[column] = source
     name = NAME_COLUMN[table]
@@ -115,8 +113,7 @@ def read_mapping(path: Path) -> dict[str, str | None]:
         content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise SourceError(f"cannot read the mapping {path}: {str(error).splitlines()[0]}") from None
-    if not isinstance(content, dict) or any(
-        not isinstance(key, str) or not isinstance(value, str | None) for key, value in content.items()
-    ):
+    texts = isinstance(content, dict) and all(isinstance(text, str | None) for text in content.values())
+    if not texts or not all(isinstance(column, str) for column in content):
         raise SourceError(f"{path}: expected lines of `source column: our column`, all text")
     return content

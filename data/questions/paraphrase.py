@@ -24,8 +24,8 @@ from common.journal import Failed, Journal, RunError, run_all
 from common.llm import LLMClient, LLMError, client_from_settings
 from common.settings import load_settings
 from data.load import Row, nested
+from data.questions.entities import Mentions
 from data.questions.generate import Dataset
-from data.questions.keywords import Mentions
 from data.questions.near_duplicates import NearDuplicates
 from tools.sql.result import neutralise
 

@@ -16,8 +16,7 @@ from typing import Any
 
 from data.database.schema import NAME_COLUMN
 from data.load import Row, compact
-from data.questions.entities import Entity
-from data.questions.keywords import SearchWord
+from data.questions.entities import Entity, SearchWord
 from data.questions.templates import ANSWERS, LABELS
 
 

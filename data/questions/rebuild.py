@@ -93,9 +93,5 @@ def _side_by_side(meta: Any) -> dict[int | None, str]:
     """Names by key: `drug_id_a` belongs to `drug_name_a`."""
     entity = meta.get("entity") if isinstance(meta, dict) else None
     fields = entity if isinstance(entity, dict) else {}
-    pairs = (
-        (row_key(fields.get("id".join(field.rsplit("name", 1)))), name)
-        for field, name in fields.items()
-        if "name" in field
-    )
-    return {key: name for key, name in pairs if key is not None and isinstance(name, str)}
+    names = {field: name for field, name in fields.items() if "name" in field and isinstance(name, str)}
+    return {row_key(fields.get("id".join(field.rsplit("name", 1)))): name for field, name in names.items()}

@@ -17,8 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from data.database.schema import ASKABLE, NAME_COLUMN
-from data.questions.entities import Catalogue, Entity, is_plain
-from data.questions.keywords import SearchWord, names_of
+from data.questions.entities import Catalogue, Entity, SearchWord, is_plain, names_of
 from data.questions.questions import Called, Draft, about_fields, about_word, without_answer
 from data.questions.templates import COMPARE, COUNT, MISNAMING, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
 from scoring.reference.text import words_only
@@ -186,12 +185,8 @@ def _about_words(
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     """Questions for cells that are empty."""
-    cells = [
-        (entity, column)
-        for entity in pool.of(table)
-        for column in _columns(pool, table)
-        if not entity.fields[column].strip()
-    ]
+    members, columns = pool.of(table), _columns(pool, table)
+    cells = [(entity, column) for entity in members for column in columns if not entity.fields[column].strip()]
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
             template = QUESTIONS[column][(number + turn) % len(QUESTIONS[column])]

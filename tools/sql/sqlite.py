@@ -19,7 +19,7 @@ from sqlalchemy import URL, event
 from sqlalchemy.exc import DisconnectionError
 
 from tools.sql.database import ENGINES, Access, Column, Database, DatabaseError, DeadlineExceeded, Rows, StatementError
-from tools.sql.functions import FUNCTIONS
+from tools.sql.guard import FUNCTIONS
 
 OPERATIONS_PER_CHECK = 10_000  # of SQLite's virtual machine, between two looks at the deadline: a few ms at most
 CLEANUP_SHARE = 0.2  # of the deadline: a large sort's temporary file, once stopped, takes a while to go
