@@ -52,10 +52,13 @@ def metadata() -> MetaData:
         kinds: dict[str, Any] = {"id": Integer, name_column: String(NAME_LENGTH), "source": String(SOURCE_LENGTH)}
         text = Text().with_variant(LONGTEXT, "mysql", "mariadb")
         key: Any = {"primary_key": True, "autoincrement": False}
-        needed = {"id", name_column}
         fields = [
             Column(
-                name, kinds.get(name, text), nullable=name not in needed, comment=label, **key if name == "id" else {}
+                name,
+                kinds.get(name, text),
+                nullable=name not in ("id", name_column),
+                comment=label,
+                **key if name == "id" else {},
             )
             for name, label in columns.items()
         ]

@@ -19,6 +19,8 @@ import yaml
 from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES, WORDS
 from data.intake.sources import Part, SourceError
 
+Given = Mapping[str, str | None]  # a mapping file: source column, our column
+
 
 class Planned(NamedTuple):
     """A part of the source, the table it goes to, and which of its columns fills which of the table's."""
@@ -40,9 +42,7 @@ KNOWN = {
 }
 
 
-def plan_parts(
-    parts: list[Part], table: str | None, given: Mapping[str, str | None]
-) -> tuple[list[Planned], list[str]]:
+def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list[Planned], list[str]]:
     """Which parts are imported where, and the names of those that are not.
 
     Raises:
@@ -75,7 +75,7 @@ def guess_table(columns: Iterable[str], name: str = "") -> str | None:
     return next((table for table in TABLES if normalise(name) in map(normalise, TABLE_WORDS[table])), None)
 
 
-def map_columns(columns: Iterable[str], table: str, given: Mapping[str, str | None]) -> dict[str, str]:
+def map_columns(columns: list[str], table: str, given: Given) -> dict[str, str]:
     """The foreign columns that are used, each with the column of `table` it fills.
 
     `given` decides for the columns it names (None: leave out); the rest go by name and synonym.
@@ -83,7 +83,6 @@ def map_columns(columns: Iterable[str], table: str, given: Mapping[str, str | No
     Raises:
         SourceError: `given` names a column that does not exist, two columns fill the same one, or none is the name.
     """
-    columns = list(columns)
     for source, column in given.items():
         if source not in columns:
             raise SourceError(f"the mapping names the column {source!r}; the source has: {', '.join(columns)}")

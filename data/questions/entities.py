@@ -204,8 +204,7 @@ def word_for(catalogue: Catalogue, table: str, column: str, text: str) -> Search
 def disease_words(catalogue: Catalogue) -> Iterator[SearchWord]:
     """Each disease asked about that 1 to LARGEST drugs name in their indication."""
     diseases = (entity.name for entity in catalogue.entities if entity.table == "disease")
-    words = (word_for(catalogue, "drugs_info", "indication", name) for name in diseases)
-    return (word for word in words if word)
+    return filter(None, (word_for(catalogue, "drugs_info", "indication", name) for name in diseases))
 
 
 def filter_values(catalogue: Catalogue) -> Iterator[SearchWord]:

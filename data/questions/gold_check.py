@@ -211,9 +211,8 @@ def _lacking(gold: dict[str, Any], question: str, answer: str) -> str:
     said, asked = words_only(answer), words_only(question)
     parts = [part for text in texts for part in fragments(text) if part not in asked]
     worst = min(parts, key=lambda part: closeness(part, said), default="")
-    if worst and closeness(worst, said) < EXACT:
-        return f"lacks the gold value {_short(worst)}"
-    return "is not what the score expects of this gold"
+    lacks = worst and closeness(worst, said) < EXACT
+    return f"lacks the gold value {_short(worst)}" if lacks else "is not what the score expects of this gold"
 
 
 def _short(value: Any) -> str:

@@ -33,6 +33,7 @@ ALIKE = {pair[at]: pair[1 - at] for pair in reversed(MISNAMING["alike"].split())
 ENDING, IN_BRACKETS, ALSO_CALLED = (re.compile(MISNAMING[name]) for name in ("ending", "in_brackets", "also_called"))
 
 T = TypeVar("T")
+Words = Sequence[SearchWord]
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Pool:
     """
 
     entities: Sequence[Entity]
-    links: Sequence[SearchWord]
-    words: Sequence[SearchWord]
+    links: Words
+    words: Words
     catalogue: Catalogue
     rates: Rates
     rng: random.Random
@@ -176,9 +177,7 @@ def _by_word(kind: str, wordings: Mapping[str, Sequence[str]], counted: bool, po
     return in_turn(_about_words(kind, words[column], wordings[column], counted, pool) for column in wordings)
 
 
-def _about_words(
-    kind: str, words: Sequence[SearchWord], wordings: Sequence[str], counted: bool, pool: Pool
-) -> Iterator[Draft]:
+def _about_words(kind: str, words: Words, wordings: Sequence[str], counted: bool, pool: Pool) -> Iterator[Draft]:
     for word, template in worded(words, wordings, pool.rng):
         yield about_word(kind, word, template, None if counted else names_of(word, pool.catalogue))
 
@@ -205,9 +204,7 @@ def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
             yield without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
 
 
-def _by_column(
-    maker: Callable[[str, str, str, Pool], Iterator[Draft]], kind: str, table: str, pool: Pool
-) -> Iterator[Draft]:
+def _by_column(maker: Callable[..., Iterator[Draft]], kind: str, table: str, pool: Pool) -> Iterator[Draft]:
     return in_turn(maker(kind, table, column, pool) for column in _columns(pool, table))
 
 

@@ -66,14 +66,11 @@ class MysqlDatabase(ServerDatabase):
         cursor.execute(sql)
         return list(cursor.fetchall())
 
-    def _clean(self, connection: Any) -> None:
-        connection.rollback()
-
     def _stop(self, connection: Any) -> None:
         """KILL QUERY from a connection of its own; an account may always end its own statements."""
         positional, named = self._engine.dialect.create_connect_args(self._url)
         try:
-            killer = pymysql.connect(*positional, **{**named, **self.arguments})
+            killer = pymysql.connect(*positional, **named | self.arguments)
         except pymysql.MySQLError:
             return  # read_timeout hangs up
         with killer, killer.cursor() as cursor:

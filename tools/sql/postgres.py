@@ -46,7 +46,7 @@ class PostgresDatabase(ServerDatabase):
         return cursor.execute(sql, prepare=True).fetchall()
 
     def _clean(self, connection: Any) -> None:
-        connection.rollback()
+        super()._clean(connection)
         connection.execute("DISCARD ALL", prepare=False)
 
     def _stop(self, connection: Any) -> None:
