@@ -51,16 +51,9 @@ def metadata() -> MetaData:
         # MySQL indexes no unbounded text, and its TEXT ends at 64 KB.
         kinds: dict[str, Any] = {"id": Integer, name_column: String(NAME_LENGTH), "source": String(SOURCE_LENGTH)}
         text = Text().with_variant(LONGTEXT, "mysql", "mariadb")
-        key: Any = {"primary_key": True, "autoincrement": False}
+        more: dict[str, Any] = {"id": {"primary_key": True, "autoincrement": False}, name_column: {"nullable": False}}
         fields = [
-            Column(
-                name,
-                kinds.get(name, text),
-                nullable=name not in ("id", name_column),
-                comment=label,
-                **key if name == "id" else {},
-            )
-            for name, label in columns.items()
+            Column(name, kinds.get(name, text), comment=label, **more.get(name, {})) for name, label in columns.items()
         ]
         Table(table, tables, *fields, Index(f"{table}_{name_column}", name_column), mysql_charset="utf8mb4")
     _keep_comments_in_sqlite()
