@@ -34,6 +34,7 @@ from data.questions.entities import read_catalogue
 from data.questions.generate import Dataset, Generator, Request, overlap
 from data.questions.streams import MIX, Rates
 
+Shares = Mapping[str, float]
 HERE = Path(__file__).resolve().parent
 JSONL = "qa_dataset.jsonl"
 
@@ -62,9 +63,7 @@ def make_dataset(url: str, request: Request, seed: int = SEED) -> Dataset:
     return Generator(catalogue, request, rng).fill(url)
 
 
-def request_for(
-    rows: int | Mapping[str, int] = ROWS, mix: Mapping[str, float] = MIX, rates: Rates | None = None
-) -> Request:
+def request_for(rows: int | Mapping[str, int] = ROWS, mix: Shares = MIX, rates: Rates | None = None) -> Request:
     """What is to be made: rows by split, or all together and shared out like ROWS; types by their shares.
 
     Raises:
@@ -78,7 +77,7 @@ def request_for(
     return Request(by_type, SHARES, rates or Rates())
 
 
-def share_out(total: int, shares: Mapping[str, float]) -> dict[str, int]:
+def share_out(total: int, shares: Shares) -> dict[str, int]:
     """`total` in whole numbers by the shares; what rounding leaves goes to the largest remainders."""
     scale = total / sum(shares.values())
     counts = {name: int(share * scale) for name, share in shares.items()}

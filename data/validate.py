@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from common.settings import load_settings
-    from data.questions.findings import check_files, reasons_of, report_on
+    from data.questions.gold_check import check_files, reasons_of, report_on
     from data.questions.rebuild import rebuild
 
     with tempfile.TemporaryDirectory() as folder:

@@ -27,8 +27,7 @@ from sql_agent.reward import Query, case_of, rubric_from, score_episode
 from sql_agent.task import SqlTask
 from sql_agent.template_agent import TemplateAgent, gold_episode
 from tools.sql.database import DatabaseError
-from tools.sql.query import QueryTool
-from tools.sql.schema_tools import SchemaTools
+from tools.sql.query import QueryTool, SchemaTools
 
 
 class SqlEnvironment(Environment):

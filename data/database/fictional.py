@@ -113,9 +113,7 @@ def invent_rows(
             if not texts & seen:
                 break
         else:
-            raise RuntimeError(
-                f"no unused texts left for {name} after {MAX_TRIES} tries: add words to data/database/vocabulary.toml"
-            )
+            raise RuntimeError(f"no unused texts left for {name}: add words to data/database/vocabulary.toml")
         seen |= texts
         if rng.random() < BLANK_SHARE:  # a question for this text has no answer
             row = row | {rng.choice([column for column in ASKABLE[table] if column not in KEPT_FULL]): None}

@@ -51,16 +51,9 @@ def metadata() -> MetaData:
         # MySQL indexes no unbounded text, and its TEXT ends at 64 KB.
         kinds: dict[str, Any] = {"id": Integer, name_column: String(NAME_LENGTH), "source": String(SOURCE_LENGTH)}
         text = Text().with_variant(LONGTEXT, "mysql", "mariadb")
+        more: dict[str, Any] = {"id": {"primary_key": True, "autoincrement": False}, name_column: {"nullable": False}}
         fields = [
-            Column(
-                name,
-                kinds.get(name, text),
-                primary_key=name == "id",
-                autoincrement=False,
-                nullable=name not in ("id", name_column),
-                comment=label,
-            )
-            for name, label in columns.items()
+            Column(name, kinds.get(name, text), comment=label, **more.get(name, {})) for name, label in columns.items()
         ]
         Table(table, tables, *fields, Index(f"{table}_{name_column}", name_column), mysql_charset="utf8mb4")
     _keep_comments_in_sqlite()

@@ -19,6 +19,8 @@ import yaml
 from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES, WORDS
 from data.intake.sources import Part, SourceError
 
+Given = Mapping[str, str | None]  # a mapping file: source column, our column
+
 
 class Planned(NamedTuple):
     """A part of the source, the table it goes to, and which of its columns fills which of the table's."""
@@ -40,9 +42,7 @@ KNOWN = {
 }
 
 
-def plan_parts(
-    parts: list[Part], table: str | None, given: Mapping[str, str | None]
-) -> tuple[list[Planned], list[str]]:
+def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list[Planned], list[str]]:
     """Which parts are imported where, and the names of those that are not.
 
     Raises:
@@ -75,7 +75,7 @@ def guess_table(columns: Iterable[str], name: str = "") -> str | None:
     return next((table for table in TABLES if normalise(name) in map(normalise, TABLE_WORDS[table])), None)
 
 
-def map_columns(columns: Iterable[str], table: str, given: Mapping[str, str | None]) -> dict[str, str]:
+def map_columns(columns: list[str], table: str, given: Given) -> dict[str, str]:
     """The foreign columns that are used, each with the column of `table` it fills.
 
     `given` decides for the columns it names (None: leave out); the rest go by name and synonym.
@@ -83,7 +83,6 @@ def map_columns(columns: Iterable[str], table: str, given: Mapping[str, str | No
     Raises:
         SourceError: `given` names a column that does not exist, two columns fill the same one, or none is the name.
     """
-    columns = list(columns)
     for source, column in given.items():
         if source not in columns:
             raise SourceError(f"the mapping names the column {source!r}; the source has: {', '.join(columns)}")
@@ -93,9 +92,7 @@ def map_columns(columns: Iterable[str], table: str, given: Mapping[str, str | No
     for source in columns:
         column = given[source] if source in given else KNOWN[table].get(normalise(source))
         if column in filled:
-            raise SourceError(
-                f"the columns {filled[column]!r} and {source!r} both fill {column}; choose with --mapping"
-            )
+            raise SourceError(f"columns {filled[column]!r} and {source!r} both fill {column}; choose with --mapping")
         if column is not None:
             filled[column] = source
     name = NAME_COLUMN[table]
@@ -115,8 +112,7 @@ def read_mapping(path: Path) -> dict[str, str | None]:
         content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise SourceError(f"cannot read the mapping {path}: {str(error).splitlines()[0]}") from None
-    if not isinstance(content, dict) or any(
-        not isinstance(key, str) or not isinstance(value, str | None) for key, value in content.items()
-    ):
+    texts = isinstance(content, dict) and all(isinstance(text, str | None) for text in content.values())
+    if not texts or not all(isinstance(column, str) for column in content):
         raise SourceError(f"{path}: expected lines of `source column: our column`, all text")
     return content

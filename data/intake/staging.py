@@ -36,9 +36,8 @@ class Staging:
 
     def __init__(self) -> None:
         self._file = sqlite3.connect("")  # no name: a file of SQLite's own that is deleted as it is opened
-        self._file.execute(
-            "CREATE TABLE staged (target, place, key, digest, cells, UNIQUE (target, digest), UNIQUE (target, key))"
-        )
+        columns = "target, place, key, digest, cells, UNIQUE (target, digest), UNIQUE (target, key)"
+        self._file.execute(f"CREATE TABLE staged ({columns})")
 
     def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[Finding]:
         """Take a record in, or say why not: what is wrong with it, or which earlier row it repeats."""

@@ -90,12 +90,9 @@ class Target:
         inspector = inspect(connection)
         if not inspector.has_table(name):
             return False
-        missing = TABLES[name].keys() - {column["name"] for column in inspector.get_columns(name)}
-        if missing:
-            raise TargetError(
-                f"{self.name}: the table {name} lacks the columns {', '.join(sorted(missing))}; "
-                "add them as text (ALTER TABLE ... ADD COLUMN), or import into another database"
-            )
+        lacking = ", ".join(sorted(TABLES[name].keys() - {column["name"] for column in inspector.get_columns(name)}))
+        if lacking:
+            raise TargetError(f"{self.name}: table {name} lacks the columns {lacking}; add them (ALTER TABLE) as text")
         if self.mode is None and connection.exec_driver_sql(f"SELECT 1 FROM {name} LIMIT 1").first():
             raise TargetError(f"{self.name}: the table {name} has rows; give --replace or --append")
         return True

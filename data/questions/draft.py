@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from data.database.schema import NAME_COLUMN, TABLES
+from data.load import Row, nested, statements
 from data.questions.gold_check import without_key
 from data.questions.markup import plain
-from data.questions.row import Row, nested, statements
 from tools.sql.query import QueryTool
 
 LABELS = {column: label for columns in TABLES.values() for column, label in columns.items()}

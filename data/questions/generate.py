@@ -18,12 +18,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from data.questions import keywords
-from data.questions.entities import Catalogue
-from data.questions.keywords import Mentions, SearchWord
+from data.load import Row, nested
+from data.questions import entities
+from data.questions.entities import Catalogue, Mentions, SearchWord
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.questions import Draft, row_of
-from data.questions.row import Row, nested
 from data.questions.split import Families, Owners, deal, in_several
 from data.questions.streams import STREAMS, Pool, Rates, usable
 from scoring.case import Case
@@ -65,8 +64,8 @@ class Generator:
     def __init__(self, catalogue: Catalogue, request: Request, rng: random.Random) -> None:
         self.catalogue, self.request, self.rng = catalogue, request, rng
         self.mentions = Mentions(name for names in catalogue.names.values() for name in names)
-        self.links = list(keywords.disease_words(catalogue))
-        self.words = [*keywords.search_words(catalogue, rng), *keywords.filter_values(catalogue)]
+        self.links = list(entities.disease_words(catalogue))
+        self.words = [*entities.search_words(catalogue, rng), *entities.filter_values(catalogue)]
         self.owners = Owners(self._deal())
         self.asked: set[str] = set()
         self.near = NearDuplicates()
@@ -117,8 +116,8 @@ class Generator:
                     yield entity.table, [entity.name, *named]
 
     def _held_by(self, word: SearchWord) -> list[str]:
-        counted = word.whole or word.column in keywords.COUNTED_ONLY
-        names = [] if counted else keywords.names_of(word, self.catalogue)
+        counted = word.whole or word.column in entities.COUNTED_ONLY
+        names = [] if counted else entities.names_of(word, self.catalogue)
         return [word.text, *names, *self.mentions.find("\n".join([word.text, *names]))]
 
     async def _fill_split(self, split: str, tool: QueryTool) -> list[Row]:
@@ -142,8 +141,8 @@ class Generator:
             own = [word for word in words if self.owners.get(word.text) == split]
             return [word for word in own if self.owners.may_use(self._held_by(word), split)]
 
-        entities = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
-        return Pool(entities, mine(self.links), mine(self.words), self.catalogue, self.request.rates, self.rng)
+        own = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
+        return Pool(own, mine(self.links), mine(self.words), self.catalogue, self.request.rates, self.rng)
 
     def _accepted(self, drafts: Iterable[Draft], split: str) -> Iterator[Draft]:
         for draft in drafts:

@@ -11,7 +11,7 @@ import unicodedata
 from typing import Any
 
 from data.intake.cells import CellError, to_text
-from data.questions.row import Row, compact, nested
+from data.load import Row, compact, nested
 from scoring.reference.text import normalise
 
 # A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class = 'x`.

@@ -18,15 +18,15 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from common.journal import Failed, Journal, RunError, run_all
 from common.llm import LLMClient, LLMError, client_from_settings
 from common.settings import load_settings
+from data.load import Row, nested
+from data.questions.entities import Mentions
 from data.questions.generate import Dataset
-from data.questions.keywords import Mentions
 from data.questions.near_duplicates import NearDuplicates
-from data.questions.row import Row, nested
 from tools.sql.result import neutralise
 
 CONCURRENCY = 8  # calls of the LLM at once
@@ -39,10 +39,8 @@ INSTRUCTIONS = """把用户的问题换一种自然的中文问法,像普通患�
 4. 只写一个问句,不超过 40 个字。"""
 
 
-class Rewording(BaseModel):
+class Rewording(BaseModel, extra="forbid"):
     """What the LLM answers."""
-
-    model_config = ConfigDict(extra="forbid")
 
     question: str = Field(description="换了说法的问题")
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.database.schema import NAME_COLUMN
-from data.questions.entities import Entity
-from data.questions.keywords import SearchWord
-from data.questions.row import Row, compact
+from data.load import Row, compact
+from data.questions.entities import Entity, SearchWord
 from data.questions.templates import ANSWERS, LABELS
 
 

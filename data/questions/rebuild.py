@@ -13,10 +13,9 @@ from typing import Any
 
 from common.files import refuse_existing
 from data.database.schema import NAME_COLUMN, NAME_LENGTH, TABLES, Cells, write_database
-from data.load import iterate_rows
+from data.load import Row, iterate_rows, nested
 from data.questions.cited import row_key
 from data.questions.markup import storable
-from data.questions.row import Row, nested
 
 SOURCE = "evidence"
 NAMELESS = "（名称未知 {key}）"
@@ -94,9 +93,5 @@ def _side_by_side(meta: Any) -> dict[int | None, str]:
     """Names by key: `drug_id_a` belongs to `drug_name_a`."""
     entity = meta.get("entity") if isinstance(meta, dict) else None
     fields = entity if isinstance(entity, dict) else {}
-    pairs = (
-        (row_key(fields.get("id".join(field.rsplit("name", 1)))), name)
-        for field, name in fields.items()
-        if "name" in field
-    )
-    return {key: name for key, name in pairs if key is not None and isinstance(name, str)}
+    names = {field: name for field, name in fields.items() if "name" in field and isinstance(name, str)}
+    return {row_key(fields.get("id".join(field.rsplit("name", 1)))): name for field, name in names.items()}

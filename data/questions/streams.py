@@ -10,17 +10,16 @@ new is left to ask.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from data.database.schema import ASKABLE
-from data.questions.entities import Catalogue, Entity
-from data.questions.keywords import SearchWord, names_of
-from data.questions.misnaming import misspelt, shortened
+from data.database.schema import ASKABLE, NAME_COLUMN
+from data.questions.entities import Catalogue, Entity, SearchWord, is_plain, names_of
 from data.questions.questions import Called, Draft, about_fields, about_word, without_answer
-from data.questions.templates import COMPARE, COUNT, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
+from data.questions.templates import COMPARE, COUNT, MISNAMING, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
 from scoring.reference.text import words_only
 from tools.sql.result import neutralise
 
@@ -29,7 +28,12 @@ THREE_FIELDS = 40  # characters of three fields together, so that their answer i
 HEAD = 2  # characters of a made-up name that come from one name; the rest comes from another
 PASSES = 4  # times that pairs and made-up names are drawn anew
 
+# What people call an entity comes with a part that finds it and no other: the gold SQL uses what the question tells.
+ALIKE = {pair[at]: pair[1 - at] for pair in reversed(MISNAMING["alike"].split()) for at in (0, 1)}
+ENDING, IN_BRACKETS, ALSO_CALLED = (re.compile(MISNAMING[name]) for name in ("ending", "in_brackets", "also_called"))
+
 T = TypeVar("T")
+Words = Sequence[SearchWord]
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,8 @@ class Pool:
     """
 
     entities: Sequence[Entity]
-    links: Sequence[SearchWord]
-    words: Sequence[SearchWord]
+    links: Words
+    words: Words
     catalogue: Catalogue
     rates: Rates
     rng: random.Random
@@ -110,6 +114,37 @@ def _called(entity: Entity, pool: Pool) -> Called | None:
     return None
 
 
+def misspelt(entity: Entity, catalogue: Catalogue, rng: random.Random) -> Called | None:
+    """The name with one character wrong, at a place that leaves a telling part; None if there is none."""
+    name = entity.name
+    places = [at for at, character in enumerate(name) if character in ALIKE]
+    rng.shuffle(places)
+    for at in places:
+        part = max(name[:at], name[at + 1 :], key=len)
+        typed = name[:at] + ALIKE[name[at]] + name[at + 1 :]
+        if typed not in catalogue.names[entity.table] and _finds(entity, NAME_COLUMN[entity.table], part, catalogue):
+            return Called(typed, part, NAME_COLUMN[entity.table])
+    return None
+
+
+def shortened(entity: Entity, catalogue: Catalogue) -> Called | None:
+    """Another name that belongs to the entity alone: a brand name in brackets of the name, what the overview says it is
+    also called, or the name without its dosage form or ending; None if there is none."""
+    name = entity.name
+    brands = [(part, NAME_COLUMN[entity.table]) for part in IN_BRACKETS.findall(name)]
+    others = [(part, "overview") for part in ALSO_CALLED.findall(entity.fields.get("overview", "")) if part not in name]
+    bare = [(part, NAME_COLUMN[entity.table]) for part in [ENDING.sub("", name)] if part != name]
+    for part, column in (*brands, *others, *bare):
+        if _finds(entity, column, part, catalogue):
+            return Called(part, part, column)
+    return None
+
+
+def _finds(entity: Entity, column: str, part: str, catalogue: Catalogue) -> bool:
+    """Whether searching `column` for the part finds this entity and no other."""
+    return is_plain(part) and catalogue.find(entity.table, column, part, 1) == [entity.row_id]
+
+
 def _several(table: str, pool: Pool) -> Iterator[Draft]:
     rng = pool.rng
     for entity, template in worded(pool.of(table), MULTI, rng):
@@ -142,21 +177,15 @@ def _by_word(kind: str, wordings: Mapping[str, Sequence[str]], counted: bool, po
     return in_turn(_about_words(kind, words[column], wordings[column], counted, pool) for column in wordings)
 
 
-def _about_words(
-    kind: str, words: Sequence[SearchWord], wordings: Sequence[str], counted: bool, pool: Pool
-) -> Iterator[Draft]:
+def _about_words(kind: str, words: Words, wordings: Sequence[str], counted: bool, pool: Pool) -> Iterator[Draft]:
     for word, template in worded(words, wordings, pool.rng):
         yield about_word(kind, word, template, None if counted else names_of(word, pool.catalogue))
 
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     """Questions for cells that are empty."""
-    cells = [
-        (entity, column)
-        for entity in pool.of(table)
-        for column in _columns(pool, table)
-        if not entity.fields[column].strip()
-    ]
+    members, columns = pool.of(table), _columns(pool, table)
+    cells = [(entity, column) for entity in members for column in columns if not entity.fields[column].strip()]
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
             template = QUESTIONS[column][(number + turn) % len(QUESTIONS[column])]
@@ -175,9 +204,7 @@ def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
             yield without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
 
 
-def _by_column(
-    maker: Callable[[str, str, str, Pool], Iterator[Draft]], kind: str, table: str, pool: Pool
-) -> Iterator[Draft]:
+def _by_column(maker: Callable[..., Iterator[Draft]], kind: str, table: str, pool: Pool) -> Iterator[Draft]:
     return in_turn(maker(kind, table, column, pool) for column in _columns(pool, table))
 
 

@@ -16,9 +16,9 @@ from data.database import fictional
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, TABLES, TEXTBOOK, write_database
 from data.load import load_rows
 from data.questions import templates as words
+from data.questions.entities import Mentions
 from data.questions.generate import overlap
 from data.questions.gold_check import Checker
-from data.questions.keywords import Mentions
 from data.questions.streams import MIX, STREAMS
 from data.questions.templates import LABELS, NEEDS, QUESTIONS, WORDS
 

@@ -10,9 +10,9 @@ import pytest
 from data.build_database import main as build_database
 from data.build_dataset import make_dataset, request_for
 from data.load import DataError
+from data.questions.entities import Mentions, parts_of
 from data.questions.generate import overlap
 from data.questions.gold_check import Checker
-from data.questions.keywords import Mentions, parts_of
 from data.questions.streams import Rates
 
 

@@ -12,9 +12,9 @@ import pytest
 from common.settings import ROOT
 from data.build_database import DEFAULT_PATH
 from data.load import load_rows
+from data.questions.entities import Mentions
 from data.questions.generate import overlap
 from data.questions.gold_check import Checker
-from data.questions.keywords import Mentions
 from data.questions.paraphrase import held_words, is_faithful
 from tests.common.llm_server import KEY, Fault
 from tests.utils.conftest import llm, teacher  # noqa: F401 (fixtures)

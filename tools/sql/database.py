@@ -17,6 +17,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine
@@ -27,6 +28,9 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from common.command import Failure, UsageError
 
 ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
+# Each is imported when it is used, so that its driver is needed only then.
+CLASSES = {"sqlite": "tools.sql.sqlite:SqliteDatabase", "postgresql": "tools.sql.postgres:PostgresDatabase"}
+CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 
 # Statements of one process that run at the same time; further ones wait here, where waiting costs them no deadline.
 # Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
@@ -108,10 +112,10 @@ class Database(ABC):
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise self._broken(error) from None
 
-    def _broken(self, error: Exception) -> DatabaseError:
+    def _broken(self, error: Exception, kind: type[DatabaseError] = ConnectionLost) -> DatabaseError:
         """The error to raise when the driver's speaks of the machine."""
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
-        return ConnectionLost(f"cannot read the database {self.label}: {reason[:300]}")
+        return kind(f"cannot read the database {self.label}: {reason[:300]}")
 
     def read(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         """Run one SELECT and fetch at most `max_rows` rows; a broken connection is replaced once.
@@ -161,22 +165,13 @@ def open_database(url: str) -> Database:
     except ArgumentError:
         raise DatabaseError("DATABASE_URL is not a database URL; write it like sqlite:////path/to/medical.db") from None
     name = parsed.get_backend_name()
-    try:  # each engine is imported when it is used, so that its driver is needed only then
-        if name == "sqlite":
-            from tools.sql.sqlite import SqliteDatabase
-
-            return SqliteDatabase.from_url(parsed)
-        if name == "postgresql":
-            from tools.sql.postgres import PostgresDatabase
-
-            return PostgresDatabase(parsed)
-        if name in ("mysql", "mariadb"):
-            from tools.sql.mysql import MysqlDatabase
-
-            return MysqlDatabase(parsed)
+    if name not in CLASSES:
+        raise DatabaseError(f"DATABASE_URL names {name}; use sqlite, postgresql, mysql or mariadb")
+    try:
+        database: Database = resolve_name(CLASSES[name])(parsed)
+        return database
     except ModuleNotFoundError as error:
         raise DatabaseError(f"DATABASE_URL names {name}, and the package {error.name} is not installed") from None
-    raise DatabaseError(f"DATABASE_URL names {name}; use sqlite, postgresql, mysql or mariadb")
 
 
 # Connections must not be carried across a fork; a child opens its own.

@@ -1,9 +1,9 @@
 """Which statements may run: one SELECT made of known syntax and functions over the allowed tables, and nothing else.
 
-The statement is parsed with sqlglot in the database's dialect, every node and name of the tree is compared with
-allow-lists, and only the regenerated form is ever executed, so comments, stacked statements and parser tricks do not
-reach the database. This is the first of several layers (docs/sql-safety.md): sqlglot is not a validator, so the
-connection itself refuses too (tools/sql/database.py).
+The statement is parsed with sqlglot in the database's dialect, every node and name of the tree is compared with the
+allow-lists of `allowed.toml`, which refuse what nobody thought of, and only the regenerated form is ever executed, so
+comments, stacked statements and parser tricks do not reach the database. This is the first of several layers
+(docs/sql-safety.md): sqlglot is not a validator, so the connection itself refuses too (tools/sql/database.py).
 
     from tools.sql.guard import check
     check("select 1; drop table t", "sqlite", {"t"})      # raises Refused
@@ -12,28 +12,62 @@ connection itself refuses too (tools/sql/database.py).
 from __future__ import annotations
 
 import logging
+import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
-from typing import NamedTuple
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.mysql import MySQL
 from sqlglot.errors import SqlglotError
+from sqlglot.generators.mysql import MySQLGenerator
 from sqlglot.tokens import TokenType
-
-from tools.sql.functions import FUNCTIONS, PLAIN_WORDS, SESSION_WORDS, TYPES, nodes
 
 # sqlglot warns about syntax it passes on unparsed; the guard refuses such statements and says so itself.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 # Parsing 180 KB of ORs takes over a second, before any deadline of the database applies.
 MAX_SQL_BYTES = 20_000
-
 CACHED_BYTES = 2_000  # longer statements are rare and would fill the memory
 
 OWN_SCHEMAS = {"sqlite": {"", "main"}, "postgres": {"", "public"}, "mariadb": {""}}
 RESERVED_PREFIXES = ("sqlite_", "pragma_", "pg_", "information_schema")
 COLLECTING = ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg")
+
+_LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
+_ALLOWED = {part: {name: frozenset(text.split()) for name, text in lists.items()} for part, lists in _LISTS.items()}
+_OF_ALL = _ALLOWED["functions"].pop("all")
+# Lower-case names by dialect.
+FUNCTIONS: dict[str, frozenset[str]] = {dialect: _OF_ALL | names for dialect, names in _ALLOWED["functions"].items()}
+PLAIN_WORDS = _ALLOWED["words"]["plain"]  # may stand before a parenthesis without being a function
+TYPES = frozenset(exp.DataType.Type[name] for name in _ALLOWED["words"]["types"])
+SESSION_WORDS: dict[str, frozenset[str]] = _ALLOWED["session"]
+
+
+class MariaDB(MySQL):
+    """sqlglot's MySQL, written so that MariaDB understands it too."""
+
+    class Generator(MySQLGenerator):
+        TRANSFORMS: ClassVar = {
+            **MySQLGenerator.TRANSFORMS,
+            exp.RegexpLike: lambda generator, node: generator.binary(node, "REGEXP"),
+        }
+
+
+@lru_cache(maxsize=8)
+def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
+    """The classes a syntax tree may consist of: structure, operators, and what the dialect's functions parse to."""
+    names = frozenset().union(*_ALLOWED["syntax"].values())
+    allowed = {getattr(exp, name) for name in names if hasattr(exp, name)}
+    for name in FUNCTIONS[dialect]:
+        for arguments in ("", "a", "a, b", "a, b, c"):
+            with suppress(SqlglotError, ValueError, AttributeError):
+                tree = sqlglot.parse_one(f"SELECT {name}({arguments})", read=dialect)
+                allowed.update(type(node) for node in tree.walk())
+    return frozenset(allowed)
 
 
 class Refused(ValueError):
@@ -179,14 +213,13 @@ def _is_defined(table: exp.Table, name: str) -> bool:
         if isinstance(node, exp.CTE):
             inside = node
         elif isinstance(node, exp.Query):
-            for cte in node.ctes:
-                recursive = cte is inside and cte.parent is not None and cte.parent.args.get("recursive")
-                if cte is inside and not recursive:
-                    break
-                if cte.alias.lower() == name:
-                    return True
-                if cte is inside:
-                    break
+            ctes = node.ctes
+            if inside:
+                place = next(at for at, cte in enumerate(ctes) if cte is inside)
+                recursive = inside.parent is not None and inside.parent.args.get("recursive")
+                ctes = ctes[: place + bool(recursive)]
+            if name in [cte.alias.lower() for cte in ctes]:
+                return True
             inside = None
         node = node.parent
     return False

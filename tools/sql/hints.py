@@ -13,8 +13,7 @@ from rapidfuzz import fuzz, process
 from sqlglot import exp
 
 from tools.sql.database import Access, Column, Database, DeadlineExceeded, StatementError
-from tools.sql.functions import FUNCTIONS
-from tools.sql.guard import Comparison, Refused, Statement
+from tools.sql.guard import FUNCTIONS, Comparison, Refused, Statement
 from tools.sql.result import neutralise, shorten
 
 MAX_HINT = 200  # characters

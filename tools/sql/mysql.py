@@ -48,24 +48,29 @@ class MysqlDatabase(ServerDatabase):
             cursor.execute(f"SET SESSION max_execution_time = {seconds * 1000:.0f}")
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
-        cursor.execute(_limited(sql, 0))
+        cursor.execute(self._limited(sql, 0))
         return [(column[0], column[1] not in SHORT_TYPES) for column in cursor.description]
 
-    def _limited(self, sql: str, rows: int) -> str:
-        return _limited(sql, rows)
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def _limited(sql: str, rows: int) -> str:
+        """The guard's own text with a limit: MariaDB forgets the order of a subquery that has none."""
+        tree = sqlglot.parse_one(sql, read="mariadb")
+        limit = tree.args.get("limit")
+        if limit is not None and isinstance(limit.expression, exp.Literal):
+            rows = min(rows, int(limit.expression.name))
+        tree.set("limit", exp.Limit(expression=exp.Literal.number(rows)))
+        return tree.sql(dialect="mariadb", comments=False)
 
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         cursor.execute(sql)
         return list(cursor.fetchall())
 
-    def _clean(self, connection: Any) -> None:
-        connection.rollback()
-
     def _stop(self, connection: Any) -> None:
         """KILL QUERY from a connection of its own; an account may always end its own statements."""
         positional, named = self._engine.dialect.create_connect_args(self._url)
         try:
-            killer = pymysql.connect(*positional, **{**named, **self.arguments})
+            killer = pymysql.connect(*positional, **named | self.arguments)
         except pymysql.MySQLError:
             return  # read_timeout hangs up
         with killer, killer.cursor() as cursor:
@@ -80,16 +85,5 @@ class MysqlDatabase(ServerDatabase):
         if code in SETTINGS["lost"] or not connection.open:
             return self._broken(error)
         if code in SETTINGS["machine"]:
-            return DatabaseError(str(self._broken(error)))
+            return self._broken(error, DatabaseError)
         return StatementError(str(error.args[-1]))
-
-
-@lru_cache(maxsize=256)
-def _limited(sql: str, rows: int) -> str:
-    """The guard's own text with a limit: MariaDB forgets the order of a subquery that has none."""
-    tree = sqlglot.parse_one(sql, read="mariadb")
-    limit = tree.args.get("limit")
-    if limit is not None and isinstance(limit.expression, exp.Literal):
-        rows = min(rows, int(limit.expression.name))
-    tree.set("limit", exp.Limit(expression=exp.Literal.number(rows)))
-    return tree.sql(dialect="mariadb", comments=False)

@@ -46,7 +46,7 @@ class PostgresDatabase(ServerDatabase):
         return cursor.execute(sql, prepare=True).fetchall()
 
     def _clean(self, connection: Any) -> None:
-        connection.rollback()
+        super()._clean(connection)
         connection.execute("DISCARD ALL", prepare=False)
 
     def _stop(self, connection: Any) -> None:
@@ -67,7 +67,7 @@ class PostgresDatabase(ServerDatabase):
             return DeadlineExceeded(str(error))
         machine = state[:2] in SETTINGS["machine_classes"] and state != SETTINGS["limit_reached"]
         if state == SETTINGS["locked"] or machine:
-            return DatabaseError(str(self._broken(error)))
+            return self._broken(error, DatabaseError)
         return StatementError(error.diag.message_primary or str(error).splitlines()[0])
 
 

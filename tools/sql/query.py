@@ -1,4 +1,4 @@
-"""query_database_by_sql: SQL text in, a bounded JSON result or a helpful error out.
+"""The tools agents get: query_database_by_sql, SQL text in, a bounded JSON result or a helpful error out, and two more.
 
     query = build_tool("sqlite:////data/medical.db")        # without a URL: the setting DATABASE_URL
     query("SELECT indication FROM drugs_info WHERE med_name = '...'")
@@ -6,27 +6,32 @@
     tool = QueryTool("sqlite:////data/medical.db")          # the same with the result as an object
     tool.run("SELECT ...").tables_read
 
+    tools = SchemaTools(tool)                               # for agents on unfamiliar databases; JSON text
+    tools.list_tables(), tools.describe_table("drugs_info")
+
 What the model did wrong comes back as a result with status "error"; a database that is gone raises DatabaseError. One
 tool may be used from many threads. Results of identical SQL are kept, for the database is read-only.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
+from typing import Any
 
 from cachetools import LRUCache
 
 from tools.sql.database import Access, Database, DatabaseError, DeadlineExceeded, StatementError, open_database
 from tools.sql.guard import Refused, check
 from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal
-from tools.sql.result import Limits, QueryResult, failure, fit, neutralise
+from tools.sql.result import Limits, QueryResult, failure, fit, neutralise, shorten
 
-__all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "build_tool", "neutralise"]
+__all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "SchemaTools", "build_tool", "neutralise"]
 
 DEFAULT_TABLES = ("drugs_info", "disease")
 DEFAULT_LIMITS = Limits()
@@ -163,3 +168,44 @@ def build_tool(
         return tool.run(sql).to_json()
 
     return query_database_by_sql
+
+
+class SchemaTools:
+    """Lists and describes the tables a query tool may read; samples come through it, by the same connection and limits.
+
+    Both methods return JSON text with `status`, and raise DatabaseError when the database cannot be used.
+    """
+
+    def __init__(self, tool: QueryTool) -> None:
+        self._tool = tool
+
+    def list_tables(self) -> str:
+        """{"status": "success", "tables": [name, ...]}."""
+        self._tool.database()
+        return _text(status="success", tables=sorted(self._tool.allowed_tables))
+
+    def describe_table(self, table: str) -> str:
+        """{"status": "success", "table": name, "columns": [{"name", "type", "comment", "samples"}, ...]}.
+
+        A table that may not be read gives status "error" with the allowed ones.
+        """
+        database = self._tool.database()
+        name = str(table).strip().lower()
+        if name not in self._tool.allowed_tables:
+            known = "、".join(sorted(self._tool.allowed_tables))
+            return _text(status="error", error=f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。")
+        result = self._tool.run(f"SELECT * FROM {name} LIMIT 3")
+        samples = {column: [row[at] for row in result.rows] for at, column in enumerate(result.columns)}
+        columns = []
+        for column in database.columns(name):
+            described = {"name": column.name, "type": column.type, "comment": column.comment[:60]}
+            entry: dict[str, Any] = {key: neutralise(value) for key, value in described.items() if value}
+            found = [value for value in samples.get(column.name, []) if value is not None]
+            if found:
+                entry["samples"] = [shorten(value, 20) if isinstance(value, str) else value for value in found]
+            columns.append(entry)
+        return _text(status="success", table=name, columns=columns)
+
+
+def _text(**message: Any) -> str:
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))

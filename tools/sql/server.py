@@ -24,6 +24,7 @@ KEPT_CHARACTERS = 4_000  # of one text cell; a result shows less
 MAX_COLUMNS = 64
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
 SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is about over
+Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 
 
 class ServerDatabase(Database):
@@ -75,16 +76,17 @@ class ServerDatabase(Database):
         """Let the following statements of the transaction take at most `seconds` each."""
 
     @abstractmethod
-    def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
-        """The statement's columns: name, and whether the values can be long."""
+    def _describe(self, cursor: Any, sql: str) -> Columns:
+        """The statement's columns."""
 
-    def _shown(self, sql: str, columns: list[tuple[str, bool]], max_rows: int) -> str:
+    def _shown(self, sql: str, columns: Columns, max_rows: int) -> str:
         """A statement for the first rows of `sql`, with long values cut."""
         cut = (self.cut.format(f"c{i}", KEPT_CHARACTERS) if long else f"c{i}" for i, (_, long) in enumerate(columns))
         inner = self._limited(sql, max_rows)
         return f"WITH shown({_names(columns)}) AS ({inner}) SELECT {', '.join(cut)} FROM shown LIMIT {max_rows}"
 
-    def _limited(self, sql: str, rows: int) -> str:
+    @staticmethod
+    def _limited(sql: str, rows: int) -> str:
         """`sql` as a subquery that need not give more than `rows` rows."""
         return sql
 
@@ -92,9 +94,9 @@ class ServerDatabase(Database):
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         """Run one statement that is not ours, and fetch everything."""
 
-    @abstractmethod
     def _clean(self, connection: Any) -> None:
         """End the transaction and forget everything the session may have been told."""
+        connection.rollback()
 
     @abstractmethod
     def _stop(self, connection: Any) -> None:
@@ -139,9 +141,7 @@ class ServerDatabase(Database):
             count, exact = self._count(cursor, sql, columns, end, len(rows)) if more else (len(rows), True)
             return Rows([name for name, _ in columns], rows[:max_rows], count, exact, access.named)
 
-    def _count(
-        self, cursor: Any, sql: str, columns: list[tuple[str, bool]], end: float, at_least: int
-    ) -> tuple[int, bool]:
+    def _count(self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int) -> tuple[int, bool]:
         """The number of rows; what is known already when counting takes too long."""
         self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
@@ -164,7 +164,7 @@ class ServerDatabase(Database):
         pooled.close()
 
 
-def _names(columns: list[tuple[str, bool]]) -> str:
+def _names(columns: Columns) -> str:
     """Names of our own for the columns of a statement, whose own names may repeat."""
     return ", ".join(f"c{number}" for number in range(len(columns)))
 

@@ -18,18 +18,8 @@ from urllib.parse import quote
 from sqlalchemy import URL, event
 from sqlalchemy.exc import DisconnectionError
 
-from tools.sql.database import (
-    ENGINES,
-    Access,
-    Column,
-    ConnectionLost,
-    Database,
-    DatabaseError,
-    DeadlineExceeded,
-    Rows,
-    StatementError,
-)
-from tools.sql.functions import FUNCTIONS
+from tools.sql.database import ENGINES, Access, Column, Database, DatabaseError, DeadlineExceeded, Rows, StatementError
+from tools.sql.guard import FUNCTIONS
 
 OPERATIONS_PER_CHECK = 10_000  # of SQLite's virtual machine, between two looks at the deadline: a few ms at most
 CLEANUP_SHARE = 0.2  # of the deadline: a large sort's temporary file, once stopped, takes a while to go
@@ -48,39 +38,29 @@ class SqliteDatabase(Database):
 
     dialect = "sqlite"
 
-    def __init__(self, path: Path) -> None:
-        """Open `path`.
-
-        Raises:
-            DatabaseError: no such file, or not an SQLite database.
-        """
-        self.path = path
-        self.label = str(path)
-        self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
-        event.listen(self._engine, "connect", self._remember_file)
-        event.listen(self._engine, "checkout", self._same_file)
-        self.tables = frozenset(name for (name,) in self._catalog("SELECT lower(name) FROM sqlite_master"))
-
-    @classmethod
-    def from_url(cls, url: URL) -> SqliteDatabase:
-        """The file a URL names.
+    def __init__(self, url: URL) -> None:
+        """Open the file a URL names.
 
         Raises:
             DatabaseError: in memory, with options, no such file, or not an SQLite database.
         """
         if not url.database or url.database == ":memory:" or url.query:
             raise DatabaseError("DATABASE_URL must name a file and no options: sqlite:////path/to/medical.db")
-        path = Path(url.database).resolve()
+        self.path = path = Path(url.database).resolve()
+        self.label = str(path)
         if not path.is_file():
             raise DatabaseError(f"no database at {path}; run python -m data.build_database, or set DATABASE_URL")
-        return cls(path)
+        self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
+        event.listen(self._engine, "connect", self._remember_file)
+        event.listen(self._engine, "checkout", self._same_file)
+        self.tables = frozenset(name for (name,) in self._catalog("SELECT lower(name) FROM sqlite_master"))
 
     def _remember_file(self, connection: sqlite3.Connection, record: Any) -> None:
-        record.info["file"] = _identity(self.path)
+        record.info["file"] = _state(self.path)[:2]
 
     def _same_file(self, connection: sqlite3.Connection, record: Any, proxy: Any) -> None:
         """Give a connection up when another file took its file's place: an open file outlives its deletion."""
-        if record.info["file"] != _identity(self.path):
+        if record.info["file"] != _state(self.path)[:2]:
             raise DisconnectionError(f"{self.path} was replaced")
 
     def version(self) -> Hashable:
@@ -137,10 +117,7 @@ class SqliteDatabase(Database):
         if code in STATEMENT_CODES:
             return StatementError(str(error))
         is_busy = code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-        return self._broken(error) if is_busy else ConnectionLost(str(self._broken(error)))
-
-    def _broken(self, error: Exception) -> DatabaseError:
-        return DatabaseError(str(super()._broken(error)))  # a new connection would not work either
+        return self._broken(error, DatabaseError) if is_busy else self._broken(error)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -155,16 +132,12 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _identity(path: Path) -> tuple[int, ...] | None:
-    state = _state(path)
-    return state and state[:2]
-
-
-def _state(path: Path) -> tuple[int, ...] | None:
+def _state(path: Path) -> tuple[int, ...]:
+    """Device and number of the file, then what changes when it is written; () for no file."""
     try:
         status = path.stat()
     except OSError:
-        return None
+        return ()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 

@@ -18,8 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.settings import ROOT
-from tools.sql.functions import FUNCTIONS
-from tools.sql.guard import Refused, check
+from tools.sql.guard import FUNCTIONS, Refused, check
 from tools.sql.query import Limits, QueryTool
 
 TABLES = frozenset({"drugs_info", "disease"})

@@ -8,10 +8,9 @@ import time
 
 import pytest
 
-from tools.sql.database import Access, StatementError
+from tools.sql.database import Access, StatementError, open_database
 from tools.sql.guard import MAX_SQL_BYTES, Refused, check
 from tools.sql.query import Limits
-from tools.sql.sqlite import SqliteDatabase
 
 TABLES = frozenset({"drugs_info", "disease"})
 
@@ -163,7 +162,7 @@ def test_the_guard_refuses_without_the_connection(sql):
 
 
 def test_the_file_is_opened_for_reading_only(database):
-    connection = SqliteDatabase(database)._engine.raw_connection()
+    connection = open_database(f"sqlite:///{database}")._engine.raw_connection()
     connection.cursor().execute("PRAGMA query_only = OFF")
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.cursor().execute("DELETE FROM disease")
@@ -190,7 +189,7 @@ def test_the_connection_refuses_without_the_guard(guarded, sql):
     before = state(guarded)
     access = Access(TABLES, own_names=frozenset({"secrets"}))
     with pytest.raises(StatementError):
-        SqliteDatabase(guarded).read(sql, access, deadline=1.0, max_rows=5)
+        open_database(f"sqlite:///{guarded}").read(sql, access, deadline=1.0, max_rows=5)
     assert state(guarded) == before
 
 

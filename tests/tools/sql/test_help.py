@@ -10,9 +10,8 @@ import time
 import pytest
 
 from common.settings import load_settings
-from tools.sql.query import ENTRY_BYTES, RESULTS, QueryTool, ResultCache, build_tool
+from tools.sql.query import ENTRY_BYTES, RESULTS, QueryTool, ResultCache, SchemaTools, build_tool
 from tools.sql.result import QueryResult
-from tools.sql.schema_tools import SchemaTools
 
 
 @pytest.mark.parametrize(
