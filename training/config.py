@@ -7,7 +7,6 @@ Needs omegaconf and hydra only: no torch, no verl import.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
@@ -16,6 +15,7 @@ from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
+from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -41,11 +41,7 @@ class Override:
 
 
 def parse_overrides(texts: list[str]) -> list[Override]:
-    """Parse `key=value` and `+key=value`; values are YAML.
-
-    Raises:
-        ConfigError: an argument without "=" or with a value that is not YAML.
-    """
+    """Parse `key=value` and `+key=value`; values are YAML. Raises ConfigError: no "=", or a value that is not YAML."""
     overrides = []
     for text in texts:
         key, equals, value = text.partition("=")
@@ -104,7 +100,6 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         "critic.model.path": plan.model,
         **_lora(plan),
         f"{ROLLOUT}.name": "vllm",
-        f"{ROLLOUT}.mode": "async",
         f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,  # vLLM's, compared with the trainer's in every step
         **_old_log_probs(plan),
         MAX_TURNS_KEY: plan.max_turns,
@@ -113,9 +108,7 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         f"{ROLLOUT}.val_kwargs.do_sample": True,
         **_served(plan),
         f"{ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
-        f"{ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
         "transfer_queue.enable": True,
-        "trainer.use_v1": True,
         **_trainer_mode(plan),
         "trainer.default_local_dir": str(plan.run_dir / "checkpoints"),
         "trainer.resume_mode": "disable",
@@ -137,12 +130,8 @@ def _old_log_probs(plan: Plan) -> Overrides:
 def _served(plan: Plan) -> Overrides:
     """How vLLM reads requests and replies: the tool-call parser, and the chat template where it is not the model's."""
     vllm = f"+{ROLLOUT}.engine_kwargs.vllm"
-    keys: Overrides = {}
-    if plan.tools:
-        keys |= {f"{vllm}.enable_auto_tool_choice": True, f"{vllm}.tool_call_parser": "hermes"}
-    if plan.keep_thinking:
-        keys[f"{vllm}.chat_template"] = str(plan.run_dir / TEMPLATE)
-    return keys
+    parser = {f"{vllm}.enable_auto_tool_choice": True, f"{vllm}.tool_call_parser": "hermes"} if plan.tools else {}
+    return parser | ({f"{vllm}.chat_template": str(plan.run_dir / TEMPLATE)} if plan.keep_thinking else {})
 
 
 def _lora(plan: Plan) -> Overrides:
@@ -213,10 +202,7 @@ def _apply(config: DictConfig, override: Override) -> None:
 
 def _typed_fields(node: Any) -> list[str]:
     target = node.get("_target_") if isinstance(node, DictConfig) else None
-    if not target:
-        return []
-    module, _, name = target.rpartition(".")
-    section = getattr(importlib.import_module(module), name)
+    section = get_class(target) if target else None
     return [field.name for field in fields(section)] if is_dataclass(section) else []
 
 
