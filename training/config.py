@@ -60,8 +60,7 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
 
     `files` has the keys `train` and `val`. The result is checked for agreement with `plan`.
 
-    Raises:
-        ConfigError: an unknown key, or values that contradict each other.
+    Raises ConfigError: an unknown key, or values that contradict each other.
     """
     config = _verl_defaults()
     exact = _deterministic() if plan.deterministic else {}
@@ -130,8 +129,12 @@ def _old_log_probs(plan: Plan) -> Overrides:
 def _served(plan: Plan) -> Overrides:
     """How vLLM reads requests and replies: the tool-call parser, and the chat template where it is not the model's."""
     vllm = f"+{ROLLOUT}.engine_kwargs.vllm"
-    parser = {f"{vllm}.enable_auto_tool_choice": True, f"{vllm}.tool_call_parser": "hermes"} if plan.tools else {}
-    return parser | ({f"{vllm}.chat_template": str(plan.run_dir / TEMPLATE)} if plan.keep_thinking else {})
+    keys: Overrides = {}
+    if plan.tools:
+        keys |= {f"{vllm}.enable_auto_tool_choice": True, f"{vllm}.tool_call_parser": "hermes"}
+    if plan.keep_thinking:
+        keys[f"{vllm}.chat_template"] = str(plan.run_dir / TEMPLATE)
+    return keys
 
 
 def _lora(plan: Plan) -> Overrides:

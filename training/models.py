@@ -43,8 +43,7 @@ def read_template(model: str, tools: bool = True) -> str:
 
     Of several, the one for tools is meant where the agent has `tools`, else the one named default.
 
-    Raises:
-        ConfigError: the hub cannot be asked, or a file is no JSON.
+    Raises ConfigError: the hub cannot be asked, or a file is no JSON.
     """
     folder = Path(model) if Path(model).is_dir() else _fetch(model)
     if (folder / "chat_template.jinja").exists():
@@ -89,9 +88,7 @@ def check_adapter(folder: str, rank: int) -> None:
     """Raises ConfigError when this is no folder of a LoRA adapter as peft writes it, or its rank is another."""
     path = Path(folder)
     if not (path / "adapter_model.safetensors").exists():
-        raise ConfigError(
-            f"--lora-adapter-path {folder}: no adapter_model.safetensors there; expected .../actor/lora_adapter"
-        )
+        raise ConfigError(f"--lora-adapter-path {folder}: no adapter_model.safetensors there; give an adapter's folder")
     found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
     if found != rank:
         raise ConfigError(f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank")

@@ -44,8 +44,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
     The plan has passed `check_store`, the config `training.config`'s checks.
 
-    Raises:
-        ConfigError: the model's chat template cannot be used as the plan wants it.
+    Raises ConfigError: the model's chat template cannot be used as the plan wants it.
     """
     if plan.role == "runner":
         return _run_runners(agent, plan)
@@ -84,10 +83,7 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
 def check_store(plan: Plan) -> None:
     """Raises ConfigError when settings of the store contradict each other or the store cannot be used."""
     if plan.external_store_address and plan.managed_store:
-        raise ConfigError(
-            "--external-store-address was given but AGL_MANAGED_STORE says to start a store here; set "
-            "AGL_MANAGED_STORE=0 (also: false, no, off)"
-        )
+        raise ConfigError("--external-store-address needs AGL_MANAGED_STORE=0 (also: false, no, off)")
     if not plan.managed_store and not plan.external_store_address:
         raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
     if plan.external_store_address:
@@ -164,7 +160,6 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
 
 
 def _run_runners(agent: LitAgent[Any], plan: Plan) -> int:
-    """Runner role: work for the store until stopped."""
     print(f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them", flush=True)
     _stop_signals_mean_ctrl_c()
     _trainer(plan, None).fit(agent)
