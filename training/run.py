@@ -83,7 +83,10 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
 def check_store(plan: Plan) -> None:
     """Raises ConfigError when settings of the store contradict each other or the store cannot be used."""
     if plan.external_store_address and plan.managed_store:
-        raise ConfigError("--external-store-address needs AGL_MANAGED_STORE=0 (also: false, no, off)")
+        raise ConfigError(
+            "--external-store-address was given but AGL_MANAGED_STORE says to start a store here; set "
+            "AGL_MANAGED_STORE=0 (also: false, no, off)"
+        )
     if not plan.managed_store and not plan.external_store_address:
         raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
     if plan.external_store_address:
