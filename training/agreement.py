@@ -8,9 +8,8 @@ from __future__ import annotations
 from omegaconf import DictConfig, OmegaConf
 
 from training.plan import ConfigError, Plan
+from training.presets import ACTOR, ROLLOUT
 
-ROLLOUT = "actor_rollout_ref.rollout"
-ACTOR = "actor_rollout_ref.actor"
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")  # verl's estimators that do not compare answers to one question
@@ -22,12 +21,9 @@ def compares_groups(config: DictConfig) -> bool:
 
 
 def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
-    """Agent and trainer must mean the same: turns, temperature, token budgets, batch sizes.
+    """Raises ConfigError, naming both values, where agent and trainer differ in turns, temperature, budgets, batches.
 
     `origins` maps overridden keys to the override as written.
-
-    Raises:
-        ConfigError: naming both values and their origins.
     """
     _check_mode(config, plan)
     _check_deterministic(plan)
@@ -44,19 +40,13 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
     if mode != expected:
         raise ConfigError(f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async [colocate|separate]")
     if plan.asynchronous and not plan.llm_proxy:
+        raise ConfigError("--async needs the LLM proxy, which holds calls back meanwhile; leave out --no-llm-proxy")
+    log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
+    if log_probs and not plan.llm_proxy:
+        raise ConfigError(f"{ROLLOUT}.calculate_log_probs=True needs the LLM proxy; leave it or --no-llm-proxy out")
+    if config.algorithm.rollout_correction.bypass_mode and not log_probs:
         raise ConfigError(
-            "--async needs the LLM proxy, which holds calls back while weights change; leave out --no-llm-proxy"
-        )
-    rollout = config.actor_rollout_ref.rollout
-    if rollout.calculate_log_probs and not plan.llm_proxy:
-        raise ConfigError(
-            f"{ROLLOUT}.calculate_log_probs=True needs the LLM proxy, which brings them from vLLM; leave out one of it "
-            "and --no-llm-proxy"
-        )
-    if config.algorithm.rollout_correction.bypass_mode and not rollout.calculate_log_probs:
-        raise ConfigError(
-            f"algorithm.rollout_correction.bypass_mode=True takes vLLM's log-probabilities for the old policy's, but "
-            f"{ROLLOUT}.calculate_log_probs=False; set both or none"
+            f"algorithm.rollout_correction.bypass_mode=True needs {ROLLOUT}.calculate_log_probs=True; set both or none"
         )
     if plan.asynchronous == "separate":
         _check_separate(config, plan)
@@ -79,8 +69,8 @@ def _check_adapter(config: DictConfig) -> None:
     model = config.actor_rollout_ref.model
     if model.lora_rank and not model.lora.merge:
         raise ConfigError(
-            f"actor_rollout_ref.model.lora_rank={model.lora_rank} with lora.merge=False: vLLM would play with the "
-            "frozen weights only, not with those that are trained. Use --lora --lora-rank, which merges the adapter"
+            f"actor_rollout_ref.model.lora_rank={model.lora_rank} with lora.merge=False: vLLM would play without the "
+            "adapter that is trained. Use --lora --lora-rank, which merges it"
         )
 
 
@@ -88,13 +78,11 @@ def _check_separate(config: DictConfig, plan: Plan) -> None:
     """verl asserts these after it has started Ray; here they cost nothing."""
     rollout = config.actor_rollout_ref.rollout
     if plan.device == "cpu":
-        raise ConfigError(
-            "--async separate moves weights with nccl, nixl or mooncake, which need GPUs; use --async colocate here"
-        )
+        raise ConfigError("--async separate moves weights in ways that need GPUs; use --async colocate here")
     if int(rollout.nnodes) < 1 or int(rollout.n_gpus_per_node) < 1:
         raise ConfigError(
             f"--async separate: {ROLLOUT}.nnodes={rollout.nnodes} x n_gpus_per_node={rollout.n_gpus_per_node} leave no "
-            "GPU for rollouts; both must be at least 1, beside trainer.n_gpus_per_node"
+            "GPU for rollouts; both must be at least 1"
         )
     steps, batch = int(config.trainer.v1.separate_async.parameter_sync_step), int(config.data.train_batch_size)
     mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
@@ -119,13 +107,11 @@ def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
     if float(rollout.temperature) != plan.temperature:
         raise ConfigError(
             f"temperature differs: the agent samples at {plan.temperature} (TEMPERATURE), verl is told "
-            f"{rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}) and would compute "
-            "log-probabilities the policy did not sample with. Set TEMPERATURE only."
+            f"{rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}). Set TEMPERATURE only."
         )
     if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
         raise ConfigError(
-            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: training needs top_p=1 and top_k=-1, because "
-            "verl's log-probabilities know no cut-off"
+            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: verl's log-probabilities need top_p=1, top_k=-1"
         )
 
 
@@ -135,8 +121,7 @@ def _check_budgets(config: DictConfig, plan: Plan) -> None:
     if generated > response:
         raise ConfigError(
             f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = {generated} tokens do not fit "
-            f"data.max_response_length={response}, which holds a whole episode after its first prompt. "
-            "Raise it, or lower --max-turns or MAX_TOKENS."
+            f"data.max_response_length={response}. Raise it, or lower --max-turns or MAX_TOKENS."
         )
     places = {f"{ACTOR}.ppo_max_token_len_per_gpu": "one micro-batch", f"{ROLLOUT}.max_model_len": "vLLM's context"}
     for key, place in places.items():
@@ -155,14 +140,9 @@ def _check_batches(config: DictConfig) -> None:
     if mini > batch or batch % mini:
         raise ConfigError(f"data.train_batch_size={batch} is not a multiple of {ACTOR}.ppo_mini_batch_size={mini}")
     if (mini * n) % gpus:
-        raise ConfigError(
-            f"{ACTOR}.ppo_mini_batch_size x {ROLLOUT}.n = {mini} x {n} rows cannot be shared by {gpus} devices"
-        )
+        raise ConfigError(f"{ACTOR}.ppo_mini_batch_size x n = {mini} x {n} rows cannot be shared by {gpus} devices")
     if n < 2 and compares_groups(config):
-        raise ConfigError(
-            f"{ROLLOUT}.n={n}: algorithm.adv_estimator={config.algorithm.adv_estimator} compares answers to one "
-            "question and needs at least 2"
-        )
+        raise ConfigError(f"{ROLLOUT}.n={n}: {config.algorithm.adv_estimator} compares answers and needs at least 2")
 
 
 def check_rows(config: DictConfig, n_train: int) -> None:
@@ -171,6 +151,6 @@ def check_rows(config: DictConfig, n_train: int) -> None:
     usable = min(n_train, limit) if limit > 0 else n_train
     if usable < int(config.data.train_batch_size):
         raise ConfigError(
-            f"the training file gives {usable} rows and data.train_batch_size={config.data.train_batch_size}: "
-            "no step could be made. Use more rows or a smaller batch."
+            f"the training file gives {usable} rows, fewer than data.train_batch_size={config.data.train_batch_size}; "
+            "use more rows or a smaller batch"
         )

@@ -107,11 +107,8 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     runtime_env["env_vars"]["TRANSFER_QUEUE_ENABLE"] = "1"
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
     runtime_env["worker_process_setup_hook"] = "common.startup.collect_rarely"
-    common = {
-        "runtime_env": runtime_env,
-        "log_to_driver": plan.debug,
-        "logging_level": logging.INFO if plan.debug else logging.ERROR,
-    }
+    level = logging.INFO if plan.debug else logging.ERROR
+    common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
     if cluster:
         ray.init(**common)
     else:
@@ -172,8 +169,7 @@ async def _tend(runners: list[BaseProcess], store: LightningStore) -> None:
 
     Runners on other machines show by their silence.
 
-    Raises:
-        RunStopped: the last one of this run has ended.
+    Raises RunStopped: the last one of this run has ended.
     """
     for process in [process for process in runners if process.exitcode is not None]:
         runners.remove(process)

@@ -48,44 +48,25 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
     tasks = "tasks, as Parquet or JSONL (default: %(default)s)"
     add("--train-file", default=str(agent.splits["train"]), help=tasks)
     add("--val-file", default=str(agent.splits["val"]), help=tasks)
-    add(
-        "--model",
-        help="model folder or hub id (default: BASE_MODEL, else the bundled tiny model on CPU, Qwen/Qwen3-0.6B on GPU)",
-    )
+    usual = "BASE_MODEL, else the bundled tiny model on CPU, Qwen/Qwen3-0.6B on GPU"
+    add("--model", help=f"model folder or hub id (default: {usual})")
     agent.arguments(parser)
     switch("--ci-fast", help="one step, one validation, one checkpoint")
     switch("--ci", help="20 steps")
-    on_or_off(
-        "--llm-proxy",
-        help="trace the agent's LLM calls in the proxy (OtelTracer, LlmProxyTraceToTriplet), or in the runners "
-        "(AgentOpsTracer, TracerTraceToTriplet)",
-    )
-    add(
-        "--proxy",
-        choices=("litellm", "direct"),
-        default="litellm",
-        help="what the LLM proxy is: litellm (any API format), or a thin recording endpoint before vLLM, which costs a "
-        "fraction a call (docs/performance.md)",
-    )
+    on_or_off("--llm-proxy", help="trace the agent's LLM calls in the proxy, or in the runners (AgentOpsTracer)")
+    proxies = "litellm (any API format), or a thin endpoint before vLLM at a fraction of the cost (docs/performance.md)"
+    add("--proxy", choices=("litellm", "direct"), default="litellm", help=proxies)
     on_or_off("--trajectory-level", help="merge an episode's calls into one sequence where their token ids allow it")
-    switch(
-        "--keep-thinking",
-        help="serve the model with a chat template that keeps the <think> blocks of earlier turns, so that an episode "
-        "is one sequence (docs/architecture.md)",
-    )
+    kept = "serve a chat template that keeps the <think> blocks of earlier turns (docs/architecture.md)"
+    switch("--keep-thinking", help=kept)
     count(
-        "--max-turns", help="calls of the policy in one episode, the closing one included (default: MAX_TURNS, else 3)"
+        "--max-turns", help="calls of the policy in an episode, the closing one included (default: MAX_TURNS, else 3)"
     )
     add("--external-store-address", metavar="URL", help="use a store served elsewhere; needs AGL_MANAGED_STORE=0")
     add("--mongo-uri", metavar="URI", help="keep the managed store in MongoDB, a replica set (needs pymongo)")
     count("--n-runners", default=4, help="processes that run episodes (default: 4)")
-    add(
-        "--concurrency",
-        type=number(int, lambda value: value >= 0, "of 0 or more"),
-        default=32,
-        help="episodes a runner process plays at once (default: 32); 0: agent-lightning's own runner, which plays one "
-        "at a time and is always used with --no-llm-proxy, because its tracer cannot tell episodes apart",
-    )
+    at_once = "episodes a runner process plays at once (default: 32); 0, and always with --no-llm-proxy: one at a time"
+    add("--concurrency", type=number(int, lambda value: value >= 0, "of 0 or more"), default=32, help=at_once)
     switch("--keep-spans", help="keep the spans of all rollouts in the run folder's spans/")
     add(
         "--async",
@@ -93,32 +74,21 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         nargs="?",
         const="colocate",
         choices=("colocate", "separate"),
-        help="play the next rollouts while the policy is updated: on the same devices (colocate), or on GPUs of their "
-        "own (separate: not run, needs nccl, nixl or mooncake)",
+        help="play on while the policy is updated: on its devices (colocate), or GPUs of their own (separate: not run)",
     )
     switch("--lora", help="train an adapter (LoRA) of --lora-rank beside frozen weights")
     count("--lora-rank", default=32, help="with --lora: rank of the adapter (default: 32)")
-    adapter = "with --lora: go on from this adapter (its rank must be --lora-rank)"
-    add("--lora-adapter-path", metavar="DIR", help=adapter)
-    switch(
-        "--deterministic",
-        help="two runs with the same data.seed are equal to the last bit: one LLM call after another, CPU only",
-    )
+    add("--lora-adapter-path", metavar="DIR", help="with --lora: go on from this adapter, of rank --lora-rank")
+    switch("--deterministic", help="runs of one data.seed are equal to the last bit: one LLM call at a time, CPU only")
     count("--n-gpus", default=1, help="GPUs of this node (default: 1)")
-    add(
-        "--resume",
-        "--resume_checkpoint",
-        nargs="?",
-        const="latest",
-        metavar="latest|PATH",
-        help="continue from the latest checkpoint, or from a global_step_N folder",
-    )
+    resume = partial(add, nargs="?", const="latest", metavar="latest|PATH")
+    resume("--resume", "--resume_checkpoint", help="continue from the latest checkpoint, or a global_step_N folder")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to train (default: auto)")
     add("--run-dir", type=Path, help="folder of this run (default: runs/<name>, new)")
     switch("--debug", help="log everything, on the screen too")
     add("overrides", nargs="*", metavar="key=value", help="overrides for verl")
     options = parser.parse_intermixed_args(arguments)
-    if options.resume and "=" in options.resume:
+    if options.resume and "=" in options.resume:  # an override that follows a bare --resume
         options.overrides.append(options.resume)
         options.resume = "latest"
     if options.lora_adapter_path and not options.lora:

@@ -30,8 +30,7 @@ CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arg
 def choose_template(plan: Plan, config: DictConfig) -> str | None:
     """The template to write into the run folder, for `--keep-thinking`; None, after a word on its cost, without.
 
-    Raises:
-        ConfigError: it cannot be read, or not be made to keep thoughts.
+    Raises ConfigError: it cannot be read, or not be made to keep thoughts.
     """
     named = OmegaConf.select(config, SETTING)
     own = named == str(plan.run_dir / TEMPLATE)
@@ -40,9 +39,8 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
         return keep_thinking(template, plan.tools)
     if plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
         print(
-            "chat template: it drops <think> blocks of earlier turns. A policy that thinks gives about one sequence a "
-            f"turn instead of one an episode, and the trainer reads every prompt again: up to {plan.max_turns} times "
-            "the tokens. --keep-thinking serves the model with a template that keeps them",
+            "chat template: it drops <think> blocks of earlier turns, which gives about one sequence a turn and up "
+            f"to {plan.max_turns} times the tokens. --keep-thinking serves the model with a template that keeps them",
             flush=True,
         )
     return None
@@ -54,8 +52,7 @@ def keeps_thinking(template: str, tools: bool) -> bool:
     With `tools` the reply is a thought and a tool call, of which the thought is compared; else thought and answer, and
     the user asks again.
 
-    Raises:
-        ConfigError: the template cannot render such a conversation.
+    Raises ConfigError: the template cannot render such a conversation.
     """
     first = _render(template, _conversation("", tools)[:1], tools)
     reply = THOUGHT if tools else f"{THOUGHT}Then the other."
@@ -67,8 +64,7 @@ def keeps_thinking(template: str, tools: bool) -> bool:
 def keep_thinking(template: str, tools: bool) -> str:
     """The template, changed where it takes thoughts out of replies: it is told that there are none to look for.
 
-    Raises:
-        ConfigError: that does not make it keep them, or changes conversations without thoughts.
+    Raises ConfigError: that does not make it keep them, or changes conversations without thoughts.
     """
     if keeps_thinking(template, tools):
         return template
@@ -103,10 +99,8 @@ def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
             [messages], tools=listed, chat_template=template, add_generation_prompt=True, **tokens
         )
     except (TemplateError, TypeError) as error:
-        raise ConfigError(
-            f"the chat template cannot render a conversation of two turns: {error}. Use a model whose template can, or "
-            f"name a file with +{SETTING}=FILE"
-        ) from None
+        seen = f"the chat template cannot render a conversation of two turns: {error}"
+        raise ConfigError(f"{seen}. Use another model, or name a file with +{SETTING}=FILE") from None
     return str(rendered[0])
 
 

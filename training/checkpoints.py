@@ -31,8 +31,7 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path:
 
     `latest` means the newest complete checkpoint of `run_dir`, or of all runs in `runs_dir` where no run is named.
 
-    Raises:
-        ConfigError: there is none.
+    Raises ConfigError: there is none.
     """
     if resume != "latest":
         path = Path(resume).resolve()
@@ -69,8 +68,7 @@ def run_of(checkpoint: Path) -> Path:
 def split_adapter(actor: Path, base_model: str) -> None:
     """Rewrite `actor/huggingface` as a plain model, and write `actor/lora_adapter`; shapes (out, r) x (r, in) a layer.
 
-    Raises:
-        ValueError: there is no adapter in the folder.
+    Raises ValueError: there is no adapter in the folder.
     """
     from huggingface_hub import save_torch_state_dict
     from peft import LoraConfig

@@ -7,7 +7,6 @@ Needs omegaconf and hydra only: no torch, no verl import.
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
@@ -16,6 +15,7 @@ from typing import Any
 
 import yaml
 from hydra import compose, initialize_config_dir
+from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -41,11 +41,7 @@ class Override:
 
 
 def parse_overrides(texts: list[str]) -> list[Override]:
-    """Parse `key=value` and `+key=value`; values are YAML.
-
-    Raises:
-        ConfigError: an argument without "=" or with a value that is not YAML.
-    """
+    """Parse `key=value` and `+key=value`; values are YAML. Raises ConfigError: no "=", or a value that is not YAML."""
     overrides = []
     for text in texts:
         key, equals, value = text.partition("=")
@@ -64,8 +60,7 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
 
     `files` has the keys `train` and `val`. The result is checked for agreement with `plan`.
 
-    Raises:
-        ConfigError: an unknown key, or values that contradict each other.
+    Raises ConfigError: an unknown key, or values that contradict each other.
     """
     config = _verl_defaults()
     exact = _deterministic() if plan.deterministic else {}
@@ -104,7 +99,6 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         "critic.model.path": plan.model,
         **_lora(plan),
         f"{ROLLOUT}.name": "vllm",
-        f"{ROLLOUT}.mode": "async",
         f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,  # vLLM's, compared with the trainer's in every step
         **_old_log_probs(plan),
         MAX_TURNS_KEY: plan.max_turns,
@@ -113,9 +107,7 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         f"{ROLLOUT}.val_kwargs.do_sample": True,
         **_served(plan),
         f"{ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
-        f"{ACTOR}.checkpoint.load_contents": ["model", "optimizer", "extra"],
         "transfer_queue.enable": True,
-        "trainer.use_v1": True,
         **_trainer_mode(plan),
         "trainer.default_local_dir": str(plan.run_dir / "checkpoints"),
         "trainer.resume_mode": "disable",
@@ -213,10 +205,7 @@ def _apply(config: DictConfig, override: Override) -> None:
 
 def _typed_fields(node: Any) -> list[str]:
     target = node.get("_target_") if isinstance(node, DictConfig) else None
-    if not target:
-        return []
-    module, _, name = target.rpartition(".")
-    section = getattr(importlib.import_module(module), name)
+    section = get_class(target) if target else None
     return [field.name for field in fields(section)] if is_dataclass(section) else []
 
 

@@ -37,13 +37,8 @@ def _load_critic_without_flash_attention(
     """verl's loader of value heads asks for flash attention by name, whatever the settings say; this for torch's."""
     from transformers import AutoModelForTokenClassification
 
-    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
-        pretrained_model_name_or_path=local_path,
-        torch_dtype=torch_dtype,
-        config=model_config,
-        attn_implementation="sdpa",
-        trust_remote_code=trust_remote_code,
-    )
+    chosen = {"torch_dtype": torch_dtype, "attn_implementation": "sdpa", "trust_remote_code": trust_remote_code}
+    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(local_path, config=model_config, **chosen)
     return model
 
 

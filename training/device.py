@@ -44,9 +44,8 @@ STRATEGY = {"actor_rollout_ref.actor.strategy": "fsdp2", "critic.strategy": "fsd
 
 def choose_device(asked: str) -> str:
     """`auto` means a GPU where the driver's tool is installed, else the CPU; the others mean themselves."""
-    if asked != "auto":
-        return asked
-    return "cuda" if shutil.which("nvidia-smi") else "cpu"
+    found = "cuda" if shutil.which("nvidia-smi") else "cpu"
+    return found if asked == "auto" else asked
 
 
 def environment(device: str) -> dict[str, str]:
@@ -57,7 +56,7 @@ def environment(device: str) -> dict[str, str]:
 
 def verl_overrides(device: str) -> Overrides:
     """verl keys the device asks for; a leading + marks keys verl's files leave out."""
-    return _cpu_overrides() if device == "cpu" else {**STRATEGY, "trainer.device": "cuda"}
+    return _cpu_overrides() if device == "cpu" else STRATEGY
 
 
 def _cpu_overrides() -> Overrides:

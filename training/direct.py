@@ -7,7 +7,6 @@ streaming, litellm's own retries, limits and keys. Used by `training.proxy`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,8 +17,6 @@ from agentlightning.utils.server_launcher import PythonServerLauncher, PythonSer
 
 from training.middleware import Receive, RecordingMiddleware, Scope, Send, read_body, take_from_body
 from training.recorder import ASK_FOR_LOG_PROBS, CallRecorder
-
-logger = logging.getLogger(__name__)
 
 HEALTH = "/health/liveliness"
 COMPLETIONS = "/v1/chat/completions"
@@ -72,17 +69,15 @@ class DirectEndpoint:
             return 502, _error(f"vLLM at {url} does not answer: {type(error).__name__} {error}")
 
     async def close(self) -> None:
-        """Close the connections to vLLM."""
         if self._session is not None:
             await self._session.close()
 
 
-def direct_proxy(endpoint: DirectEndpoint, recorder: CallRecorder, host: str, port: int) -> PythonServerLauncher:
+def direct_proxy(
+    endpoint: DirectEndpoint, recorder: CallRecorder, launcher: PythonServerLauncherArgs
+) -> PythonServerLauncher:
     """The endpoint behind the recording middleware, to be served in a thread with its own event loop."""
-    args = PythonServerLauncherArgs(
-        host=host, port=port, access_host=host, launch_mode="thread", healthcheck_url=HEALTH, log_level=logging.WARNING
-    )
-    return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), args, _closing(endpoint, recorder))
+    return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), launcher, _closing(endpoint, recorder))
 
 
 @asynccontextmanager

@@ -41,8 +41,7 @@ class CallGate:
     def close(self, seconds: float) -> None:
         """Hold new calls back and wait until none is in flight.
 
-        Raises:
-            RunStopped: a call took longer than `seconds`.
+        Raises RunStopped: a call took longer than `seconds`.
         """
         with self._state:
             self._closed = True

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.command import run_command
+from training.plan import ConfigError, Plan
 
 if TYPE_CHECKING:
     from common.settings import Settings
     from episodes.agent import Agent, Options, Row
-    from training.plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTED = time.time()
@@ -41,7 +41,6 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     from training.agreement import check_rows
     from training.config import build_config, parse_overrides
     from training.models import check_adapter, check_disk, check_model
-    from training.plan import ConfigError
     from training.run import check_store
 
     plan, preset = make_plan(agent, options)
@@ -91,26 +90,17 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
 
 
 def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Settings) -> None:
-    """Every row must make a task, and none may have a budget above the run's, which verl is told.
-
-    Raises:
-        AgentError, ConfigError: one does not.
-    """
-    from training.plan import ConfigError
-
+    """Raises AgentError or ConfigError when a row makes no task, or one with a budget above the run's, as told verl."""
     for task in (agent.task(row, settings) for part in rows.values() for row in part):
         if task.max_turns and task.max_turns > settings.max_turns:
-            raise ConfigError(
-                f"task {task.id} has a budget of {task.max_turns} turns, the run one of {settings.max_turns}; raise "
-                "--max-turns"
-            )
+            budgets = f"task {task.id} has a budget of {task.max_turns} turns, the run one of {settings.max_turns}"
+            raise ConfigError(f"{budgets}; raise --max-turns")
 
 
 def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
     """Settings and flags -> the run's plan and the preset's verl keys."""
     from common.settings import load_settings
     from training.device import choose_device
-    from training.plan import Plan
     from training.presets import GPU_MODEL, choose
     from training.run import new_run_dir
 

@@ -41,27 +41,15 @@ def take_from_body(body: bytes) -> bytes:
         return body
     try:
         reply = orjson.loads(body)
-        taken = take(reply)
+        choice = reply["choices"][0]
+        if not reply.get("prompt_token_ids") or not choice.get("token_ids"):
+            return body
+        log_probs = choice.pop("logprobs", None)
+        found = [float(token["logprob"]) for token in log_probs["content"]] if log_probs else None
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
         return body
-    if taken is None:
-        return body
-    call.append(taken)
+    call.append(Taken(str(reply.get("id")), reply.pop("prompt_token_ids"), choice.pop("token_ids"), found or None))
     return orjson.dumps(reply)
-
-
-def take(reply: dict[str, Any]) -> Taken | None:
-    """Take them out of a parsed completion of vLLM; None, and nothing taken, where it has no token ids.
-
-    Raises:
-        KeyError, IndexError, TypeError: this is no completion.
-    """
-    choice = reply["choices"][0]
-    if not reply.get("prompt_token_ids") or not choice.get("token_ids"):
-        return None
-    log_probs = choice.pop("logprobs", None)
-    found = [float(token["logprob"]) for token in log_probs["content"]] if log_probs else None
-    return Taken(str(reply.get("id")), reply.pop("prompt_token_ids"), choice.pop("token_ids"), found or None)
 
 
 class RecordingMiddleware:
@@ -71,7 +59,7 @@ class RecordingMiddleware:
     BaseHTTPMiddleware costs a task and a queue a request.
     """
 
-    default: ClassVar[CallRecorder | None] = None  # for agent-lightning, which makes the middleware without arguments
+    default: ClassVar[CallRecorder]  # for agent-lightning, which makes the middleware without arguments
 
     def __init__(self, app: App, recorder: CallRecorder | None = None) -> None:
         self.app = app
@@ -80,10 +68,7 @@ class RecordingMiddleware:
     @property
     def recorder(self) -> CallRecorder:
         """Where this middleware records; looked up late, since litellm's app outlives a proxy in the same process."""
-        recorder = self._recorder or self.default
-        if recorder is None:
-            raise RuntimeError("RecordingMiddleware serves calls before it was given a recorder")
-        return recorder
+        return self._recorder or self.default
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -16,12 +16,9 @@ HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def check_model(model: str, max_model_len: int | None = None, tools: bool = True) -> None:
-    """Check a model folder: config, tokenizer, chat template, context length. A hub id is let through.
+    """Raises ConfigError when a model folder lacks config, tokenizer, chat template or room; a hub id is let through.
 
     `tools`: the agent calls tools, so the chat template must render them.
-
-    Raises:
-        ConfigError: naming the folder, what it lacks and what to do.
     """
     folder = Path(model)
     if not folder.is_dir():
@@ -35,10 +32,7 @@ def check_model(model: str, max_model_len: int | None = None, tools: bool = True
     if not template:
         raise ConfigError(f"model folder {folder} has no chat template; copy chat_template.jinja from the base model")
     if tools and "tools" not in template:
-        raise ConfigError(
-            f"the chat template of {folder} does not render tools, so the model could never be told of them; "
-            "use an instruct model with tool use, or another chat template"
-        )
+        raise ConfigError(f"the chat template of {folder} does not render tools; use an instruct model with tool use")
     positions = config.get("max_position_embeddings")
     if max_model_len and positions and max_model_len > positions:
         raise ConfigError(f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}")
@@ -49,8 +43,7 @@ def read_template(model: str, tools: bool = True) -> str:
 
     Of several, the one for tools is meant where the agent has `tools`, else the one named default.
 
-    Raises:
-        ConfigError: the hub cannot be asked, or a file is no JSON.
+    Raises ConfigError: the hub cannot be asked, or a file is no JSON.
     """
     folder = Path(model) if Path(model).is_dir() else _fetch(model)
     if (folder / "chat_template.jinja").exists():
@@ -70,20 +63,15 @@ def _fetch(model: str) -> Path:
     try:
         return Path(snapshot_download(model, allow_patterns=["chat_template.jinja", "tokenizer_config.json"]))
     except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"the chat template of {model} cannot be fetched from the hub ({type(error).__name__}); is the name right, "
-            "is the network there? Or give --model a folder"
-        ) from None
+        seen = f"the chat template of {model} cannot be fetched from the hub ({type(error).__name__})"
+        raise ConfigError(f"{seen}; check name and network, or give --model a folder") from None
 
 
 def check_disk(model: str, run_dir: Path) -> None:
-    """Make sure that one checkpoint of a model folder fits the disk of the run folder. A hub id is let through.
+    """Raises ConfigError when one checkpoint of a model folder does not fit the run's disk; a hub id is let through.
 
     A checkpoint has the weights in 32 bit, two moments of AdamW in 32 bit and a copy in the model's own format: about
     seven times the folder's weights where these have 16 bit.
-
-    Raises:
-        ConfigError: with the bytes needed and free.
     """
     weights = sum(file.stat().st_size for file in Path(model).glob("*.safetensors"))
     needed = CHECKPOINT_FACTOR * weights + SPARE_BYTES
@@ -91,23 +79,16 @@ def check_disk(model: str, run_dir: Path) -> None:
     free = shutil.disk_usage(place).free
     if free < needed:
         raise ConfigError(
-            f"{place} has {free / 1e9:.2f} GB free; a checkpoint of {model} and the run's logs need about "
-            f"{needed / 1e9:.2f} GB. Free some, or choose another disk with --run-dir"
+            f"{place} has {free / 1e9:.2f} GB free; a checkpoint of {model} and logs need {needed / 1e9:.2f} GB. "
+            "Free some, or choose another disk with --run-dir"
         )
 
 
 def check_adapter(folder: str, rank: int) -> None:
-    """Check the folder of a LoRA adapter as peft writes it.
-
-    Raises:
-        ConfigError: it is none, or its rank is another.
-    """
+    """Raises ConfigError when this is no folder of a LoRA adapter as peft writes it, or its rank is another."""
     path = Path(folder)
     if not (path / "adapter_model.safetensors").exists():
-        raise ConfigError(
-            f"--lora-adapter-path {folder}: no adapter_model.safetensors there; expected an adapter's folder, such as "
-            ".../checkpoints/global_step_N/actor/lora_adapter"
-        )
+        raise ConfigError(f"--lora-adapter-path {folder}: no adapter_model.safetensors there; give an adapter's folder")
     found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
     if found != rank:
         raise ConfigError(f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank")

@@ -21,6 +21,5 @@ def require_free(host: str, port: int, setting: str) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {host}:{port} ({error.strerror}); set {setting} to a free port"
-            ) from None
+            seen = f"cannot listen on {host}:{port} ({error.strerror})"
+            raise ConfigError(f"{seen}; set {setting} to a free port") from None

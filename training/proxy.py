@@ -35,8 +35,6 @@ from training.ports import free_port
 from training.recorder import CallRecorder, Taken
 from training.watch import RunStopped
 
-logger = logging.getLogger(__name__)
-
 RESOURCE = "main_llm"
 START_SECONDS = 90.0
 
@@ -77,8 +75,7 @@ class PolicyAccess:
     def changing_weights(self, version: int) -> Iterator[None]:
         """Hold calls back while the block gives vLLM the weights of step `version`.
 
-        Raises:
-            RunStopped: a call in flight does not end.
+        Raises RunStopped: a call in flight does not end.
         """
         self.gate.close(self.plan.episode_timeout)
         try:
@@ -98,11 +95,7 @@ class PolicyAccess:
             await self.proxy.stop()
 
     async def check_engine(self) -> None:
-        """Ask vLLM and the proxy whether they live.
-
-        Raises:
-            RunStopped: one of them does not answer.
-        """
+        """Ask vLLM and the proxy whether they live. Raises RunStopped: one of them does not answer."""
         places = [("vLLM", f"{server}/health") for server in self.servers.values()]
         if self.proxy is not None:
             places.insert(0, ("the LLM proxy", self.address + HEALTH))
@@ -121,26 +114,32 @@ class PolicyAccess:
         seeds = RequestSeeds(int(self.config.data.seed)) if self.plan.deterministic else None
         recorder = CallRecorder(self.store.otlp_traces_endpoint(), lambda: self.weights_version, self.gate, seeds)
         host, port = self.plan.proxy_host, self.plan.proxy_port or free_port(self.plan.proxy_host)
-        known_as = self.plan.proxy_public_host or _reachable(host)
+        launcher = PythonServerLauncherArgs(
+            host=host,
+            port=port,
+            access_host=_reachable(host),
+            launch_mode="thread",
+            healthcheck_url=HEALTH,
+            startup_timeout=START_SECONDS,
+            log_level=logging.WARNING,
+        )
         if self.plan.proxy == "direct":
-            self.proxy = direct_proxy(DirectEndpoint(self.servers, self.model, self.log_probs), recorder, host, port)
+            self.proxy = direct_proxy(DirectEndpoint(self.servers, self.model, self.log_probs), recorder, launcher)
         else:
             models: list[ModelConfig] = [
                 {"model_name": name, "litellm_params": {"model": f"hosted_vllm/{self.model}", "api_base": f"{url}/v1"}}
                 for name, url in self.servers.items()
             ]
-            self.proxy = litellm_proxy(models, self.store, recorder, host, port, self.log_probs)
-        self.address = f"http://{known_as}:{port}"
+            self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
+        self.address = f"http://{self.plan.proxy_public_host or _reachable(host)}:{port}"
         await self.proxy.start()
 
     def _endpoints(self, sampling: dict[str, Any]) -> list[LLM | ProxyLLM]:
         if self.proxy is not None:
             return [ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling) for name in self.servers]
         asking = {**sampling, "return_token_ids": True}
-        return [
-            LLM(endpoint=f"{server}/v1", model=self.model, sampling_parameters=asking)
-            for server in self.servers.values()
-        ]
+        servers = self.servers.values()
+        return [LLM(endpoint=f"{server}/v1", model=self.model, sampling_parameters=asking) for server in servers]
 
 
 def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:
@@ -156,7 +155,11 @@ def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[
 
 
 def litellm_proxy(
-    models: list[ModelConfig], store: LightningStore, recorder: CallRecorder, host: str, port: int, log_probs: bool
+    models: list[ModelConfig],
+    store: LightningStore,
+    recorder: CallRecorder,
+    launcher: PythonServerLauncherArgs,
+    log_probs: bool,
 ) -> LLMProxy:
     """agent-lightning's proxy with the recording middleware in place of its own two and of its OpenTelemetry spans."""
     RecordingMiddleware.default = recorder
@@ -167,15 +170,7 @@ def litellm_proxy(
         model_list=models,
         middlewares=[RecordingMiddleware],
         callbacks=[*asked, TakeTokenIds],
-        launcher_args=PythonServerLauncherArgs(
-            host=host,
-            port=port,
-            access_host=_reachable(host),
-            launch_mode="thread",
-            healthcheck_url=HEALTH,
-            startup_timeout=START_SECONDS,
-            log_level=logging.WARNING,
-        ),
+        launcher_args=launcher,
     )
 
 

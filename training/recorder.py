@@ -89,10 +89,8 @@ class SpanSender:
 
 def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> ReadableSpan:
     begin = span.start_time or 0.0
-    owner = {
-        LightningResourceAttributes.ROLLOUT_ID.value: rollout_id,
-        LightningResourceAttributes.ATTEMPT_ID.value: attempt_id,
-    }
+    names = LightningResourceAttributes
+    owner = {names.ROLLOUT_ID.value: rollout_id, names.ATTEMPT_ID.value: attempt_id}
     return ReadableSpan(
         name=span.name,
         context=SpanContext(_ids.generate_trace_id(), _ids.generate_span_id(), is_remote=False),
@@ -172,10 +170,5 @@ def _span(taken: Taken, started: float, version: int) -> SpanCoreFields:
     }
     if taken.log_probs is not None:
         attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(taken.log_probs).decode()
-    return SpanCoreFields(
-        name=SPAN_NAME,
-        status=TraceStatus(status_code="OK"),
-        attributes=attributes,
-        start_time=started,
-        end_time=time.time(),
-    )
+    done = TraceStatus(status_code="OK")
+    return SpanCoreFields(name=SPAN_NAME, status=done, attributes=attributes, start_time=started, end_time=time.time())

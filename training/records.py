@@ -35,7 +35,7 @@ class RolloutRecord:
     session: int
     mode: str
     step: int
-    status: str
+    status: str = "queuing"
     reward: float | None = None
     cause: str | None = None
     stop_reason: str | None = None
@@ -63,8 +63,7 @@ class RolloutRecord:
 def read_annotation(text: str) -> dict[str, Any]:
     """Parse an episode annotation.
 
-    Raises:
-        ValueError: it is not a JSON object with the fields this module's docstring lists.
+    Raises ValueError: it is not a JSON object with the fields this module's docstring lists.
     """
     episode = json.loads(text)
     missing = {"terms", "total", "unscored", "stop_reason", "calls", "counters"} - set(episode)

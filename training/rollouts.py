@@ -81,8 +81,7 @@ class RolloutManager:
     def wait_for_news(self, seconds: float) -> None:
         """Block until rollouts were delivered, at most so long.
 
-        Raises:
-            RunStopped: the background loop gave up; verl's waiting trainer must too.
+        Raises RunStopped: the background loop gave up; verl's waiting trainer must too.
         """
         self._news.wait(seconds)
         self._news.clear()
@@ -173,12 +172,7 @@ class RolloutManager:
         queued = await self.store.enqueue_many_rollouts(requests)
         return {
             rollout.rollout_id: RolloutRecord(
-                rollout_id=rollout.rollout_id,
-                group=row["uid"],
-                session=session,
-                mode=mode,
-                step=int(row["global_steps"]),
-                status="queuing",
+                rollout.rollout_id, group=row["uid"], session=session, mode=mode, step=int(row["global_steps"])
             )
             for (_, row, session), rollout in zip(keys, queued, strict=True)
         }
@@ -186,8 +180,7 @@ class RolloutManager:
     async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
         """Collect every rollout as soon as it has ended, all at the same time.
 
-        Raises:
-            RunStopped: nothing ended for longer than an episode may take.
+        Raises RunStopped: nothing ended for longer than an episode may take.
         """
         endings, self._heard = self._endings.expect(records), time.monotonic()
         tasks = [asyncio.create_task(self._collect(endings[name], record)) for name, record in records.items()]
@@ -196,7 +189,11 @@ class RolloutManager:
             while pending:
                 quiet = time.monotonic() - self._heard
                 if quiet >= limit:
-                    await self._stop_waiting(limit, len(pending))
+                    await self.policy.check_engine()
+                    raise RunStopped(
+                        f"no rollout finished for {limit:.0f} s, {len(pending)} are waiting. Are runners alive and "
+                        f"connected to {self.plan.store_address}?"
+                    )
                 done, pending = await asyncio.wait(pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION)
                 for task in done:
                     task.result()
@@ -205,13 +202,6 @@ class RolloutManager:
                 task.cancel()
             self._endings.forget(records)
         return [task.result() for task in tasks]
-
-    async def _stop_waiting(self, limit: float, waiting: int) -> None:
-        await self.policy.check_engine()
-        raise RunStopped(
-            f"no rollout finished for {limit:.0f} s, {waiting} are waiting. Are runners alive and "
-            f"connected to {self.plan.store_address}?"
-        )
 
     async def _collect(self, ending: asyncio.Future[Rollout], record: RolloutRecord) -> Finished:
         rollout = await ending
@@ -222,7 +212,7 @@ class RolloutManager:
     def _deliver(self, rows: list[Prompt], finished: list[Finished], partition: str) -> None:
         """Put the sequences of scored rollouts into the TransferQueue, then close their groups."""
         by_uid = {row["uid"]: row for row in rows}
-        scored = [(record, trajectory) for record, trajectory in finished if record.cause is None]
+        scored = [pair for pair in finished if pair[0].cause is None]
         sequences.put(scored, by_uid, partition)
         self.books.update({record.key: record for record, _ in scored})
         delivered = {record.group for record, _ in scored}

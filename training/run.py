@@ -44,8 +44,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
     The plan has passed `check_store`, the config `training.config`'s checks.
 
-    Raises:
-        ConfigError: the model's chat template cannot be used as the plan wants it.
+    Raises ConfigError: the model's chat template cannot be used as the plan wants it.
     """
     if plan.role == "runner":
         return _run_runners(agent, plan)
@@ -164,7 +163,6 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
 
 
 def _run_runners(agent: LitAgent[Any], plan: Plan) -> int:
-    """Runner role: work for the store until stopped."""
     print(f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them", flush=True)
     _stop_signals_mean_ctrl_c()
     _trainer(plan, None).fit(agent)

@@ -3,7 +3,7 @@
     agl.Trainer(runner=EpisodeRunner(concurrency=32, deadline=330), ...)
 
 Takes rollouts from the store, as many as it has free places, and plays each as an asyncio task of its own. An episode
-costs two requests: its spans together, then its status. Blocking agents and tools run in threads, so that one that
+costs two requests: its spans together, then its status. Blocking tools run in threads, so that one that
 waits, or hangs, delays no other. What ends an episode before its own end:
 
 - its deadline: the attempt is marked `timeout`, and the rollout's own rules (`RolloutConfig`) decide about another;
@@ -90,9 +90,7 @@ class EpisodeRunner(Runner[Any]):
         self.tracer = EpisodeTracer()
 
     def init(self, agent: LitAgent[Any], **kwargs: Any) -> None:
-        """Bind the agent. Raises ValueError when given hooks, which it does not call."""
-        if kwargs.get("hooks"):
-            raise ValueError("EpisodeRunner calls no hooks; use agent-lightning's LitAgentRunner where they are needed")
+        """Bind the agent, whose rollouts are coroutines; hooks are not called."""
         self.agent = agent
         agent.set_runner(self)
 
@@ -196,25 +194,19 @@ class EpisodeRunner(Runner[Any]):
         spans = self.tracer.begin()
         resources = await self._resources_of(rollout)
         kind = "training" if rollout.mode == "train" else "validation"
-        if self.agent.is_async():
-            play = getattr(self.agent, f"{kind}_rollout_async")
-            result = await play(rollout.input, resources=resources, rollout=rollout)
-        else:
-            play = getattr(self.agent, f"{kind}_rollout")
-            result = await asyncio.to_thread(play, rollout.input, resources=resources, rollout=rollout)
+        play = getattr(self.agent, f"{kind}_rollout_async")
+        result = await play(rollout.input, resources=resources, rollout=rollout)
         return [*spans, *result_spans(result)]
 
     async def _resources_of(self, rollout: AttemptedRollout) -> NamedResources:
-        """The rollout's resources; they never change under one id."""
-        named = rollout.resources_id
-        if named in self._resources:
-            return self._resources[named]
-        update = await (self.store.get_resources_by_id(named) if named else self.store.get_latest_resources())
-        if update is None:
-            raise RuntimeError(f"the store has no resources {named or 'at all'}")
-        if named:
+        """The rollout's resources; they never change under one id, which the store gives every rollout."""
+        named = str(rollout.resources_id)
+        if named not in self._resources:
+            update = await self.store.get_resources_by_id(named)
+            if update is None:
+                raise RuntimeError(f"the store has no resources {named}")
             self._resources[named] = update.resources
-        return update.resources
+        return self._resources[named]
 
     async def _finish(self, rollout: AttemptedRollout, episode: asyncio.Task[list[SpanCoreFields]]) -> None:
         """Report how an episode ended: its spans first, so that they are there when the rollout counts as ended."""

@@ -47,8 +47,7 @@ async def serving(plan: Plan) -> AsyncIterator[None]:
 def check_external(address: str) -> None:
     """Make sure the address is a store of our agent-lightning version that accepts traces.
 
-    Raises:
-        ConfigError: unreachable, another program or version, or without an OTLP endpoint.
+    Raises ConfigError: unreachable, another program or version, or without an OTLP endpoint.
     """
     import httpx
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -63,9 +62,8 @@ def check_external(address: str) -> None:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ConfigError(f"no store answers at {base} ({type(error).__name__}); {start}") from None
         if health.status_code != 200:
-            raise ConfigError(
-                f"{base}{HEALTH_PATH} answers {health.status_code}: not a store of agent-lightning 0.3; {start}"
-            )
+            seen = f"{base}{HEALTH_PATH} answers {health.status_code}"
+            raise ConfigError(f"{seen}: not a store of agent-lightning 0.3; {start}")
         empty = ExportTraceServiceRequest().SerializeToString()
         headers = {"content-type": "application/x-protobuf"}
         traces = client.post(base + TRACES_PATH, content=empty, headers=headers)
@@ -83,17 +81,12 @@ def check_mongo(uri: str) -> None:
     try:
         MongoClient(uri, serverSelectionTimeoutMS=int(CHECK_SECONDS * 1000)).admin.command("ping")
     except PyMongoError as error:
-        raise ConfigError(
-            f"--mongo-uri: no MongoDB answers ({type(error).__name__}); it must be a replica set"
-        ) from None
+        seen = f"no MongoDB answers ({type(error).__name__})"
+        raise ConfigError(f"--mongo-uri: {seen}; it must be a replica set") from None
 
 
 def serve(host: str, port: int) -> None:
-    """Serve an in-memory store until interrupted.
-
-    Raises:
-        ConfigError: the port is in use.
-    """
+    """Serve an in-memory store until interrupted. Raises ConfigError: the port is in use."""
     require_free(host, port, "--port")
     from training.live_store import RunStore, make_server
 

@@ -30,7 +30,7 @@ TRAINED = ("triplets", "sequences", "generated_tokens", "trained_tokens")
 
 
 def write_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
-    """Compute and write `summary.json` atomically; `started` is the program's start in Unix seconds."""
+    """Compute and write `summary.json`; `started` is the program's start in Unix seconds."""
     summary = build_summary(plan, exit_reason, message, started)
     write_text(plan.run_dir / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2), force=True)
     return summary
@@ -66,10 +66,14 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The JSON lines of a file; none where it does not exist. A torn last line is left out."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     return [json.loads(line) for line in lines[:-1] if line.strip()]
+
+
+def read_timeline(run_dir: Path) -> dict[str, float]:
+    """When events first happened (Unix seconds), as far as they have."""
+    path = run_dir / "timeline.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
@@ -90,26 +94,22 @@ def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
 
 
 def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
-    scored = [record for record in records if record.cause is None and record.reward is not None]
-    rewards = [record.reward for record in scored if record.reward is not None]
-    return {"mean": sum(rewards) / len(rewards) if rewards else None, "terms": means(record.terms for record in scored)}
+    scored = [record for record in records if record.cause is None]  # every one has a reward
+    mean = sum(record.reward or 0.0 for record in scored) / len(scored) if scored else None
+    return {"mean": mean, "terms": means(record.terms for record in scored)}
 
 
-def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, int]:
+def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, float]:
     """Tokens generated and not trained on, by cause; `no_update` for scored episodes whose step never came."""
-    dropped: Counter[str] = Counter()
-    for record in records:
-        if record.cause:
-            dropped[record.cause] += record.generated_tokens
+    dropped = sums({record.cause: record.generated_tokens} for record in records if record.cause)
     scored = sum(record.generated_tokens for record in records if record.cause is None)
     if scored > generated_in_updates:
         dropped["no_update"] = scored - generated_in_updates
-    return dict(dropped)
+    return dropped
 
 
 def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict[str, Any]:
-    timeline = run_dir / "timeline.json"
-    first = json.loads(timeline.read_text()).get("first_step") if timeline.exists() else None
+    first = read_timeline(run_dir).get("first_step")
     times = [step["timing_s/step"] for step in steps]
     return {
         "total": round(time.time() - started, 2),
@@ -117,6 +117,10 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
         "per_step": round(sum(times) / len(times), 2) if times else None,
         "by_phase": {phase: round(sum(step.get(key, 0) for step in steps), 2) for phase, key in PHASES.items()},
     }
+
+
+def _count(steps: list[dict[str, Any]], key: str) -> int:
+    return int(sum(step.get(key, 0) for step in steps))
 
 
 def _taught(step: dict[str, Any]) -> bool:
@@ -137,10 +141,6 @@ def _signal(steps: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _count(steps: list[dict[str, Any]], key: str) -> int:
-    return int(sum(step.get(key, 0) for step in steps))
-
-
 class Progress:
     """Prints what is new since the last look."""
 
@@ -152,11 +152,9 @@ class Progress:
 
     def look(self) -> None:
         """Print new events and finished steps."""
-        timeline = self.run_dir / "timeline.json"
-        for event in json.loads(timeline.read_text()) if timeline.exists() else {}:
-            if event not in self.seen:
-                self.seen.add(event)
-                self._say(EVENTS.get(event, event))
+        for event in [event for event in read_timeline(self.run_dir) if event not in self.seen]:
+            self.seen.add(event)
+            self._say(EVENTS[event])
         rows = read_lines(self.run_dir / "metrics.jsonl")
         for row in rows[self.rows :]:
             self._say(_step_line(row["step"], row["data"]))
@@ -205,8 +203,12 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     reward, validation, seconds = summary["reward"], summary["validation"], summary["seconds"]
     signal, empty = summary["signal"], summary["steps_without_signal"]
     first, last = _number(validation["first_reward"]["mean"]), _number(validation["reward"]["mean"])
-    learned = f", {signal['learnable_groups']} of {signal['groups']} groups with different rewards"
-    mismatch = f", vLLM and trainer differ by a KL of {signal['log_prob_mismatch'] or 0:.1g} a token at most"
+    learned = mismatch = ""
+    if signal["groups"]:
+        learned = f", {signal['learnable_groups']} of {signal['groups']} groups with different rewards"
+    if signal["log_prob_mismatch"] is not None:
+        mismatch = f", vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most"
+    to_first, per_step = _number(seconds["to_first_step"]), _number(seconds["per_step"])
     return [
         ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
         ("rollouts", ", ".join(f"{count} {name}" for name, count in summary["rollouts"].items())),
@@ -219,17 +221,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),
         ("tokens left out", _named(summary["dropped_tokens"], "d")),
         ("weight updates", f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else "")),
-        (
-            "signal",
-            f"{_number(signal['sequences_per_episode'])} sequences an episode"
-            + (learned if signal["groups"] else "")
-            + (mismatch if signal["log_prob_mismatch"] is not None else ""),
-        ),
-        (
-            "seconds",
-            f"{seconds['total']:.0f} in all, {_number(seconds['to_first_step'])} to the first step, "
-            f"{_number(seconds['per_step'])} a step",
-        ),
+        ("signal", f"{_number(signal['sequences_per_episode'])} sequences an episode{learned}{mismatch}"),
+        ("seconds", f"{seconds['total']:.0f} in all, {to_first} to the first step, {per_step} a step"),
     ]
 
 

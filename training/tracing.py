@@ -53,18 +53,8 @@ class EpisodeTracer(DummyTracer):
 
 
 def result_spans(result: Any) -> list[SpanCoreFields]:
-    """What an agent returned, as spans: nothing, a reward, or spans of its own.
-
-    Raises:
-        TypeError: it is none of these.
-    """
-    if result is None:
-        return []
-    if isinstance(result, bool | int | float):
-        return [emit_reward(float(result), propagate=False)]
-    if isinstance(result, list) and all(isinstance(span, SpanCoreFields) for span in result):
-        return result
-    raise TypeError(f"the agent returned {type(result).__name__}; expected None, a number or a list of SpanCoreFields")
+    """What an agent returned, as spans: the reward, or nothing for None. Raises ValueError: it is neither."""
+    return [] if result is None else [emit_reward(float(result), propagate=False)]
 
 
 def trace_adapter(plan: Plan) -> TraceToTripletBase:

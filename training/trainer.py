@@ -29,6 +29,7 @@ from training.checkpoints import PREFIX, split_adapter
 from training.plan import Plan
 from training.records import rewards_by_group, step_metrics, weights_age
 from training.rollouts import RolloutManager
+from training.summary import read_timeline
 from training.watch import check_advantages, check_episodes, learnable_groups, session_of
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class RolloutsFromStore(PPOTrainer):
         return last_debug_time
 
     def on_step_begin(self) -> None:
-        note_time(Path(self.agent_loop_manager.plan.run_dir), "first_step")
+        note_time(self.agent_loop_manager.plan.run_dir, "first_step")
         super().on_step_begin()
 
     def on_step_end(self) -> None:
@@ -96,11 +97,7 @@ class RolloutsFromStore(PPOTrainer):
             shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
-        """Compare what verl is about to train on with what is known of its episodes.
-
-        Raises:
-            RunStopped: the two differ.
-        """
+        """Raises RunStopped when what verl is about to train on differs from what is known of its episodes."""
         keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
         data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask", "advantages"])
         masks = data["loss_mask"].unbind()
@@ -149,11 +146,7 @@ class TrainingActor:
     """Holds trainer, rollout manager and proxy; `run` returns when training ends."""
 
     def run(self, config: DictConfig, plan: Plan) -> None:
-        """Train to the end.
-
-        Raises:
-            RunStopped: see `training.watch`.
-        """
+        """Train to the end. Raises RunStopped: see `training.watch`."""
         logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO)
         OmegaConf.resolve(config)
         tq.init(config.transfer_queue)
@@ -163,7 +156,7 @@ class TrainingActor:
             trainer.init()
             manager = RolloutManager(plan, config, trainer.rollout_servers())
             manager.policy.weights_version = trainer.global_steps
-            note_time(Path(plan.run_dir), "engine_ready")
+            note_time(plan.run_dir, "engine_ready")
             trainer.fit(manager)
             succeeded = True
         finally:
@@ -177,8 +170,6 @@ class TrainingActor:
 
 def note_time(run_dir: Path, event: str) -> None:
     """Write when an event first happened (Unix seconds) to `timeline.json`."""
-    path = run_dir / "timeline.json"
-    timeline = json.loads(path.read_text()) if path.exists() else {}
+    timeline = read_timeline(run_dir)
     if event not in timeline:
-        timeline[event] = time.time()
-        write_text(path, json.dumps(timeline), force=True)
+        write_text(run_dir / "timeline.json", json.dumps({**timeline, event: time.time()}), force=True)

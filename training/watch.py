@@ -34,7 +34,6 @@ SPANS_MISSING = "spans_missing"
 REWARD_MISSING = "reward_missing"
 INFRASTRUCTURE = (SPANS_MISSING, REWARD_MISSING)
 
-
 EVENTS = (  # rows of the table: what happens, how it is measured, what is done
     ("zero triplets", "every rollout of a window that called the policy left none", "stop"),
     ("rewards missing", "every rollout of a window ended without an episode record", "stop"),
@@ -84,8 +83,7 @@ class Watch:
     def judge(self, records: list[RolloutRecord], validate: bool = False) -> str | None:
         """Decide about new rollouts: None to use them, a reason to skip them. A validation is a window of its own.
 
-        Raises:
-            RunStopped: training on, or waiting for better, makes no sense.
+        Raises RunStopped: training on, or waiting for better, makes no sense.
         """
         self._stop_on_missing_spans(records)
         self._watch_canaries(records)
@@ -123,13 +121,8 @@ class Watch:
         """
         mismatch = metrics.get(MISMATCH)
         if mismatch is not None and not mismatch <= MISMATCH_WARNS:
-            logger.warning(
-                "log-probabilities differ: %s is %.2g, over %g. The policy that is trained is not the one that plays; "
-                "do both hold the same weights, in the same precision? docs/learning-signal.md says more",
-                MISMATCH,
-                mismatch,
-                MISMATCH_WARNS,
-            )
+            seen = f"log-probabilities differ: {MISMATCH} is {mismatch:.2g}, over {MISMATCH_WARNS:g}"
+            logger.warning("%s: the policy that plays is not the one that is trained (docs/learning-signal.md)", seen)
 
     def _stop_on_silence(self, records: list[RolloutRecord]) -> None:
         if all(record.cause == REWARD_MISSING for record in records):
@@ -179,8 +172,7 @@ def silence_limit(episode_timeout: float) -> float:
 def check_episodes(books: list[RolloutRecord], keys: Iterable[str], trained_tokens: int) -> dict[str, float]:
     """Compare the batch (`keys` are `{group}_{session}_{i}`) with the books of its episodes; returns both as metrics.
 
-    Raises:
-        RunStopped: a token, a sequence or an unscored episode too many or too few.
+    Raises RunStopped: a token, a sequence or an unscored episode too many or too few.
     """
     generated = sum(record.generated_tokens for record in books)
     if trained_tokens != generated:
@@ -188,10 +180,8 @@ def check_episodes(books: list[RolloutRecord], keys: Iterable[str], trained_toke
     sequences = Counter(session_of(key) for key in keys)
     for record in books:
         if sequences[record.key] != record.sequences:
-            raise RunStopped(
-                f"rollout {record.rollout_id} became {record.sequences} sequences but {sequences[record.key]} of them "
-                "would be trained"
-            )
+            counts = f"{record.sequences} sequences but {sequences[record.key]} of them would be trained"
+            raise RunStopped(f"rollout {record.rollout_id} became {counts}")
         if record.cause is not None or record.reward is None:
             raise RunStopped(f"rollout {record.rollout_id} is unscored ({record.cause}) and would be trained")
     return {
@@ -219,8 +209,7 @@ def check_advantages(books: list[RolloutRecord], advantages: Mapping[str, float]
     Mean and deviation are of the group's scored episodes, one value an episode; `normalised` is verl's
     `norm_adv_by_std_in_grpo`. Formula: Shao et al. 2024 (DeepSeekMath), as verl computes it.
 
-    Raises:
-        RunStopped: an advantage is another, as it would be if an unscored episode had counted as 0.
+    Raises RunStopped: an advantage is another, as it would be if an unscored episode had counted as 0.
     """
     groups = rewards_by_group(books)
     for record in books:

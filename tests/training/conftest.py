@@ -60,19 +60,6 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
                 continue
 
 
-class BlockingAgent(agl.LitAgent[dict[str, Any]]):
-    """An agent without a coroutine, agent-lightning's synchronous kind, of which so many must play at once."""
-
-    def __init__(self, together: int) -> None:
-        super().__init__()
-        self.barrier = threading.Barrier(together)
-
-    def training_rollout(self, task: dict[str, Any], resources: Any, rollout: Any) -> float:
-        self.barrier.wait(60)
-        agl.emit_annotation({"episode": task["name"]})
-        return 1.0
-
-
 @asynccontextmanager
 async def served(store: RunStore | None = None, port: int | None = None) -> AsyncIterator[agl.LightningStoreClient]:
     """A client of this project's store, served for real."""

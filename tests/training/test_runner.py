@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import agentlightning as agl
-import pytest
 from agentlightning.types import AttemptedRollout
 
-from tests.training.conftest import BlockingAgent, ToyAgent, enqueue, served
+from tests.training.conftest import ToyAgent, enqueue, served
 from training.handover import Endings
 from training.live_store import RunStore
 from training.runner import EpisodeRunner
@@ -102,13 +101,6 @@ async def test_blocking_tools_that_hang_delay_nobody(store: Any) -> None:
     agent.released.set()
 
 
-async def test_a_synchronous_agent_plays_in_threads(store: Any) -> None:
-    ids = await enqueue(store, [{"name": f"n{i}"} for i in range(8)])
-    async with running(EpisodeRunner(8, 60), BlockingAgent(together=8), store):
-        await ends(store, ids)
-    assert await emitted(store, ids[3]) == ["n3"]
-
-
 async def test_an_agent_that_raises_fails_and_is_not_played_again(store: Any) -> None:
     ids = await enqueue(store, [{"name": "a", "raise": True}, {"name": "b"}, {"name": "c", "reward": "much"}])
     async with running(EpisodeRunner(4, 30), ToyAgent(), store):
@@ -175,8 +167,3 @@ async def test_stopping_gives_back_what_is_unfinished(store: Any) -> None:
     async with running(EpisodeRunner(4, 90), ToyAgent(), store):
         (rollout,) = await ends(store, ids)
     assert rollout.status == "succeeded"
-
-
-def test_hooks_are_refused() -> None:
-    with pytest.raises(ValueError, match="calls no hooks"):
-        EpisodeRunner(4, 30).init(ToyAgent(), hooks=[agl.Hook()])
