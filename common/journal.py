@@ -88,11 +88,8 @@ class Journal:
         """Add a JSON value. It survives the death of this process once this returns.
 
         Raises:
-            KeyError: the key has a value already.
             RunError: the disk is full; the journal stays as it was.
         """
-        if key in self:
-            raise KeyError(f"{key} is in {self.path} already")
         self._store.put(key, json.dumps(value))
 
     def remove(self) -> None:
@@ -112,10 +109,8 @@ class Journal:
         names = [name for name in {**expected, **kept} if kept.get(name) != expected.get(name)]
         if names:
             text = "; ".join(f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}" for name in names)
-            raise JournalError(
-                f"{self.path} belongs to an unfinished run that differs: {text}. "
-                "Give that run's options to finish it, --force to start over, or another output"
-            )
+            advice = "give that run's options to finish it, --force to start over, or another output"
+            raise JournalError(f"{self.path} is of an unfinished run that differs: {text}; {advice}")
 
     def _explained(self, error: Exception) -> Exception:
         name = getattr(error, "sqlite_errorname", "")

@@ -89,14 +89,3 @@ def parse_rubric(text: str, known: Collection[str]) -> Rubric:
             expected = "expected a number above 0 (leave a term out instead)"
             raise RubricError(f"the weight of {name!r} is {number!r}; {expected}")
     return Rubric(weights)
-
-
-def weighted_sum(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """The sum of each score times its weight.
-
-    Raises:
-        ValueError: a score without a weight, or a weight without a score.
-    """
-    if scores.keys() != weights.keys():
-        raise ValueError(f"scores {sorted(scores)} do not fit weights {sorted(weights)}")
-    return math.fsum(scores[name] * weights[name] for name in scores)

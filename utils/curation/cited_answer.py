@@ -135,6 +135,4 @@ def _check_statement(statement: Statement, question: str, cited: list[QueriedRow
         said = said.replace(words_only(text), "") if words_only(text) else said
     own = "".join(char for char in said if char not in words_only(question))
     if len(own) > OWN_CHARACTERS:
-        raise Refused(
-            "own_words", f"{statement.text[:60]!r} says {len(own)} characters that no quote says: {own[:40]!r}"
-        )
+        raise Refused("own_words", f"{statement.text[:60]!r} says what no quote says: {own[:40]!r}")
