@@ -17,6 +17,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -48,7 +49,7 @@ class Failed:
     reason: str
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """Results by key, and of which work they are. Locked against a second process; memory does not grow with them."""
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any], *, fresh: bool = False) -> None:
@@ -66,9 +67,6 @@ class Journal:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

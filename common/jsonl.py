@@ -83,10 +83,9 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
-    """Write JSON values, one a line, and return how many. The file appears when it is complete, and not before.
+    """Write JSON values, one a line, and return how many. Raises FileError if the file exists and not `force`.
 
-    Raises:
-        FileError: it exists and not `force`.
+    It appears when it is complete, and not before.
     """
     count = 0
 

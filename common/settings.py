@@ -93,11 +93,7 @@ class Settings(BaseSettings):
 
 @lru_cache(maxsize=1)
 def load_settings() -> Settings:
-    """Read the settings once per process.
-
-    Raises:
-        SettingsError: one line per wrong variable, with its value's problem.
-    """
+    """Read the settings once per process. Raises SettingsError that names every wrong variable and its problem."""
     try:
         return Settings()
     except ValidationError as error:

@@ -47,10 +47,7 @@ def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
     """The judge the settings ask for: TEACHER_MODEL, else REWARD_MODEL_URL, else the reference judge.
 
     `words` are the agent's, for judges that are LLMs. With SECOND_JUDGE_MODEL a share of the answers is shown to a
-    second one.
-
-    Raises:
-        SettingsError: REWARD_SCALE names a file that cannot be used.
+    second one. Raises SettingsError: REWARD_SCALE names a file that cannot be used.
     """
 
     def llm(who: str) -> LLMJudge | None:

@@ -23,11 +23,7 @@ from common.settings import SettingsError
 
 class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
     def apply(self, raw: float) -> float:
-        """The score in [0, 1]; never smaller for a larger `raw`.
-
-        Raises:
-            SettingsError: `raw` is not finite.
-        """
+        """The score in [0, 1]; never smaller for a larger `raw`. Raises SettingsError for one that is not finite."""
         if not math.isfinite(raw):
             raise SettingsError(f"the raw score is {raw}; expected a finite number")
         return min(1.0, max(0.0, self._value(raw)))

@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "filter_new_question"
 BLOCK = 512  # known questions whose vectors are held at once
-
 JSON_KINDS = str | int | float | list | dict | None
-
 Row = dict[str, Any]
 
 
@@ -112,9 +110,9 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
             raise FileError(f"{path}, row {place}, column question: {question!r}, expected text")
-        odd = [name for name, value in row.items() if not isinstance(value, JSON_KINDS)]
-        if odd:
-            raise FileError(f"{path}, row {place}, column {odd[0]}: a value that JSON can not hold")
+        for name, value in row.items():
+            if not isinstance(value, JSON_KINDS):
+                raise FileError(f"{path}, row {place}, column {name}: a value that JSON can not hold")
         yield Source(str(path), str(row.get("id") or row.get("qid") or place), question), row
 
 

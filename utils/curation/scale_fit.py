@@ -22,11 +22,7 @@ FEWEST = 100  # scores; with fewer, five percent are less than five scores
 
 
 def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale:
-    """The map of that kind.
-
-    Raises:
-        UsageError: fewer than two different scores, or some of no sensible size.
-    """
+    """The map of that kind. Raises UsageError: fewer than two different scores, or some of no sensible size."""
     huge = [score for score in scores if abs(score) > LARGEST]
     if huge:
         raise UsageError(f"{len(huge)} scores are beyond {LARGEST:g}, such as {huge[0]:g}; is the endpoint broken?")
