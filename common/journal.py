@@ -17,6 +17,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -48,7 +49,7 @@ class Failed:
     reason: str
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """Results by key, and of which work they are. Locked against a second process; memory does not grow with them."""
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any], *, fresh: bool = False) -> None:
@@ -66,9 +67,6 @@ class Journal:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -88,11 +86,8 @@ class Journal:
         """Add a JSON value. It survives the death of this process once this returns.
 
         Raises:
-            KeyError: the key has a value already.
             RunError: the disk is full; the journal stays as it was.
         """
-        if key in self:
-            raise KeyError(f"{key} is in {self.path} already")
         self._store.put(key, json.dumps(value))
 
     def remove(self) -> None:
@@ -112,10 +107,8 @@ class Journal:
         names = [name for name in {**expected, **kept} if kept.get(name) != expected.get(name)]
         if names:
             text = "; ".join(f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}" for name in names)
-            raise JournalError(
-                f"{self.path} belongs to an unfinished run that differs: {text}. "
-                "Give that run's options to finish it, --force to start over, or another output"
-            )
+            advice = "give that run's options to finish it, --force to start over, or another output"
+            raise JournalError(f"{self.path} is of an unfinished run that differs: {text}; {advice}")
 
     def _explained(self, error: Exception) -> Exception:
         name = getattr(error, "sqlite_errorname", "")

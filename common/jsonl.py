@@ -83,10 +83,9 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
-    """Write JSON values, one a line, and return how many. The file appears when it is complete, and not before.
+    """Write JSON values, one a line, and return how many. Raises FileError if the file exists and not `force`.
 
-    Raises:
-        FileError: it exists and not `force`.
+    It appears when it is complete, and not before.
     """
     count = 0
 
@@ -96,16 +95,12 @@ def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
             count += 1
             yield json.dumps(row, ensure_ascii=False) + "\n"
 
-    _write(path, lines(), force)
+    write_text(path, lines(), force)
     return count
 
 
-def write_text(path: Path, text: str, force: bool) -> None:
-    """Write a text file in the same way. Raises FileError if it exists and not `force`."""
-    _write(path, [text], force)
-
-
-def _write(path: Path, parts: Iterable[str], force: bool) -> None:
+def write_text(path: Path, text: str | Iterable[str], force: bool) -> None:
+    """Write a text, or its parts, in the same way. Raises FileError if the file exists and not `force`."""
     refuse_existing(path, force)
     with replacing(path) as draft, open(draft, "w", encoding="utf-8") as file:
-        file.writelines(parts)
+        file.writelines([text] if isinstance(text, str) else text)

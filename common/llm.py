@@ -91,10 +91,7 @@ class LLMClient:
         """`model` is litellm's name; `timeout` is the budget in seconds of one `ask`, retries and their waits included.
 
         The budget starts when the call may start: waiting for a free slot or for the rate limit is not counted.
-        Without `cache` every ask is a call.
-
-        Raises:
-            LLMError: cause "setup", the cache file can not be used.
+        Without `cache` every ask is a call. Raises LLMError, cause "setup": the cache file can not be used.
         """
         self.model, self.timeout = model, timeout
         self.usage = Usage()
@@ -202,10 +199,10 @@ class LLMClient:
         if form is not None:
             body = {**body, "response_format": form}
         spent.calls += 1
-        completion = await self._endpoint.complete(body)
-        spent.add(Usage(0, 0, completion.prompt_tokens, completion.completion_tokens, completion.cost_usd))
+        text, took = await self._endpoint.complete(body)
+        spent.add(Usage(0, 0, *took))
         try:
-            return completion.text, parse_reply(completion.text, schema)
+            return text, parse_reply(text, schema)
         except ValueError as error:
             raise LLMError(f"{self.model}: {clean(str(error), self._endpoint.api_key)}", "malformed") from None
 
@@ -218,11 +215,7 @@ def _forms(schema: type[BaseModel]) -> tuple[Body | None, ...]:
 
 
 def parse_reply(text: str, schema: type[Schema]) -> Schema:
-    """The reply as a `schema`; it may stand in a Markdown code block.
-
-    Raises:
-        ValueError: not JSON, or JSON that does not fit.
-    """
+    """The reply as a `schema`; it may stand in a Markdown code block. Raises ValueError if it does not fit."""
     text = text.strip()
     if text.startswith("```"):
         text = text.removeprefix("```").removeprefix("json").removesuffix("```")
@@ -246,11 +239,7 @@ def open_cache(path: Path) -> TextStore:
 
 
 def client_from_settings(settings: Settings, *, model: str | None = None, **options: Any) -> LLMClient:
-    """A client of the teacher LLM; `model` overrides TEACHER_MODEL, `options` are LLMClient's.
-
-    Raises:
-        LLMError: cause "setup", no model is set.
-    """
+    """A client of the teacher LLM; `model` overrides TEACHER_MODEL. Raises LLMError, cause "setup": no model is set."""
     name = model or settings.teacher_model
     if not name:
         raise LLMError("no LLM: set TEACHER_MODEL, in the environment or .env, to litellm's name of one", "setup")

@@ -1,8 +1,7 @@
 """One request to a model: plain HTTP where its provider speaks OpenAI's protocol, else through litellm.
 
     endpoint = LLMEndpoint("openai/NAME", "https://...", "key", timeout=60.0)
-    completion = await endpoint.complete({"messages": [...], "temperature": 0})
-    completion.text, completion.prompt_tokens
+    text, (read, written, cost) = await endpoint.complete({"messages": [...], "temperature": 0})
 
 litellm names the provider, its endpoint, its key and its prices. `litellm.acompletion` itself costs 3.5 ms of processor
 time a call, more than there is at 32 calls in flight and 100 ms of latency (`python -m bench.scoring`), and httpx seven
@@ -113,16 +112,6 @@ class Provider:
         return bool(self.base_url) and known
 
 
-@dataclass(frozen=True)
-class Completion:
-    """The text of a reply, "" where it has none, and what it took; `cost_usd` is None where no price is known."""
-
-    text: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float | None
-
-
 class LLMEndpoint:
     """A model by litellm's name of it; `timeout` is in seconds, for one request."""
 
@@ -151,17 +140,20 @@ class LLMEndpoint:
             return True
         return "response_format" in (load_litellm().get_supported_openai_params(self.model) or ())
 
-    async def complete(self, body: Body) -> Completion:
-        """One completion of OpenAI's request `body`, without `model`. Raises LLMError."""
+    async def complete(self, body: Body) -> tuple[str, tuple[int, int, float | None]]:
+        """The text of one completion of the request `body` (OpenAI's, without `model`), and what it took.
+
+        That is tokens of the prompt, tokens of the completion, and USD, None where no price is known. Raises LLMError.
+        """
         reply = await (self._direct(body) if self.provider.speaks_openai else self._through_litellm(body))
         try:
             text, used = reply["choices"][0]["message"]["content"] or "", reply.get("usage") or {}
         except (LookupError, TypeError):
             words = clean(str(reply), self.api_key)
             raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed") from None
-        tokens = used.get("prompt_tokens") or 0, used.get("completion_tokens") or 0
+        read, written = used.get("prompt_tokens") or 0, used.get("completion_tokens") or 0
         prices = self.provider.prices
-        return Completion(text, *tokens, tokens[0] * prices[0] + tokens[1] * prices[1] if prices and used else None)
+        return text, (read, written, read * prices[0] + written * prices[1] if prices and used else None)
 
     async def _direct(self, body: Body) -> Any:
         provider = self.provider

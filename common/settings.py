@@ -63,13 +63,11 @@ class Settings(BaseSettings):
     second_judge_share: float = Field(0.05, ge=0, le=1, description="Share of answers the second judge sees too.")
 
     # The endpoint that sqlagent_test and evaluation ask when no flag names one.
-    openai_base_url: str | None = Field(
-        None, description="OpenAI-compatible endpoint, such as http://127.0.0.1:8000/v1."
-    )
+    openai_base_url: str | None = Field(None, description="OpenAI's protocol, such as http://127.0.0.1:8000/v1.")
     openai_api_key: SecretStr | None = Field(None, description="API key sent to that endpoint.")
 
     # agent-lightning's store and roles.
-    agl_managed_store: str = Field("1", description="1: start a store here; 0: use --external-store-address.")
+    agl_managed_store: bool = Field(True, description="1: start a store here; 0: use --external-store-address.")
     agl_current_role: Literal["algorithm", "runner", "both"] = Field("both", description="What this process does.")
     agl_server_host: str = Field("127.0.0.1", description="Where a managed store listens.")
     agl_server_port: int = Field(4747, ge=1, le=65535, description="Port of a managed store.")
@@ -87,35 +85,15 @@ class Settings(BaseSettings):
     wandb_mode: str | None = Field(None, description="Weights & Biases mode: online, offline, disabled.")
     wandb_base_url: str | None = Field(None, description="Address of a self-hosted Weights & Biases server.")
 
-    @field_validator("agl_managed_store")
-    @classmethod
-    def _boolean_word(cls, value: str) -> str:
-        if value.strip().lower() not in TRUE_WORDS | FALSE_WORDS:
-            raise ValueError("use one of 1/true/yes/on or 0/false/no/off")
-        return value.strip().lower()
-
     @field_validator("reward_scale", "llm_cache")
     @classmethod
     def _from_the_root(cls, value: Path | None) -> Path | None:
         return value if value is None else ROOT / value  # an absolute path stays what it is
 
-    @property
-    def managed_store(self) -> bool:
-        """Whether this project starts the store itself (agent-lightning's meaning of AGL_MANAGED_STORE)."""
-        return self.agl_managed_store in TRUE_WORDS
-
-
-TRUE_WORDS = {"1", "true", "yes", "on"}
-FALSE_WORDS = {"0", "false", "no", "off"}
-
 
 @lru_cache(maxsize=1)
 def load_settings() -> Settings:
-    """Read the settings once per process.
-
-    Raises:
-        SettingsError: one line per wrong variable, with its value's problem.
-    """
+    """Read the settings once per process. Raises SettingsError that names every wrong variable and its problem."""
     try:
         return Settings()
     except ValidationError as error:

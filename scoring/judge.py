@@ -47,27 +47,19 @@ def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
     """The judge the settings ask for: TEACHER_MODEL, else REWARD_MODEL_URL, else the reference judge.
 
     `words` are the agent's, for judges that are LLMs. With SECOND_JUDGE_MODEL a share of the answers is shown to a
-    second one.
-
-    Raises:
-        ScaleError: REWARD_SCALE names a file that cannot be used.
+    second one. Raises SettingsError: REWARD_SCALE names a file that cannot be used.
     """
-    first = _first(settings, words)
-    if not settings.second_judge_model:
-        return first
-    key = reveal(settings.second_judge_api_key)
-    second = LLMJudge(words, settings.second_judge_model, settings.second_judge_base_url, key, settings.judge_timeout)
-    return SecondOpinion(first, second, settings.second_judge_share)
 
+    def llm(who: str) -> LLMJudge | None:
+        model, url, key = (getattr(settings, f"{who}_{name}") for name in ("model", "base_url", "api_key"))
+        return LLMJudge(words, model, url, reveal(key), settings.judge_timeout) if model else None
 
-def _first(settings: Settings, words: JudgeWords) -> Judge:
-    if settings.teacher_model:
-        key = reveal(settings.teacher_api_key)
-        return LLMJudge(words, settings.teacher_model, settings.teacher_base_url, key, settings.judge_timeout)
-    if settings.reward_model_url:
+    first: Judge = llm("teacher") or ReferenceJudge()
+    if settings.reward_model_url and not settings.teacher_model:
         scale = load_scale(settings.reward_scale) if settings.reward_scale else None
-        return RewardModelJudge(settings.reward_model_url, settings.judge_timeout, scale)
-    return ReferenceJudge()
+        first = RewardModelJudge(settings.reward_model_url, settings.judge_timeout, scale)
+    second = llm("second_judge")
+    return SecondOpinion(first, second, settings.second_judge_share) if second else first
 
 
 async def why_unusable(judge: Judge, known_case: Case) -> str | None:

@@ -9,6 +9,7 @@ Temperature 0, a strict JSON schema where the endpoint takes one. The client is 
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 from collections.abc import Callable, Mapping
@@ -22,7 +23,6 @@ from common.llm import LLMClient, Usage
 from common.llm_endpoint import MOST_CONNECTIONS
 from scoring import remote
 from scoring.case import Case, Verdict
-from scoring.rubric import weighted_sum
 
 MAX_TOKENS = 400
 
@@ -95,4 +95,5 @@ class LLMJudge(remote.RemoteJudge):
         messages = build_messages(case, self.words)
         answer = await self.client.ask(messages, self.words.reply, max_tokens=MAX_TOKENS, spent=spent)
         parts = answer.value.model_dump()
-        return Verdict(min(1.0, weighted_sum(parts, self.words.weights)), parts)
+        score = math.fsum(parts[name] * weight for name, weight in self.words.weights.items())
+        return Verdict(min(1.0, score), parts)

@@ -4,7 +4,7 @@
 
 1. an answer that says nothing is 0 without a call;
 2. a case judged before in this process gets the same verdict again (the last 4,096 are kept);
-3. a judge that failed five times in a row is left alone for 30 s ("judge_unavailable"), then asked with one call;
+3. a judge that failed five times in a row is left alone ("judge_unavailable") but for one call every 30 s;
 4. what may pass (connection, 408, 409, 429, 5xx, malformed replies) is tried again with jitter inside one time budget
    (common/llm_retry.py);
 5. then there is no score but a cause: "judge_timeout", "judge_malformed" (not the scores asked for, NaN, out of range:
@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 
 from common.llm import LLMError, Usage
@@ -39,11 +38,7 @@ CAUSES = {"malformed": "judge_malformed", "timeout": "judge_timeout"}
 class Breaker:
     """A circuit breaker, one a process and judge: without it every episode of a dead judge would wait out its budget.
 
-    Closed: calls pass. Open, after `failures` in a row: none for `pause` seconds. Half open: one call probes.
-
-        if breaker.allows():
-            with breaker.call() as call:        # an exception, and a call that says nothing, count as neither
-                call.succeeded()                # or call.failed()
+    Closed: calls pass. Open, after `failures` in a row: one call passes every `pause` seconds, until one succeeds.
     """
 
     def __init__(
@@ -51,33 +46,25 @@ class Breaker:
     ) -> None:
         self._limit, self._pause, self._clock = failures, pause, clock
         self._failures = 0
-        self._opened: float | None = None
-        self._probing = False
+        self._looked: float | None = None  # when it opened, or let the last call pass since
 
     def allows(self) -> bool:
-        """Whether a call may be made now."""
-        return self._opened is None or (not self._probing and self._clock() - self._opened >= self._pause)
-
-    @contextmanager
-    def call(self) -> Iterator[Breaker]:
-        """Around a call that `allows` let pass; a call that is cancelled makes room for the next probe."""
-        probe = self._opened is not None
-        self._probing = self._probing or probe
-        try:
-            yield self
-        finally:
-            if probe:
-                self._probing = False
+        """Whether a call may be made now; it is made then, and holds up the next one for a pause."""
+        if self._looked is not None:
+            if self._clock() - self._looked < self._pause:
+                return False
+            self._looked = self._clock()
+        return True
 
     def succeeded(self) -> None:
         """The judge answered: calls pass again."""
-        self._failures, self._opened = 0, None
+        self._failures, self._looked = 0, None
 
     def failed(self) -> None:
         """The judge did not answer."""
         self._failures += 1
-        if self._failures >= self._limit or self._opened is not None:
-            self._opened = self._clock()
+        if self._failures >= self._limit:
+            self._looked = self._clock()
 
 
 class RemoteJudge:
@@ -101,8 +88,7 @@ class RemoteJudge:
             return replace(known, usage=Usage(cached=1))
         if not self.breaker.allows():
             return Verdict(None, cause="judge_unavailable")
-        with self.breaker.call():
-            verdict = await self._verdict(case)
+        verdict = await self._verdict(case)
         if verdict.score is not None:
             self._verdicts[case.key] = verdict
         return verdict

@@ -1,7 +1,6 @@
 """A reward model behind one URL: POST {"prompt", "response"} -> {"score"}.
 
     await RewardModelJudge("http://127.0.0.1:8001/score", timeout=30, scale=load_scale("runs/scale.json")).judge(case)
-    await RewardModel("http://127.0.0.1:8001/score", timeout=60).score("question", "answer")      # the number as it is
 
 A scale (`utils/reward_scale.py` fits one, `scoring/scale.py` reads it) maps raw scores to [0, 1]. Without one a score
 outside [0, 1] is a failure: clipping a logit would make every good answer equal.
@@ -20,52 +19,42 @@ from scoring.scale import Scale
 MOST = 1e300  # an integer too large for a float is no score
 
 
-class RewardModel:
-    """The endpoint. `timeout` is the budget in seconds of one score, retries included."""
+class RewardModelJudge(remote.RemoteJudge):
+    """Sees the question and the answer only. `timeout` is the budget in seconds of one score, retries included."""
 
-    def __init__(self, url: str, timeout: float) -> None:
-        self.url, self.timeout = url, timeout
-        self.name = without_secrets(url)
+    name = "reward_model"
+
+    def __init__(self, url: str, timeout: float, scale: Scale | None = None) -> None:
+        super().__init__()
+        self.url, self.timeout, self.scale = url, timeout, scale
         self._connections = Connections()
 
-    async def score(
-        self, prompt: str, response: str, spent: Usage | None = None, bounds: tuple[float, float] = (-MOST, MOST)
+    async def raw_score(
+        self, prompt: str, response: str, spent: Usage, bounds: tuple[float, float] = (-MOST, MOST)
     ) -> float:
-        """The score of a response, a number within `bounds`; `spent` is told the requests it took.
+        """The endpoint's number, within `bounds`; `spent` is told the requests it took.
 
         Raises:
             LLMError: the endpoint refuses, or gives no such number in time.
         """
         low, high = bounds
+        who = without_secrets(self.url)
 
         async def attempt() -> float:
-            if spent:
-                spent.calls += 1
+            spent.calls += 1
             body = {"prompt": prompt, "response": response}
             reply = await self._connections.post(self.url, body, timeout=self.timeout)
             score = reply.get("score") if isinstance(reply, dict) else None
             # NaN fails every comparison.
             if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
                 wanted = f'{{"score": NUMBER}}, at least {low:g} and at most {high:g}'
-                raise LLMError(f"{self.name}: expected {wanted}, got {str(reply)[:120]}", "malformed")
+                raise LLMError(f"{who}: expected {wanted}, got {str(reply)[:120]}", "malformed")
             return float(score)
 
-        return await persist(
-            attempt, self.name, attempts=remote.ATTEMPTS, timeout=self.timeout, longest_wait=remote.LONGEST_WAIT
-        )
-
-
-class RewardModelJudge(remote.RemoteJudge):
-    """Sees the question and the answer only."""
-
-    name = "reward_model"
-
-    def __init__(self, url: str, timeout: float, scale: Scale | None = None) -> None:
-        """`timeout` is the budget in seconds for one case, retries included."""
-        super().__init__()
-        self.model, self.scale = RewardModel(url, timeout), scale
+        tries, wait = remote.ATTEMPTS, remote.LONGEST_WAIT
+        return await persist(attempt, who, attempts=tries, timeout=self.timeout, longest_wait=wait)
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
-        raw = await self.model.score(case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1))
+        raw = await self.raw_score(case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1))
         score = self.scale.apply(raw) if self.scale else raw
         return Verdict(score, {"reward_model": score})

@@ -11,9 +11,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-
-class RubricError(ValueError):
-    """A text that names no usable terms; the message says what was seen and what can stand there."""
+from common.command import UsageError
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,7 @@ class Rubric:
     def weigh(self, values: Mapping[str, float]) -> dict[str, float]:
         """Each value, in [0, 1], times its weight.
 
-        Raises:
-            ValueError: a value without a weight, or outside [0, 1].
+        Raises ValueError: a value without a weight, or outside [0, 1].
         """
         if not values.keys() <= self.weights.keys():
             raise ValueError(f"terms {sorted(values)} do not fit weights {sorted(self.weights)}")
@@ -70,33 +67,22 @@ def parse_rubric(text: str, known: Collection[str]) -> Rubric:
     """The rubric of a text such as "rule=0.1,judge=1.0".
 
     Raises:
-        RubricError: not NAME=WEIGHT joined by commas, a name unknown or twice, or a weight that is not above 0.
+        UsageError: not NAME=WEIGHT joined by commas, a name unknown or twice, or a weight that is not above 0.
     """
     weights: dict[str, float] = {}
     for part in text.split(","):
         name, equals, number = (piece.strip() for piece in part.partition("="))
         if not equals:
-            raise RubricError(f"{part.strip()!r} is not NAME=WEIGHT, as in rule=0.1,judge=1.0")
+            raise UsageError(f"{part.strip()!r} is not NAME=WEIGHT, as in rule=0.1,judge=1.0")
         if name not in known:
-            raise RubricError(f"there is no term {name!r}; the terms are {', '.join(known)}")
+            raise UsageError(f"there is no term {name!r}; the terms are {', '.join(known)}")
         if name in weights:
-            raise RubricError(f"the term {name!r} stands there twice")
+            raise UsageError(f"the term {name!r} stands there twice")
         try:
             weights[name] = float(number)
         except ValueError:
             weights[name] = math.nan
         if not 0 < weights[name] < math.inf:
             expected = "expected a number above 0 (leave a term out instead)"
-            raise RubricError(f"the weight of {name!r} is {number!r}; {expected}")
+            raise UsageError(f"the weight of {name!r} is {number!r}; {expected}")
     return Rubric(weights)
-
-
-def weighted_sum(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """The sum of each score times its weight.
-
-    Raises:
-        ValueError: a score without a weight, or a weight without a score.
-    """
-    if scores.keys() != weights.keys():
-        raise ValueError(f"scores {sorted(scores)} do not fit weights {sorted(weights)}")
-    return math.fsum(scores[name] * weights[name] for name in scores)

@@ -12,7 +12,6 @@ The file is one JSON object, one of
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,19 +21,11 @@ from pydantic import BaseModel, Field, FiniteFloat, TypeAdapter, ValidationError
 from common.settings import SettingsError
 
 
-class ScaleError(SettingsError):
-    """A scale file that cannot be used, or a score that is no finite number; the message says which and why."""
-
-
 class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
     def apply(self, raw: float) -> float:
-        """The score in [0, 1]; never smaller for a larger `raw`.
-
-        Raises:
-            ScaleError: `raw` is not finite.
-        """
+        """The score in [0, 1]; never smaller for a larger `raw`. Raises SettingsError for one that is not finite."""
         if not math.isfinite(raw):
-            raise ScaleError(f"the raw score is {raw}; expected a finite number")
+            raise SettingsError(f"the raw score is {raw}; expected a finite number")
         return min(1.0, max(0.0, self._value(raw)))
 
     def _value(self, raw: float) -> float:
@@ -59,13 +50,10 @@ class QuantileScale(_Map):
         return self
 
     def _value(self, raw: float) -> float:
-        right = bisect_right(self.raw, raw)
-        if right == 0 or right == len(self.raw):
-            return self.unit[0 if right == 0 else -1]
-        low, high = self.raw[right - 1], self.raw[right]
+        import numpy
+
         # Halves: the distance of two finite numbers may be infinite, that of their halves is not.
-        share = (raw / 2 - low / 2) / (high / 2 - low / 2)
-        return self.unit[right - 1] + share * (self.unit[right] - self.unit[right - 1])
+        return float(numpy.interp(raw / 2, numpy.divide(self.raw, 2), self.unit))
 
 
 class LogisticScale(_Map):
@@ -88,7 +76,7 @@ def load_scale(path: str | PathLike[str]) -> Scale:
     """The scale of a JSON file.
 
     Raises:
-        ScaleError: no such file, not JSON, or not one of the two kinds with values that make a map.
+        SettingsError: no such file, not JSON, or not one of the two kinds with values that make a map.
     """
     try:
         return _FILE.validate_json(Path(path).read_bytes())
@@ -98,4 +86,4 @@ def load_scale(path: str | PathLike[str]) -> Scale:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         reason = f"{where}: {first['msg']}" if where else first["msg"]
-    raise ScaleError(f"REWARD_SCALE: {path} cannot be used ({reason}); make one with python utils/reward_scale.py")
+    raise SettingsError(f"REWARD_SCALE: {path} cannot be used ({reason}); make one with python utils/reward_scale.py")

@@ -27,7 +27,6 @@ QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(毫克|毫升|度|分钟|小时|天|个?
 QUOTED = re.compile(r"[“「『\"]([^“”「」『』\"]+)[”」』\"]")
 REFERENCE = re.compile(r"https?://\S+|\[\d+(?:[,，\-]\d+)*\]|【\d+】|\bdoi:\S+", re.IGNORECASE)
 MARKUP = re.compile(r"<\s*/?\s*(?:tool|think|function|\|)|```|^\s*[{\[]|\"(?:sql|name|arguments)\"\s*:", re.IGNORECASE)
-Quantity = tuple[float, str]
 
 
 def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any]) -> bool:
@@ -47,15 +46,12 @@ def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any
 def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) -> bool:
     left = list(wanted)
     for row in rows:
-        match = next((want for want in left[: 1 if ordered else None] if _same_row(row, want)), None)
+        candidates = left[:1] if ordered else left
+        match = next((want for want in candidates if len(row) == len(want) and all(map(_same_cell, row, want))), None)
         if match is None:
             return False
         left.remove(match)
     return True
-
-
-def _same_row(row: list[Any], want: list[Any]) -> bool:
-    return len(row) == len(want) and all(_same_cell(cell, other) for cell, other in zip(row, want, strict=True))
 
 
 def _same_cell(cell: Any, want: Any) -> bool:
@@ -102,7 +98,7 @@ def _holds(cell: tuple[str, bool], quote: str) -> bool:
     return bool(quote) and (quote in words or (was_cut and bool(words) and quote.startswith(words)))
 
 
-def quantities(text: str) -> set[Quantity]:
+def quantities(text: str) -> set[tuple[float, str]]:
     """The text's numbers with their units, in comparable units; the unit is "" where none follows."""
     return {(float(number), unit) for number, unit in QUANTITY.findall(canonical(text))}
 

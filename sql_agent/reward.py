@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from common.command import UsageError
 from common.settings import Settings, SettingsError
 from episodes.agent import Episode
 from scoring import terms
@@ -24,7 +25,7 @@ from scoring.judge import Case, Judge
 from scoring.reference.abstention import honesty
 from scoring.reference.degenerate import is_degenerate
 from scoring.reference.text import words_only
-from scoring.rubric import Reward, Rubric, RubricError, parse_rubric
+from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
 from tools.sql.result import QueryResult
@@ -144,7 +145,7 @@ def rubric_from(settings: Settings) -> Rubric:
     """The rubric of REWARD_TERMS. Raises SettingsError: a text that names no usable terms."""
     try:
         return parse_rubric(settings.reward_terms, TERMS)
-    except RubricError as error:
+    except UsageError as error:
         raise SettingsError(f"REWARD_TERMS: {error}") from None
 
 

@@ -31,7 +31,7 @@ FLAGS = (
     *("n_runners", "concurrency", "keep_spans", "llm_proxy", "proxy", "asynchronous", "trajectory_level", "debug"),
     *("keep_thinking", "lora_adapter_path", "deterministic", "external_store_address", "mongo_uri"),
 )
-SETTINGS = ("temperature", "episode_timeout", "managed_store", "max_unscored_share")
+SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
@@ -125,6 +125,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         proxy_port=settings.llm_proxy_port,
         proxy_public_host=settings.llm_proxy_public_host,
         **{name: getattr(options, name) for name in FLAGS},
+        managed_store=settings.agl_managed_store,
         **{name: getattr(settings, name) for name in SETTINGS},
     )
     return plan, {**preset, "trainer.logger": loggers(settings)}

@@ -106,7 +106,6 @@ class Candidates:
 
 
 def print_report(report: dict[str, Any]) -> None:
-    """The counts, on stderr."""
     lines = [f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because"]
     lines += [f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()]
     lines += [f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()]
@@ -127,9 +126,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--force", action="store_true", help="replace existing outputs")
     arguments = parser.parse_args(argv)
     if not 1 <= arguments.min_length <= arguments.max_length:
-        parser.error(
-            f"--min-length {arguments.min_length} and --max-length {arguments.max_length}: expected 1 <= min <= max"
-        )
+        seen = f"--min-length {arguments.min_length} and --max-length {arguments.max_length}"
+        parser.error(f"{seen}: expected 1 <= min <= max")
     return arguments
 
 

@@ -9,7 +9,6 @@ wrong; a warning is something that only some runs need.
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -26,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # as a script it would be this folder
 
-from common.command import Failure, UsageError  # noqa: E402
+from common.command import Failure, UsageError, new_parser  # noqa: E402
 
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
 # omegaconf fails with any other antlr; a newer exporter of OpenTelemetry silently costs all triplets.
@@ -103,7 +102,6 @@ def check_accelerator() -> str:
 
 
 def check_disk() -> str:
-    """Free disk for checkpoints."""
     free = shutil.disk_usage(ROOT).free / 2**30
     if free < DISK_NEEDED:
         raise Failure(f"{free:.0f} GiB free; a run wants {DISK_NEEDED} GiB")
@@ -111,7 +109,6 @@ def check_disk() -> str:
 
 
 def check_memory() -> str:
-    """Memory for trainer, vLLM and Ray, as far as Linux says."""
     lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     free = next(int(line.split()[1]) / 2**20 for line in lines if line.startswith("MemAvailable:"))
     if free < MEMORY_NEEDED:
@@ -120,7 +117,6 @@ def check_memory() -> str:
 
 
 def check_settings() -> str:
-    """They can be read; the checks that follow need them."""
     from common.settings import load_settings
 
     load_settings()
@@ -140,7 +136,6 @@ def check_ports(settings: Any) -> str:
 
 
 def check_database(settings: Any) -> str:
-    """The database opens the way the tool opens it."""
     from tools.sql.database import open_database
 
     open_database(settings.database_url)
@@ -160,8 +155,7 @@ def check_judge(settings: Any) -> str:
     asking = threading.Thread(target=lambda: reasons.append(_ask(url)), daemon=True)  # name look-up has no limit
     asking.start()
     asking.join(ANSWER_SECONDS)
-    problem = reasons[0] if reasons else f"no answer within {ANSWER_SECONDS:.0f} s"
-    if problem:
+    if problem := reasons[0] if reasons else f"no answer within {ANSWER_SECONDS:.0f} s":
         raise Failure(f"{name}: {problem}")
     return f"{name}: answers"
 
@@ -230,8 +224,7 @@ def all_rows() -> list[Row]:
 
 
 def main() -> int:
-    summary = (__doc__ or "").splitlines()[0]
-    argparse.ArgumentParser(prog="python -m utils.check_install", description=summary).parse_args()
+    new_parser(__doc__, prog="python -m utils.check_install").parse_args()
     started = time.monotonic()
     rows = all_rows()
     for row in rows:

@@ -7,10 +7,6 @@ In: rows of utils/filter_with_llm.py. Out: the rows that both passes keep, with 
 `second_verdict`; the others stand in OUT.dropped.jsonl, rows with any difference in OUT.disagreements.jsonl, and
 OUT.agreement.md has the counts and Cohen's kappa of every field. With the kept rows alone the first pass said "yes" to
 all of them, and kappa has nothing to measure there: give the dropped rows too, as above. None of them is kept.
-
-May be killed at any moment: the same command goes on, and a reply that arrived is never paid for twice. Rows whose
-call finally fails are in OUT.failed.jsonl, counted, and tried again by the same command.
-Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -35,10 +31,7 @@ from utils.curation.screening import FIELDS, STRICT, Screening, Verdict, is_kept
 PROGRAM = "filter_again"
 Row = dict[str, Any]
 NO_KAPPA = "n/a"
-CONSTANT = (
-    "kappa n/a: one of the two gave every row the same value, so agreement beyond chance is not defined "
-    "(give the dropped rows as a further input to measure it).\n"
-)
+CONSTANT = "kappa n/a: one of the two gave every row the same value (give the dropped rows as a further input).\n"
 
 Pairs = Counter[tuple[Any, Any]]
 
@@ -141,16 +134,8 @@ def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient)
         write_text(report, agreement.markdown(), force=True)
         print(agreement.markdown(), file=sys.stderr)
 
-    return llm_pass.run_pass(
-        PROGRAM,
-        options,
-        rows,
-        client,
-        Screening(client, STRICT),
-        judge=judge,
-        others=(differing, report),
-        finish=compare,
-    )
+    work, files = Screening(client, STRICT), (differing, report)
+    return llm_pass.run_pass(PROGRAM, options, rows, client, work, judge=judge, others=files, finish=compare)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

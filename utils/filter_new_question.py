@@ -3,8 +3,8 @@
     python utils/filter_new_question.py candidates.jsonl --against data/train.parquet data/test.parquet \
         --output outputs/new.jsonl
 
-Compared are the exact text, the text without width, case, spaces and punctuation, and MinHash similarity (--near). With
---embedding-model also the cosine of embeddings (--cosine) from an OpenAI-compatible or any other endpoint litellm
+Compared are the exact text, the text without width, case, spaces and punctuation, and its pairs of characters (--near).
+With --embedding-model also the cosine of embeddings (--cosine) from an OpenAI-compatible or any other endpoint litellm
 knows; TEACHER_API_KEY is its key. The output has the new rows as they were; OUT.dropped.jsonl has a row for each other
 question: {id, question, method, score, known: {file, id, question}}. In: JSONL or Parquet with a column `question`.
 Time is linear in the number of questions, except embeddings: every new one is compared with every known one.
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "filter_new_question"
 BLOCK = 512  # known questions whose vectors are held at once
-
 JSON_KINDS = str | int | float | list | dict | None
-
 Row = dict[str, Any]
 
 
@@ -72,7 +70,7 @@ class Match:
 
 
 class KnownQuestions:
-    """A growing set of questions that tells which of them another one repeats; `near` is MinHash's least similarity."""
+    """A growing set of questions that tells which of them another one repeats; `near`: least Jaccard similarity."""
 
     def __init__(self, near: float) -> None:
         self._exact: dict[str, Source] = {}
@@ -95,7 +93,7 @@ class KnownQuestions:
             return Match("normalised", 1.0, self._normalised[words_only(question)])
         near = self._near.nearest(question)
         if near:
-            return Match("minhash", near[1], self._normalised[near[0]])
+            return Match("near", near[1], self._normalised[near[0]])
         self.add(source)
         return None
 
@@ -112,9 +110,9 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
             raise FileError(f"{path}, row {place}, column question: {question!r}, expected text")
-        odd = [name for name, value in row.items() if not isinstance(value, JSON_KINDS)]
-        if odd:
-            raise FileError(f"{path}, row {place}, column {odd[0]}: a value that JSON can not hold")
+        for name, value in row.items():
+            if not isinstance(value, JSON_KINDS):
+                raise FileError(f"{path}, row {place}, column {name}: a value that JSON can not hold")
         yield Source(str(path), str(row.get("id") or row.get("qid") or place), question), row
 
 
@@ -177,7 +175,6 @@ def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match
 
 
 def filter_rows(arguments: argparse.Namespace) -> None:
-    """The program's body: write the new rows and the dropped ones, and say how many."""
     dropped_file = beside(arguments.output, "dropped")
     for file in (arguments.output, dropped_file):
         refuse_existing(file, arguments.force)
@@ -201,11 +198,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
     add = parser.add_argument
     share = number(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
-    near = number(float, lambda value: NEAR <= value <= 1, f"from {NEAR}, below which MinHash misses too many, to 1")
     add("input", type=Path, help="JSONL or Parquet with the column question")
     add("--against", type=Path, nargs="*", default=[], metavar="FILE", help="existing sets, JSONL or Parquet")
     add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the new rows; the others: OUT.dropped.jsonl")
-    add("--near", type=near, default=NEAR, help=f"least MinHash similarity of a repetition ({NEAR} to 1, {NEAR})")
+    add("--near", type=share, default=NEAR, help=f"least Jaccard similarity of a repetition (default: {NEAR})")
     add("--embedding-model", metavar="NAME", help="litellm's name of an embedding model, such as openai/NAME")
     add("--embedding-base-url", metavar="URL", help="its endpoint (default: TEACHER_BASE_URL)")
     add("--cosine", type=share, default=0.92, help="least cosine of a repetition (default: 0.92)")

@@ -5,10 +5,6 @@
 In: JSONL rows with `id` and `question` (utils/chat_session_filter.py makes them); other columns pass through. Out: the
 rows that are kept, with `task_type` and `verdict` {reason, is_medical, answerable, task_type, model}; the others stand
 in OUT.dropped.jsonl with the same columns. A row is kept if it is medical and answerable. The LLM is TEACHER_MODEL.
-
-May be killed at any moment: the same command goes on, and a reply that arrived is never paid for twice. Rows whose
-call finally fails are in OUT.failed.jsonl, counted, and tried again by the same command.
-Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations

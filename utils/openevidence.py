@@ -8,8 +8,7 @@ In: JSONL rows with `id` and `question`. For each, the project's SQL agent queri
 one, numbers or sentences of the LLM's own. Out: rows that `python -m data.validate` accepts, with `answer`, `evidence`,
 `sql` (the agent's queries that read the cited rows) and `structured_gt` where the answer says all they return; refused
 rows stand in OUT.dropped.jsonl with `refused` {reason, detail}. An answer "nothing found" is never drafted: a query
-that finds nothing proves nothing. May be killed at any moment: the same command goes on.
-Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 130 interrupted.
+that finds nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -43,20 +42,18 @@ def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClien
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
         print(f"{PROGRAM}: refused: {reasons or 'none'}")
 
+    def judge(row: Row, result: Row) -> tuple[Row, bool]:
+        return row | result, "refused" not in result
+
+    def describe() -> str:
+        return f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}"
+
     return llm_pass.run_pass(
-        PROGRAM,
-        options,
-        rows,
-        client,
-        drafter,
-        judge=lambda row, result: (row | result, "refused" not in result),
-        finish=count_refused,
-        describe=lambda: f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}",
+        PROGRAM, options, rows, client, drafter, judge=judge, finish=count_refused, describe=describe
     )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of this program alone."""
     add = parser.add_argument
     add("--db", metavar="URL", help="the database (default: DATABASE_URL, else the embedded one)")
     add("--max-turns", type=positive(int), default=6, metavar="N", help="calls of the agent a question (6)")

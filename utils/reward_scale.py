@@ -62,18 +62,19 @@ def ask_endpoint(arguments: argparse.Namespace, url: str) -> list[float]:
     Raises:
         RunError: some pairs have no score.
     """
-    from common.llm import LLMError
-    from scoring.reward_model import RewardModel
+    from common.llm import LLMError, Usage
+    from common.llm_endpoint import without_secrets
+    from scoring.reward_model import RewardModelJudge
 
     pairs = JsonlRows(arguments.pairs, texts=("prompt", "response"))
-    model = RewardModel(url, arguments.timeout)
-    fingerprint = {"program": PROGRAM, "url": model.name, "input": file_digest(arguments.pairs)}
+    model, spent = RewardModelJudge(url, arguments.timeout), Usage()
+    fingerprint = {"program": PROGRAM, "url": without_secrets(url), "input": file_digest(arguments.pairs)}
     others = [arguments.output.with_suffix(suffix) for suffix in (".png", ".scores.jsonl")]
     with open_journal(arguments.output, fingerprint, force=arguments.force, others=others) as journal:
         everything = run_all(
             pairs,
             key=lambda row: hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32],
-            work=lambda row: model.score(row["prompt"], row["response"]),
+            work=lambda row: model.raw_score(row["prompt"], row["response"], spent),
             journal=journal,
             concurrency=arguments.concurrency,
             title=PROGRAM,

@@ -36,9 +36,8 @@ def stated_counts(answer: str, question: str) -> set[float]:
     """The whole numbers that the answer gives as a count of what the question asks about."""
     asked = canonical(question)
     text = RE.count_numeral.sub(lambda match: str(chinese_number(match.group())), RE.not_one.sub("", canonical(answer)))
-    nouns = [
-        words_only(noun).replace("的", "") for noun in RE.noun_after.findall(asked) + RE.noun_before.findall(asked)
-    ]
+    written = RE.noun_after.findall(asked) + RE.noun_before.findall(asked)
+    nouns = [words_only(noun).replace("的", "") for noun in written]
     thing = re.compile("|".join(["[药病疾]", *(re.escape(noun) for noun in nouns if noun)]))
     counted = _counted("".join(RE.asked_measure.findall(asked)))
     found = {float(match[1]) for match in counted.finditer(text) if _is_the_count(match, thing)}
@@ -65,9 +64,7 @@ def _bare_numbers(text: str, asked: str) -> set[float]:
     """The numbers of an answer with 12 other characters at most: each in a clause without words of its own."""
     ours = set(words_only(RE.polite.sub("", asked)))
     clauses = [(RE.bare.findall(clause), clause) for clause in RE.clause.split(text)]
-    own = [
-        sum(sign not in ours for sign in words_only(RE.beside.sub("", RE.bare.sub("", clause))))
-        for _, clause in clauses
-    ]
+    beside = (words_only(RE.beside.sub("", RE.bare.sub("", clause))) for _, clause in clauses)
+    own = [sum(sign not in ours for sign in words) for words in beside]
     found = {float(number) for (bare, _), said in zip(clauses, own, strict=True) if not said for number in bare}
     return found if sum(own) <= 12 else set()

@@ -79,7 +79,7 @@ def extra_names(reading: Reading, known: list[str]) -> set[str]:
     for clause, _ in reading.clauses:
         for name in gold:
             clause = clause.replace(name, "、")
-        found |= {name for name in _items_named(clause) if not _ends_known(words_only(name), spared)}
+        found |= {name for name in _items_named(clause) if not ends_known(words_only(name), spared)}
     return found
 
 
@@ -91,7 +91,8 @@ def _items_named(clause: str) -> list[str]:
     return [name for name in found if not RE.no_name.search(name)]
 
 
-def _ends_known(name: str, known: str) -> bool:
+def ends_known(name: str, known: str) -> bool:
+    """Whether the end of the name is in the known text; a dosage form alone does not count."""
     return any(name[i:] in known and len(RE.form_end.sub("", name[i:])) > 1 for i in range(len(name)))
 
 

@@ -31,8 +31,6 @@ from scoring.reference.names import named
 from scoring.reference.penalties import brevity, hedging, number_agreement, precision, sincerity, subject, support
 from scoring.reference.text import RE, Reading, canonical, numbers, words_only
 
-__all__ = ["ReferenceJudge", "is_degenerate"]
-
 
 class ReferenceJudge:
     """Scores by comparison with gold values, evidence or the reference answer."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from rapidfuzz import fuzz
 
 from scoring.reference.coverage import core_of
+from scoring.reference.names import ends_known
 from scoring.reference.text import RE, Reading, canonical, normalise, numbers, words_only
 
 
@@ -54,9 +55,7 @@ def subject(reading: Reading, known: str) -> float:
     """Below 1, down to 0.5, when the answer begins with the name of something nobody asked about."""
     match = RE.subject.match(reading.text)
     name = match.group(1) if match else ""
-    endings = (name[i:] for i in range(len(name)))
-    asked_for = any(end in known and len(RE.form_end.sub("", end)) > 1 for end in endings)
-    if not RE.name.fullmatch(name) or asked_for or re.search("[a-z]", name):
+    if not RE.name.fullmatch(name) or ends_known(name, known) or re.search("[a-z]", name):
         return 1.0  # English names cannot be compared with the question's
     return 0.5 + fuzz.partial_ratio(name, known) / 200
 

@@ -21,12 +21,9 @@ from types import SimpleNamespace
 
 from rapidfuzz import fuzz
 
-# Below this share of matching characters, what matches is what Chinese phrases have in common anyway.
-CHANCE = 0.5
-# The same for pairs of characters that stand anywhere: "胸痛持续" for "持续胸痛".
-CHANCE_PAIRS = 0.3
-# A near match never earns as much as the text itself.
-NEAR = 0.9
+CHANCE = 0.5  # below this share of matching characters, what matches is what Chinese phrases have in common anyway
+CHANCE_PAIRS = 0.3  # the same for pairs of characters that stand anywhere: "胸痛持续" for "持续胸痛"
+NEAR = 0.9  # a near match never earns as much as the text itself
 
 DATA = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text(encoding="utf-8"))
 UNITS = {unit: (kept, factor) for names, (kept, factor) in DATA["units"].items() for unit in names.split()}

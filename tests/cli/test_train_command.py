@@ -192,7 +192,7 @@ def test_a_wrong_value_of_managed_store(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setenv("AGL_MANAGED_STORE", "maybe")
     message = refused(capsys)
     assert "AGL_MANAGED_STORE" in message
-    assert "0/false/no/off" in message
+    assert "'maybe': Input should be a valid boolean" in message
 
 
 def test_settings_that_contradict_each_other(

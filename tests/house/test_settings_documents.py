@@ -48,8 +48,8 @@ def test_the_settings_table_shows_the_defaults() -> None:
 
 
 def plain(value: object) -> object:
-    """300 and 300.0 are the same default."""
+    """300 and 300.0 are the same default, and so are True and 1."""
     try:
-        return float(str(value))
+        return float(str(int(value) if isinstance(value, bool) else value))
     except ValueError:
         return str(value)

@@ -13,7 +13,7 @@ from scoring.judge import ReferenceJudge, Verdict
 from scoring.reference.abstention import abstains, honesty
 from scoring.reference.polarity import agreement
 from scoring.reference.text import canonical, closeness, fragments, numbers, words_only
-from scoring.rubric import Reward, weighted_sum
+from scoring.rubric import Reward
 
 QUESTION = "朵朵片怎么吃？"
 
@@ -114,11 +114,8 @@ def test_a_reward_has_a_finite_total_or_a_cause(values):
         Reward(**values)
 
 
-def test_verdicts_and_sums_refuse_nonsense():
+def test_verdicts_refuse_nonsense():
     assert Reward(1.0, {"rule": 0.1, "judge": 0.9}).unscored is None
     for values in ((None, {}, None), (0.5, {}, "x"), (1.5, {}, None), (math.nan, {}, None)):
         with pytest.raises(ValueError, match="score"):
             Verdict(*values)
-    assert weighted_sum({"a": 0.5, "b": 1.0}, {"a": 0.2, "b": 0.8}) == pytest.approx(0.9)
-    with pytest.raises(ValueError, match="do not fit"):
-        weighted_sum({"a": 1.0}, {"b": 1.0})

@@ -158,7 +158,7 @@ def test_the_settings_choose_the_judge():
     assert both.client.provider.api_key is None
     reward_model = choose(reward_model_url="http://r", judge_timeout=7)
     assert isinstance(reward_model, RewardModelJudge)
-    assert (reward_model.model.url, reward_model.model.timeout) == ("http://r", 7)
+    assert (reward_model.url, reward_model.timeout) == ("http://r", 7)
     assert isinstance(choose(), ReferenceJudge)
     assert len({judge.name for judge in (teacher, reward_model, choose())}) == 3
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.scale import LogisticScale, QuantileScale, ScaleError, load_scale
+from common.settings import SettingsError
+from scoring.scale import LogisticScale, QuantileScale, load_scale
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 UNIT = st.floats(0, 1)
@@ -49,7 +50,7 @@ def test_a_scale_survives_its_file(tmp_path_factory, scale):
 
 @pytest.mark.parametrize("raw", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_not_finite_is_refused(raw):
-    with pytest.raises(ScaleError, match="finite"):
+    with pytest.raises(SettingsError, match="finite"):
         LogisticScale(center=0.0, scale=1.0).apply(raw)
 
 
@@ -73,14 +74,14 @@ def test_a_score_that_is_not_finite_is_refused(raw):
 )
 def test_a_file_that_is_no_scale_is_refused_with_the_reason(tmp_path, text, named):
     path = write(tmp_path, text)
-    with pytest.raises(ScaleError, match=named) as caught:
+    with pytest.raises(SettingsError, match=named) as caught:
         load_scale(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(ScaleError, match="No such file"):
+    with pytest.raises(SettingsError, match="No such file"):
         load_scale(tmp_path / "none.json")
 
 

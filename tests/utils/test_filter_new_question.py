@@ -103,7 +103,7 @@ def test_each_method_finds_what_the_stricter_ones_do_not(tmp_path):
     assert [(row["id"], row["method"], row["known"]["id"]) for row in dropped] == [
         ("in0", "exact", "b"),
         ("in1", "normalised", "b"),
-        ("in2", "minhash", "a"),
+        ("in2", "near", "a"),
         ("in4", "normalised", "in3"),
     ]
     assert dropped[2]["known"] == {"file": str(old), "id": "a", "question": known[0]}

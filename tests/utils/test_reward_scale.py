@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.command import UsageError
 from common.settings import ROOT
 from scoring.scale import LogisticScale, QuantileScale, load_scale
 from tests.serving import serving
-from utils.curation.scale_fit import FitError, fit, summary
+from utils.curation.scale_fit import fit, summary
 from utils.reward_scale import main
 
 
@@ -87,7 +88,7 @@ def test_a_score_that_many_answers_get_is_mapped_to_its_middle_rank():
 def test_any_scores_give_a_map_that_keeps_their_order_or_one_error(scores, kind):
     try:
         scale = fit(scores, kind)
-    except FitError:
+    except UsageError:
         assert len(set(scores)) < 2 or kind == "logistic"
         return
     after = [scale.apply(score) for score in sorted(scores)]
@@ -97,7 +98,7 @@ def test_any_scores_give_a_map_that_keeps_their_order_or_one_error(scores, kind)
 
 
 def test_scores_of_a_broken_endpoint_are_no_map():
-    with pytest.raises(FitError, match="broken"):
+    with pytest.raises(UsageError, match="broken"):
         fit([1e200, 0.0], "quantile")
 
 

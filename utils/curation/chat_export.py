@@ -63,9 +63,8 @@ def _table_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]
     for part in open_parts(str(path), encoding):
         has_text = any(_plain(column) in NAMES["text"] for column in part.columns)
         if path.suffix.lower() not in LINES and not has_text:
-            raise SourceError(
-                f"{path} has the columns {', '.join(part.columns)}; expected one for the text, such as content or 内容"
-            )
+            seen = f"{path} has the columns {', '.join(part.columns)}"
+            raise SourceError(f"{seen}; expected one for the text, such as content or 内容")
         for record in part.records():
             if record.problem:
                 yield record.number, record.problem
@@ -110,10 +109,8 @@ def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
                 return ""
         if place == "" and event == "map_key":
             seen.append(value)
-    raise SourceError(
-        f"{path} is an object with {', '.join(seen[:8]) or 'no keys'}; expected a list of sessions, or an object with "
-        f"one of {', '.join(SESSION_LISTS)}"
-    )
+    wanted = f"a list of sessions, or an object with one of {', '.join(SESSION_LISTS)}"
+    raise SourceError(f"{path} is an object with {', '.join(seen[:8]) or 'no keys'}; expected {wanted}")
 
 
 def _messages_of(record: Any, where: str, number: str) -> Iterator[Message | Unreadable]:

@@ -64,11 +64,7 @@ class Drafter:
         return digest(f"{row['id']}\0{row['question']}")
 
     async def __call__(self, row: Row) -> Row:
-        """The columns to add to the row; or `refused` with reason and detail.
-
-        Raises:
-            LLMError: the machine failed; nothing is known of the question.
-        """
+        """The columns to add to the row; or `refused` with reason and detail. Raises LLMError: the machine failed."""
         episode = await self._play(row["question"])
         try:
             return await self._from(row, episode)

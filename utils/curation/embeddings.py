@@ -74,7 +74,6 @@ class Embeddings:
         except (TypeError, ValueError, KeyError) as error:
             raise LLMError(f"{self.model}: a reply that holds no vectors ({error})", "malformed") from None
         if len(table) != len(texts) or not numpy.isfinite(table).all() or not (lengths > 0).all():
-            raise LLMError(
-                f"{self.model}: asked for {len(texts)} vectors, got {len(table)}, or some are zero", "malformed"
-            )
+            seen = f"asked for {len(texts)} vectors, got {len(table)}, or some are zero"
+            raise LLMError(f"{self.model}: {seen}", "malformed")
         return table / lengths

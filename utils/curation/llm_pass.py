@@ -23,6 +23,11 @@ from common.settings import load_settings
 
 Row = dict[str, Any]
 AFTERWARDS = "results so far are kept: give the same command again to go on"
+LIMITS = ("model", "timeout", "concurrency", "requests_per_minute")  # options that the client takes
+EPILOG = """
+May be killed at any moment: the same command goes on, and a reply that arrived is never paid for twice. Rows whose
+call finally fails are in OUT.failed.jsonl, counted, and tried again by the same command.
+Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 130 interrupted."""
 SHOWN = 5  # failures named on the terminal
 
 
@@ -51,7 +56,7 @@ def run_program(
     The body is given the options, the rows of the inputs, and the client of the options and settings with the cache of
     LLM_CACHE.
     """
-    parser = new_parser(doc)
+    parser = new_parser(doc, epilog=EPILOG)
     add = parser.add_argument
     add("input", type=Path, nargs="+", help="JSONL files with id and question")
     add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the rows that are kept")
@@ -67,15 +72,8 @@ def run_program(
     def run() -> int:
         rows = JsonlRows(*options.input, texts=("id", "question"), limit=options.limit)
         settings = load_settings()
-        client = client_from_settings(
-            settings,
-            model=options.model,
-            cache=settings.llm_cache,
-            timeout=options.timeout,
-            concurrency=options.concurrency,
-            requests_per_minute=options.requests_per_minute,
-        )
-        return body(options, rows, client)
+        limits = {name: getattr(options, name) for name in LIMITS}
+        return body(options, rows, client_from_settings(settings, cache=settings.llm_cache, **limits))
 
     return run_command(program, run, AFTERWARDS)
 

@@ -47,12 +47,9 @@ NOT_NAMES = re.compile(_PARTS["not_names"])
 
 def visible(text: str) -> str:
     """The text without characters that nobody sees, each run of white space as one space."""
-    kept = "".join(
-        char
-        for char in unicodedata.normalize("NFC", text)
-        if char.isspace() or unicodedata.category(char) not in UNSEEN_CATEGORIES
-    )
-    return " ".join(kept.split())
+    text = unicodedata.normalize("NFC", text)
+    kept = (char for char in text if char.isspace() or unicodedata.category(char) not in UNSEEN_CATEGORIES)
+    return " ".join("".join(kept).split())
 
 
 def mask(text: str) -> tuple[str, list[str]]:

@@ -21,22 +21,14 @@ BINS, STEPS = 40, 200  # of the picture
 FEWEST = 100  # scores; with fewer, five percent are less than five scores
 
 
-class FitError(UsageError):
-    """Scores that no map can be fitted to; the message says why."""
-
-
 def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale:
-    """The map of that kind.
-
-    Raises:
-        FitError: fewer than two different scores, or some of no sensible size.
-    """
+    """The map of that kind. Raises UsageError: fewer than two different scores, or some of no sensible size."""
     huge = [score for score in scores if abs(score) > LARGEST]
     if huge:
-        raise FitError(f"{len(huge)} scores are beyond {LARGEST:g}, such as {huge[0]:g}; is the endpoint broken?")
+        raise UsageError(f"{len(huge)} scores are beyond {LARGEST:g}, such as {huge[0]:g}; is the endpoint broken?")
     if len(set(scores)) < 2:
         seen = f"all {len(scores)} are {scores[0]:g}" if scores else "there are none"
-        raise FitError(f"a map needs scores that differ, and {seen}")
+        raise UsageError(f"a map needs scores that differ, and {seen}")
     return fit_quantile(scores) if kind == "quantile" else fit_logistic(scores)
 
 
@@ -62,7 +54,7 @@ def fit_logistic(scores: Sequence[float]) -> LogisticScale:
     if not scale > 0:
         scale = statistics.pstdev(scores) * math.sqrt(3) / math.pi
     if not scale > 0:
-        raise FitError(f"the scores differ by too little for a logistic map ({min(scores)} to {max(scores)})")
+        raise UsageError(f"the scores differ by too little for a logistic map ({min(scores)} to {max(scores)})")
     return LogisticScale(center=quantile(scores, 0.5), scale=scale)
 
 

@@ -22,20 +22,8 @@ from utils.curation.llm_pass import digest
 
 LONGEST_QUESTION = 2_000  # characters shown to the LLM
 
-TaskType = Literal[
-    "drug_field",
-    "disease_field",
-    "multi_field",
-    "compare_drugs",
-    "compare_diseases",
-    "drug_search_by_kw",
-    "disease_to_drug",
-    "count_filter",
-    "unanswerable",
-    "other",
-]
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-MEANINGS: dict[TaskType, str] = _TEXTS["types"]
+MEANINGS: dict[str, str] = _TEXTS["types"]
 # Nobody asks about these.
 WORKING_COLUMNS = frozenset(["id", "med_name_initial", "created_at", "create_at", "update_at", "source"])
 
@@ -46,7 +34,7 @@ class Verdict(BaseModel):
     reason: str = Field(description="一两句话的理由")
     is_medical: bool
     answerable: bool
-    task_type: TaskType
+    task_type: Literal[*MEANINGS]  # type: ignore[valid-type]
 
 
 FIELDS = ("is_medical", "answerable", "task_type")
