@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.command import UsageError
 from common.files import replacing
+from data.database.schema import NAME_COLUMN, TABLES  # noqa: F401 (for agents)
 from data.intake.sources import as_record, line_records, parquet_records, refusing
 
 if TYPE_CHECKING:
