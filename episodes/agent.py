@@ -218,8 +218,12 @@ class Agent(ABC):
         """Models to serve while episodes are played."""
         return ()
 
-    def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
-        """Look at the rows of a run before anything heavy starts; notes for the screen. Raises AgentError."""
+    def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
+        """Look at the rows of a run, and complete them, before anything heavy starts; notes for the screen.
+
+        Without `plays` this process only trains: what episodes need (a database, a partner) may be elsewhere.
+        Raises AgentError.
+        """
         return []
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:

@@ -54,10 +54,10 @@ class SqlAgent(Agent):
 
         return SqlEnvironment(settings, evaluating)
 
-    def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
+    def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
         from sql_agent.row_checks import check
 
-        return check(rows, settings)
+        return check(rows, settings, plays)
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         from sql_agent.facts import summarise

@@ -13,12 +13,15 @@ from sql_agent.judge_words import WORDS
 CHECKED = 64  # questions of each file that are checked against the database
 
 
-def check(rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
-    """Draft missing answers into the rows, check a sample against the database; a line for each thing to know.
+def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
+    """Draft missing answers into the rows; where episodes are played, check a sample against the database.
+
+    Returns a line for each thing to know.
 
     Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database cannot be read.
     """
-    notes = [note for name, part in rows.items() for note in _notes_on(name, list(part), settings.database_url)]
+    url = settings.database_url
+    notes = [note for name, part in rows.items() for note in _notes_on(name, list(part), url, plays)]
     train, offline = rows["train"], choose_judge(settings, WORDS).name == ReferenceJudge.name
     bare = count_without_reference(list(train))  # what has gold has an answer drafted from it by now
     if offline and bare > settings.max_unscored_share * len(train):
@@ -29,12 +32,13 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings) -> list[str]:
     return notes
 
 
-def _notes_on(name: str, rows: list[Row], database_url: str) -> list[str]:
+def _notes_on(name: str, rows: list[Row], database_url: str, plays: bool) -> list[str]:
     drafted, bare = fill_answers(rows, database_url), count_without_reference(rows)
     counts = [f", {drafted} answers drafted from gold SQL or evidence"] if drafted else []
     counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
     notes = [f"{name}: {len(rows)} questions{''.join(counts)}"]
-    findings = check_rows(rows[:: max(1, len(rows) // CHECKED)][:CHECKED], database_url)
+    sample = rows[:: max(1, len(rows) // CHECKED)][:CHECKED] if plays else []
+    findings = check_rows(sample, database_url) if sample else []
     wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
     if wrong:
         notes.append(

@@ -51,9 +51,8 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     elif plan.run_dir.exists() and any(plan.run_dir.iterdir()) and plan.role != "runner":
         raise ConfigError(f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it")
     rows = {"train": agent.rows(options.train_file), "val": agent.rows(options.val_file)}
-    if plan.role != "algorithm":  # where only weights are made, nothing that episodes need must be there
-        for note in agent.check(rows, settings):
-            print(note, flush=True)
+    for note in agent.check(rows, settings, plays=plan.role != "algorithm"):
+        print(note, flush=True)
     check_budgets(agent, rows, settings)
     files = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
     config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))

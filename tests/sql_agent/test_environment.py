@@ -169,3 +169,14 @@ def test_what_does_not_answer_is_said_before_anything_is_loaded(tmp_path: Path, 
     with pytest.raises(ServiceError, match="Start the judge, or set TEACHER_MODEL"):
         asyncio.run(opened(database_url, **judge).check())
     asyncio.run(opened(database_url, reward_terms="rule=1", **judge).check())
+
+
+def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_path: Path) -> None:
+    """The runners get the trainer's rows: an answer missing there would leave every episode unscored."""
+    settings = Settings(database_url=f"sqlite:///{tmp_path}/gone.db")
+    row = {**ROW, "answer": "", "evidence": "", "entities": ""}
+    notes = AGENT.check({"train": [row]}, settings, plays=False)
+    assert row["answer"]
+    assert "1 answers drafted" in notes[0]
+    with pytest.raises(DatabaseError, match=r"gone\.db"):
+        AGENT.check({"train": [row]}, settings, plays=True)
