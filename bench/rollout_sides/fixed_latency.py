@@ -23,12 +23,14 @@ from bench._harness import at_once, medians
 from bench.rollout_sides.processes import AGENT, llm, plan_for, stores_with_runners
 from bench.rollout_sides.standin_llm import ANSWER
 from common.settings import DEFAULT_DATABASE
+from data.load import COLUMNS
 from sql_agent.prompts import first_messages
 from tools.sql.query import QueryTool
 from training.rollouts import Finished, RolloutManager
 
 QUESTION = "第一种药治什么病？"
-TASK = json.dumps({"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_field"})
+ROW = {"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_field"}
+TASK = json.dumps(dict.fromkeys(COLUMNS, "") | ROW)
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 CALLS, IN_FLIGHT = 4, 16  # of the comparison with the bare loop
 SIZES = ((1, 10), (1, 100), (1, 1000), (2, 500), (4, 250), (8, 125))  # runner processes, episodes each at once
