@@ -72,6 +72,7 @@ def _gpu(n_gpus: int, sizes: Sizes) -> dict[str, Any]:
         f"{REF}.fsdp_config.param_offload": True,
         f"{ACTOR}.ppo_mini_batch_size": 16 * n_gpus,
         f"{ACTOR}.ppo_max_token_len_per_gpu": micro_batch,
+        f"{ACTOR}.optim.lr": 1e-6,
         f"{ACTOR}.fsdp_config.param_offload": True,
         f"{ACTOR}.fsdp_config.optimizer_offload": True,
         "critic.ppo_max_token_len_per_gpu": micro_batch,

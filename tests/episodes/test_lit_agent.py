@@ -17,13 +17,14 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 import agentlightning as agl
 
 from common.settings import load_settings
+from data.load import COLUMNS
 from episodes import registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import asks, says
 
-ROW = {
+ROW = dict.fromkeys(COLUMNS, "") | {
     "id": "r1",
     "question": "朵莎洛片怎么保存？",
     "answer": "朵莎洛片的贮藏方法：密封，20℃以下干燥处保存",
@@ -159,7 +160,7 @@ def test_an_endless_episode_ends_as_a_timeout(llm: Any, monkeypatch: pytest.Monk
 
 def test_a_row_without_reference_is_unscored(llm: Any) -> None:
     llm.script(CALL, ANSWER)
-    reward, note = roll(llm.base_url, {"id": "r2", "question": "朵莎洛片怎么保存？", "answer": ""})
+    reward, note = roll(llm.base_url, {**ROW, "answer": "", "structured_gt": ""})
     assert (reward, note["unscored"]) == (None, "no_reference")
     assert note["terms"] == {"rule": pytest.approx(0.1)}
 
