@@ -1,6 +1,6 @@
 """From the records of an evaluation's episodes to its numbers.
 
-    scores = summarise(records, seed=0)       # {"overall": {...}, "by_task_type": {...}, "by_difficulty": {...}}
+    scores = summarise(agent, records, seed=0)       # {"overall": {...}, "by_task_type": {...}, "by_difficulty": {...}}
 
 A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are one cluster: every
 number is a mean over questions of the mean over a question's episodes, and intervals come from resampling questions.
