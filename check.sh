@@ -23,7 +23,7 @@ run_step() {
         lint) "$BIN/ruff" check . && "$BIN/ruff" format --check . ;;
         types) "$BIN/mypy" ;;
         imports) "$BIN/lint-imports" ;;
-        tests) "$BIN/python" -m pytest "${@:2}" ;;
+        tests) "$BIN/python" -m pytest --numprocesses 2 --dist loadgroup "${@:2}" ;;  # the engine's tests beside all others
         *) echo "check.sh: unknown step '$1'; use lint, types, imports or tests." >&2; exit 2 ;;
     esac
 }
