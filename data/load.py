@@ -151,7 +151,10 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
         seen = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {seen}; expected a Parquet or JSONL file with the columns id, question and answer")
     with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
-        first = head.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+        filled = (text for line in head if (text := line.removeprefix(codecs.BOM_UTF8).lstrip()))
+        first = next(filled, b"")[:1]
+    if not first:
+        raise DataError(f"{path} is empty; expected rows with the columns id, question and answer")
     what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
     with refusing(what, DataError), path.open("rb") as file:
         if first == b"{":
