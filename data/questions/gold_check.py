@@ -100,14 +100,17 @@ class Checker:
         if finding.problems:
             return finding
         if asked := markup_asked(finding.row):
-            finding.problems.append(("question", f"asks for HTML, {short(asked)}; expected words"))
+            finding.problems.append(("question", f"asks for HTML, {short(repr(asked))}; expected words"))
         names = nested(finding.row, "entities")
         self._check_evidence(finding, names)
         results = self._run_sql(finding)
         if results is not None:
             self._check_gold(finding, names, results)
             await self._check_answer(finding, results)
-            self._check_names(finding, results)
+            # Rows under the keys of others' tables tell nothing.
+            foreign = any(column == "evidence" for column, _ in finding.unchecked)
+            if missing := unnamed(finding.row, [] if foreign else results):
+                (finding.problems if missing.wrong else finding.unchecked).append(("answer", missing.reason))
         return finding
 
     def _check_evidence(self, finding: Finding, names: list[str]) -> None:
@@ -127,7 +130,7 @@ class Checker:
         if names and comparable(cited.name) not in map(comparable, names) and not self.cells.has_entity(names):
             said = f"row {item['row_id']} of {item['table']} is {cited.name!r} here, not {', '.join(names)}"
             return Missing(said, wrong=False)
-        return Missing(f"{short(quote)} is not in {place}", wrong=True)
+        return Missing(f"{short(repr(quote))} is not in {place}", wrong=True)
 
     def _run_sql(self, finding: Finding) -> list[QueryResult] | None:
         """The results of the gold statements; None when one of them fails."""
@@ -170,13 +173,6 @@ class Checker:
             verdict = await self.judge.judge(Case(row["question"], row["answer"], row["answer"], context, gold))
             if verdict.score is None or verdict.score < EXACT:
                 finding.problems.append(("answer", shortfall(verdict, gold, row)))
-
-    def _check_names(self, finding: Finding, results: list[QueryResult]) -> None:
-        """Whether the answer to a search names what was found; rows under the keys of others' tables tell nothing."""
-        foreign = any(field == "evidence" for field, _ in finding.unchecked)
-        missing = unnamed(finding.row, [] if foreign else results)
-        if missing:
-            (finding.problems if missing.wrong else finding.unchecked).append(("answer", missing.reason))
 
 
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:

@@ -20,11 +20,11 @@ SHOWN = 60  # characters of a value in a message
 def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> str:
     """What the gold SQL returns (`columns` and `lines`) and what structured_gt says, from shortly before they part."""
     if lines and not {name.lower() for name in gold["columns"]} <= {name.lower() for name in columns}:
-        return f"gold SQL returns the columns {short(columns)}, structured_gt says {short(gold['columns'])}"
+        return f"gold SQL returns the columns {short(str(columns))}, structured_gt says {short(str(gold['columns']))}"
     texts = [json.dumps(rows, ensure_ascii=False, default=str) for rows in (lines, gold["rows"])]
     apart = next((at for at, pair in enumerate(zip(*texts, strict=False)) if len({*pair}) > 1), 0)
     start = max(0, apart - SHOWN // 2)
-    returned, said = (("…" if start else "") + _cut(text[start:]) for text in texts)
+    returned, said = (("…" if start else "") + short(text[start:]) for text in texts)
     return f"gold SQL returns {returned}, structured_gt says {said}"
 
 
@@ -35,7 +35,7 @@ def shortfall(verdict: Verdict, gold: dict[str, Any], row: Row) -> str:
     low = ", ".join(f"{name} {_below_1(value)}" for name, value in verdict.parts.items() if value < EXACT)
     reason = f"scores {_below_1(verdict.score)}, expected 1; {low or ', '.join(verdict.parts)}"
     lacking = _lacking(gold, row["question"], row["answer"]) if "coverage" in low else ""
-    return f"lacks the gold value {short(lacking)} ({reason})" if lacking else reason
+    return f"lacks the gold value {short(repr(lacking))} ({reason})" if lacking else reason
 
 
 def _below_1(value: float) -> str:
@@ -53,10 +53,6 @@ def _lacking(gold: dict[str, Any], question: str, answer: str) -> str:
     return worst if closeness(worst, said) < EXACT else ""
 
 
-def short(value: Any) -> str:
-    """A value as a message shows it."""
-    return _cut(repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _cut(text: str) -> str:
+def short(text: str) -> str:
+    """A text as a message shows it."""
     return text[:SHOWN] + "…" if len(text) > SHOWN else text

@@ -26,6 +26,7 @@ FOREIGN = {
     "meta": {"entity": {"drug_name": "戊颗粒"}},
     "ground_truth": "**戊颗粒**：目赤<a class='x'>头痛</a>",
 }
+FOUND = '[{"quote":"头痛","field":"indication"}]'
 
 
 def write(path, *rows):
@@ -115,6 +116,8 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
         ({"structured_gt": '{"columns":["storage"],"rows":[]}'}, NOTHING_FOUND),
         ({"structured_gt": '{"columns":["storage"],"rows":[[null]]}'}, NOTHING_FOUND),
         ({"evidence": '[{"quote":"<b>密封</b>"}]'}, "密封"),
+        ({"evidence": FOUND, "task_type": "disease_to_drug"}, ""),
+        ({"evidence": FOUND, "task_type": "disease_to_drug", "entities": '["甲片"]'}, "甲片的适应症：头痛"),
         ({"sql": "SELECT 7 AS count"}, "共有7个。"),
         ({"sql": "DROP TABLE disease"}, ""),
         ({"sql": "DROP TABLE disease", "evidence": '[{"quote":"密封","field":"storage"}]'}, "贮藏：密封"),

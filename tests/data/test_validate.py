@@ -156,7 +156,7 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
         (
             {"sql": "SELECT storage AS a FROM drugs_info WHERE id = 1", "answer": ""},
             "structured_gt",
-            'returns the columns ["a"], structured_gt says ["storage"]',
+            "returns the columns ['a'], structured_gt says ['storage']",
         ),
         (
             {"sql": f"SELECT '{'甲' * 90}乙' AS storage", "answer": "", **gold([["甲" * 90 + "丙"]])},
