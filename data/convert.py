@@ -4,9 +4,9 @@
     python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
 
 Other names and nested values become the columns of `data/load.py`, all of them text; HTML is removed from questions,
-answers, quotes and gold; `--draft-answers` writes missing answers from gold SQL or evidence
-(`data/questions/draft.py`). Rows are not checked against the database: `python -m data.validate` does that. Exit codes:
-0 done, 1 failed, 2 wrong usage, 130 interrupted.
+answers, quotes and gold; a row whose question asks for HTML is left out and named. `--draft-answers` writes missing
+answers from gold SQL or evidence (`data/questions/draft.py`). Rows are not checked against the database: `python -m
+data.validate` does that. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from pathlib import Path
 
 from common.command import new_parser, run_command
 from common.files import refuse_existing
-from data.load import COLUMNS, count_without_reference, fill_answers, load_rows, write_rows
+from data.load import COLUMNS, DataError, count_without_reference, fill_answers, load_rows, write_rows
+
+SHOWN = 5  # rows left out that are named
 
 
 def convert(source: Path, target: Path, database_url: str | None = None) -> str:
@@ -26,16 +28,22 @@ def convert(source: Path, target: Path, database_url: str | None = None) -> str:
     Returns how many rows were written, answers drafted and still missing, and which columns were left out.
 
     Raises:
-        DataError: a row cannot be used; the message names the file, the row and the column.
+        DataError: a row cannot be used (the message names the file, the row and the column), or none is left.
         DatabaseError: drafting needs the database, and it cannot be read.
     """
-    from data.questions.markup import without_markup
+    from data.questions.markup import markup_asked, without_markup
 
-    rows = [without_markup(row) for row in load_rows(source)]
+    loaded = list(enumerate(load_rows(source)))
+    refused = [f"row {number} ({asked})" for number, row in loaded if (asked := markup_asked(row))]
+    rows = [without_markup(row) for _, row in loaded if not markup_asked(row)]
+    if not rows:
+        raise DataError(f"{source}: every question asks for HTML, such as {refused[0]}; expected words")
     drafted = fill_answers(rows, database_url) if database_url else 0
     write_rows(rows, target)
     bare = f"{count_without_reference(rows)} without an answer (judged without a reference)"
     notes = [f"{len(rows)} rows", f"{drafted} answers drafted", bare]
+    if refused:
+        notes.append(f"{len(refused)} rows left out, whose question asks for HTML: {', '.join(refused[:SHOWN])}")
     left_out = {column for row in rows for column in row} - set(COLUMNS)
     if left_out:
         notes.append(f"columns left out: {', '.join(sorted(left_out))}")

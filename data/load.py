@@ -15,7 +15,6 @@ A row needs `id` and `question`. Accepted besides: `qid` for `id`, `ground_truth
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
@@ -38,10 +37,9 @@ COLUMNS = (
     "id", "question", "answer", "task_type", "difficulty", "sql", "structured_gt", "evidence", "entities", "split",
 )  # fmt: skip
 ALIASES = {"qid": "id", "ground_truth": "answer"}
-SHOWN = 60  # characters of a wrong value in a message
 
 _SHORT = Repr()  # of a wrong value in a message, however large or deep it is
-_SHORT.maxstring = _SHORT.maxother = SHOWN
+_SHORT.maxstring = _SHORT.maxother = 60
 _SHORT.maxlevel = 3
 
 Record = dict[str, Any]  # a row as its file has it
@@ -151,7 +149,9 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
         seen = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(f"{path} {seen}; expected a Parquet or JSONL file with the columns id, question and answer")
     with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
-        first = head.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+        first = next((text[:1] for line in head if (text := line.removeprefix(b"\xef\xbb\xbf").lstrip())), b"")
+    if not first:
+        raise DataError(f"{path} is empty; expected rows with the columns id and question")
     what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
     with refusing(what, DataError), path.open("rb") as file:
         if first == b"{":

@@ -14,6 +14,7 @@ from data.database.schema import NAME_COLUMN, TABLES
 from data.load import Row, nested, statements
 from data.questions.gold_check import without_key
 from data.questions.markup import plain
+from data.questions.searched import SEARCHES, found_names
 from tools.sql.query import QueryTool
 
 LABELS = {column: label for columns in TABLES.values() for column, label in columns.items()}
@@ -33,7 +34,11 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
     table = _returned(row, tool)
     if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
         return from_table(table, names)
-    return from_quotes(nested(row, "evidence"), names)
+    evidence = nested(row, "evidence")
+    if row["task_type"] in SEARCHES:  # a quote says why a drug was found, and not its name
+        names = found_names(row)
+        evidence = evidence if len(names) == len(evidence) else []
+    return from_quotes(evidence, names)
 
 
 def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:

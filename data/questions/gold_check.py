@@ -11,7 +11,6 @@ case and width. A check that needs a row the database lacks could not be made, w
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,17 +20,17 @@ from typing import Any
 
 from data.load import DataError, Note, Row, nested, normalise, read_records, statements
 from data.questions.cited import Cited, CitedCells, Missing
-from data.questions.markup import comparable, plain_cell, without_markup
+from data.questions.markup import comparable, markup_asked, plain_cell, without_markup
+from data.questions.reasons import EXACT, difference, short, shortfall
+from data.questions.searched import unnamed
 from data.questions.split import in_several
 from scoring.judge import Case, ReferenceJudge
-from scoring.reference.text import closeness, fragments, words_only
+from scoring.reference.text import words_only
 from tools.sql.query import Limits, QueryResult, QueryTool
 
 # The tool's own rules, but cells are compared whole; 20 rows, as for the agent.
 LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
-EXACT = 1 - 1e-9
 STATES = ("valid", "not_checkable", "invalid")
-SHOWN = 60  # characters of a value in a message
 
 
 @dataclass
@@ -100,12 +99,18 @@ class Checker:
         finding = Finding(*normalise(dict(record)))
         if finding.problems:
             return finding
+        if asked := markup_asked(finding.row):
+            finding.problems.append(("question", f"asks for HTML, {short(repr(asked))}; expected words"))
         names = nested(finding.row, "entities")
         self._check_evidence(finding, names)
         results = self._run_sql(finding)
         if results is not None:
             self._check_gold(finding, names, results)
             await self._check_answer(finding, results)
+            # Rows under the keys of others' tables tell nothing.
+            foreign = any(column == "evidence" for column, _ in finding.unchecked)
+            if missing := unnamed(finding.row, [] if foreign else results):
+                (finding.problems if missing.wrong else finding.unchecked).append(("answer", missing.reason))
         return finding
 
     def _check_evidence(self, finding: Finding, names: list[str]) -> None:
@@ -125,7 +130,7 @@ class Checker:
         if names and comparable(cited.name) not in map(comparable, names) and not self.cells.has_entity(names):
             said = f"row {item['row_id']} of {item['table']} is {cited.name!r} here, not {', '.join(names)}"
             return Missing(said, wrong=False)
-        return Missing(f"{_short(quote)} is not in {place}", wrong=True)
+        return Missing(f"{short(repr(quote))} is not in {place}", wrong=True)
 
     def _run_sql(self, finding: Finding) -> list[QueryResult] | None:
         """The results of the gold statements; None when one of them fails."""
@@ -144,8 +149,8 @@ class Checker:
         if gold and not results:
             finding.unchecked.append(("structured_gt", "there is no gold SQL to recompute it from"))
         elif gold and not _is_recomputed(gold, results):
-            said = f"gold SQL returns {_short(lines)}, structured_gt says {_short(gold['rows'])}"
-            self._contradiction(finding, names, said)
+            columns = [name for result in results for name in result.columns]
+            self._contradiction(finding, names, difference(gold, columns, lines))
         elif not gold and results and not lines and finding.row["task_type"] != "unanswerable":
             self._contradiction(finding, names, "gold SQL returns no rows")
 
@@ -167,9 +172,7 @@ class Checker:
             context = [result.to_json() for result in results]
             verdict = await self.judge.judge(Case(row["question"], row["answer"], row["answer"], context, gold))
             if verdict.score is None or verdict.score < EXACT:
-                score = "is not scored" if verdict.score is None else f"scores {verdict.score:.2f}, expected 1"
-                lacking = _lacking(gold, row["question"], row["answer"])
-                finding.problems.append(("answer", f"{lacking} ({score})"))
+                finding.problems.append(("answer", shortfall(verdict, gold, row)))
 
 
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:
@@ -202,22 +205,6 @@ def without_key(result: QueryResult) -> dict[str, Any]:
     kept = [place for place, name in enumerate(result.columns) if name.lower() != "id"] or [*range(len(result.columns))]
     rows = [[plain_cell(line[place]) for place in kept] for line in result.rows]
     return {"columns": [result.columns[place] for place in kept], "rows": rows}
-
-
-def _lacking(gold: dict[str, Any], question: str, answer: str) -> str:
-    """The piece of gold that the answer has least of."""
-    cells = [str(cell) for line in gold.get("structured_gt", {}).get("rows", []) for cell in line if cell is not None]
-    texts = cells or [item["quote"] for item in gold.get("evidence", [])]
-    said, asked = words_only(answer), words_only(question)
-    parts = [part for text in texts for part in fragments(text) if part not in asked]
-    worst = min(parts, key=lambda part: closeness(part, said), default="")
-    lacks = worst and closeness(worst, said) < EXACT
-    return f"lacks the gold value {_short(worst)}" if lacks else "is not what the score expects of this gold"
-
-
-def _short(value: Any) -> str:
-    text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text[:SHOWN] + "…" if len(text) > SHOWN else text
 
 
 def check_files(files: list[Path], database_url: str, sample: int | None = None) -> list[Finding]:

@@ -11,14 +11,19 @@ import unicodedata
 from typing import Any
 
 from data.intake.cells import CellError, to_text
-from data.load import Row, compact, nested
+from data.load import Row, compact, nested, statements
 from scoring.reference.text import normalise
 
 # A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class = 'x`.
 CUT_START = re.compile(r"^[^<>]{0,300}['\"]/?>")
-CUT_END = re.compile(r"<[/a-zA-Z][^<>]{0,300}$")
+# Chinese outside an attribute is text: `ALT<ULN 3倍者慎用` ends in no tag.
+CUT_END = re.compile(r"""<[/a-zA-Z](?:[^<>'"\u0080-\U0010ffff]|'[^'<>]*'?|"[^"<>]*"?){0,300}+$""")
 MAX_TAGS = 1_000  # the parser's time grows with the square of tags left open: 0.1 s for this many
 ATTRIBUTE = re.compile(r"[\w-]+\s*=\s*['\"]|^['\"]")
+# What is no part of a question: a tag left open, an attribute. `P<0.05` and `a<b` are.
+TAGS = "a|p|b|div|br|[ou]l|li|span|strong|em|t[rdh]|h[1-6]"
+REMAINS = re.compile(rf"(?<![a-z\d])</?(?:{TAGS})(?![a-z\d])|[a-z-]+\s*=\s*['\"]", re.IGNORECASE)
+SEARCHED = re.compile(r"'%([^%]*<[^%]*)%'")
 
 
 def plain(text: str) -> str:
@@ -27,12 +32,16 @@ def plain(text: str) -> str:
     `<` followed by a letter is read as the start of a tag. A text that is no HTML comes back as it is, and so does one
     with more than MAX_TAGS tags.
     """
-    if not any(mark in text for mark in "<>&") or text.count("<") > MAX_TAGS:
-        return text
     start = CUT_START.match(text)
     if start and ATTRIBUTE.search(start[0]):
         text = text[start.end() :]
-    text = CUT_END.sub("", text)
+    return without_tags(text if text.count("<") > MAX_TAGS else CUT_END.sub("", text))
+
+
+def without_tags(text: str) -> str:
+    """The text without whole tags, entities and control characters; what people wrote is never cut."""
+    if not any(mark in text for mark in "<>&") or text.count("<") > MAX_TAGS:
+        return text
     try:
         return to_text(text, strip_html=True) or ""
     except CellError:
@@ -52,13 +61,20 @@ def comparable(text: str) -> str:
 
 def without_markup(row: Row) -> Row:
     """The row without HTML in what people and judges read; SQL and names stay as they are."""
-    texts = {column: plain(row[column]) or row[column] for column in ("question", "answer")}
+    texts = {column: without_tags(row[column]) or row[column] for column in ("question", "answer")}
     if row["evidence"]:
         texts["evidence"] = compact([item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")])
     if row["structured_gt"]:
         gold = nested(row, "structured_gt")
         texts["structured_gt"] = compact(gold | {"rows": [[*map(plain_cell, line)] for line in gold["rows"]]})
     return row | texts
+
+
+def markup_asked(row: Row) -> str | None:
+    """The markup that a question holds or looks for, so that nobody can say what it asks; None without any."""
+    left = REMAINS.search(without_tags(row["question"]))
+    searched = [text for statement in statements(row) for text in SEARCHED.findall(statement)]
+    return left[0] if left else next((text for text in searched if not normalise(without_tags(text))), None)
 
 
 def storable(text: str) -> str | None:

@@ -16,9 +16,10 @@ from data.database.schema import NAME_COLUMN, NAME_LENGTH, TABLES, Cells, write_
 from data.load import Row, iterate_rows, nested
 from data.questions.cited import row_key
 from data.questions.markup import storable
+from data.questions.searched import STAND_IN
 
 SOURCE = "evidence"
-NAMELESS = "（名称未知 {key}）"
+NAMELESS = STAND_IN + " {key}）"
 
 Tables = dict[str, dict[int, Cells]]  # by table and key
 

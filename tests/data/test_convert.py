@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow.parquet as parquet
 import pytest
@@ -12,6 +13,7 @@ from data import convert
 from data.load import COLUMNS, count_without_reference, fill_answers, load_rows, statements
 from data.questions.draft import NOTHING_FOUND, draft_answer
 from data.questions.gold_check import Checker, gold_tool
+from sql_agent.task import task_of
 
 FOREIGN = {
     "qid": "f1",
@@ -24,6 +26,7 @@ FOREIGN = {
     "meta": {"entity": {"drug_name": "戊颗粒"}},
     "ground_truth": "**戊颗粒**：目赤<a class='x'>头痛</a>",
 }
+FOUND = '[{"quote":"头痛","field":"indication"}]'
 
 
 def write(path, *rows):
@@ -58,6 +61,29 @@ def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
     assert json.loads(found["entities"]) == ["戊颗粒"]
 
 
+def test_a_question_is_cleaned_or_left_out_but_never_cut(tmp_path, capsys):
+    asked = ["适应症包含<li><p>口服的药品有哪些？", "适应症包含<li><p的药品有哪些？", "ALT<ULN 3倍怎么办？"]
+    rows = [{"id": str(number), "question": question} for number, question in enumerate(asked)]
+    out = tmp_path / "out.jsonl"
+    assert convert.main([write(tmp_path / "in.jsonl", *rows), "--out", str(out)]) == 0
+    assert "1 rows left out, whose question asks for HTML: row 1 (<p)" in capsys.readouterr().out
+    assert [one["question"] for one in load_rows(out)] == ["适应症包含\n口服的药品有哪些？", asked[2]]
+    assert convert.main([write(tmp_path / "in.jsonl", rows[1]), "--out", str(tmp_path / "none.jsonl")]) == 2
+    assert "every question asks for HTML, such as row 0 (<p)" in capsys.readouterr().err
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+@pytest.mark.parametrize("converted", [False, True])
+def test_quotes_reach_the_judge_beside_the_prose_of_a_teacher(tmp_path, converted):
+    source, out = write(tmp_path / "in.jsonl", FOREIGN | {"structured_gt": None}), tmp_path / "out.parquet"
+    if converted:
+        convert.convert(Path(source), out)
+    (task,) = map(task_of, load_rows(out if converted else source))
+    quoted = "目赤头痛" if converted else FOREIGN["evidence"][0]["quote"]
+    assert task.reference
+    assert [item["quote"] for item in task.gold["evidence"]] == [quoted]
+
+
 def test_our_own_files_stay_as_they_are(tmp_path):
     source = ROOT / "data" / "val.parquet"
     convert.convert(source, tmp_path / "out.parquet")
@@ -90,6 +116,8 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
         ({"structured_gt": '{"columns":["storage"],"rows":[]}'}, NOTHING_FOUND),
         ({"structured_gt": '{"columns":["storage"],"rows":[[null]]}'}, NOTHING_FOUND),
         ({"evidence": '[{"quote":"<b>密封</b>"}]'}, "密封"),
+        ({"evidence": FOUND, "task_type": "disease_to_drug"}, ""),
+        ({"evidence": FOUND, "task_type": "disease_to_drug", "entities": '["甲片"]'}, "甲片的适应症：头痛"),
         ({"sql": "SELECT 7 AS count"}, "共有7个。"),
         ({"sql": "DROP TABLE disease"}, ""),
         ({"sql": "DROP TABLE disease", "evidence": '[{"quote":"密封","field":"storage"}]'}, "贮藏：密封"),

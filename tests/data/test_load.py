@@ -74,6 +74,10 @@ def test_missing_file_folder_and_other_formats(tmp_path):
         load_rows(tmp_path / "none.parquet")
     with pytest.raises(DataError, match="is a folder"):
         load_rows(tmp_path)
+    for content in ("", "\ufeff", " \n" * 2_000):
+        (tmp_path / "empty.jsonl").write_text(content, encoding="utf-8")
+        with pytest.raises(DataError, match=r"empty\.jsonl is empty; expected rows"):
+            load_rows(tmp_path / "empty.jsonl")
     text = tmp_path / "text.parquet"
     text.write_text("id,question\n")
     with pytest.raises(DataError, match="cannot be read as Parquet"):

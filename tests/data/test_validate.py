@@ -19,6 +19,8 @@ from data.database.schema import metadata
 from data.load import check_rows, load_rows
 from data.questions.gold_check import Checker
 from data.questions.markup import comparable, plain
+from data.questions.reasons import shortfall
+from scoring.judge import Verdict
 from tools.sql.query import QueryTool
 
 FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data-id = '39'>温水</a>送服。"
@@ -58,6 +60,10 @@ def row(**changes):
 
 def quote(**changes):
     return [row()["evidence"][0] | changes]
+
+
+def gold(lines):
+    return {"structured_gt": {"columns": ["storage"], "rows": lines}, "evidence": None}
 
 
 def write(path: Path, *rows) -> Path:
@@ -146,7 +152,27 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
         ({"evidence": quote(field="storage FROM drugs_info; --")}, "evidence", "has no column"),
         ({"evidence": quote(row_id="1 OR 1=1")}, "evidence", "is no whole number"),
         ({"evidence": quote(row_id=True)}, "evidence", "is no whole number"),
-        ({"answer": "甲片要避光"}, "answer", "lacks the gold value '密封' (scores 0.00, expected 1)"),
+        ({"answer": "甲片要避光"}, "answer", "lacks the gold value '密封' (scores 0.00, expected 1; coverage 0.00)"),
+        (
+            {"sql": "SELECT storage AS a FROM drugs_info WHERE id = 1", "answer": ""},
+            "structured_gt",
+            "returns the columns ['a'], structured_gt says ['storage']",
+        ),
+        (
+            {"sql": f"SELECT '{'甲' * 90}乙' AS storage", "answer": "", **gold([["甲" * 90 + "丙"]])},
+            "structured_gt",
+            f'gold SQL returns …{"甲" * 30}乙"]], structured_gt says …{"甲" * 30}丙"]]',
+        ),
+        ({"question": "适应症包含<li><p的药品有哪些？"}, "question", "asks for HTML, '<p'; expected words"),
+        ({"question": "适应症包含 data-id = '39'>胃癌的药有哪些？"}, "question", "asks for HTML"),
+        (
+            {
+                "question": "适应症包含<ol>的药有哪些？",
+                "sql": "SELECT storage FROM drugs_info WHERE storage LIKE '%<ol>%'",
+            },
+            "question",
+            "asks for HTML, '<ol>'",
+        ),
         ({"evidence": "{"}, "evidence", "not JSON"),
         ({"evidence": [1]}, "evidence", "expected a list of {table, row_id, field, quote}"),
         ({"structured_gt": [1]}, "structured_gt", "expected"),
@@ -195,6 +221,52 @@ def test_what_the_database_lacks_is_not_checkable(url, changes, reason):
         return
     assert finding.problems == []
     assert reason in " ".join(message for _, message in finding.unchecked)
+
+
+SEARCH = {
+    "task_type": "drug_search_by_kw",
+    "question": "贮藏包含密封的药品有哪些？列出前3个。",
+    "sql": "SELECT id, med_name, storage FROM drugs_info WHERE storage LIKE '%密封%' LIMIT 3",
+    "structured_gt": None,
+    "entities": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        ("符合条件的有：甲片，密封。", "valid"),
+        ("1. **密封**", "invalid"),
+        ("1. 药品1（参考资料1）：密封", "invalid"),
+        ("没有找到贮藏为“密封”的药品。", "invalid"),
+    ],
+)
+def test_a_search_is_answered_with_names(url, answer, state):
+    (finding,) = Checker(url).check([row(**SEARCH, answer=answer)])
+    assert finding.state == state
+    assert state == "valid" or "names none of the 1 found, such as '甲片'" in str(finding.problems)
+
+
+@pytest.mark.parametrize(
+    ("answer", "wrong"),
+    [
+        ("1. **密封**\n2. **密封**", True),
+        ("1. **药品 1**（参考资料 1）：密封", True),
+        ("参考资料中没有药品的名称，密封。", True),
+        ("符合条件的是**甘露醇**，密封。", False),
+        ("符合条件的有：甲钴胺、丁片，密封。", False),
+    ],
+)
+def test_where_nobody_knows_the_names_some_name_must_be_given(url, answer, wrong):
+    (finding,) = Checker(url).check([row(**SEARCH, answer=answer, evidence=quote(row_id=99))])
+    assert ("names nothing that was found" in str(finding.problems)) == wrong
+    assert ("the evidence holds no names" in str(finding.unchecked)) != wrong
+
+
+@pytest.mark.parametrize(("score", "shown"), [(0.99999, "0.99999"), (0.998, "0.998"), (0.4, "0.40"), (0.0, "0.00")])
+def test_a_score_below_1_never_looks_like_1(score, shown):
+    verdict = Verdict(score, {"coverage": 1.0, "brevity": score})
+    assert shortfall(verdict, {}, row()) == f"scores {shown}, expected 1; brevity {shown}"
 
 
 def test_what_an_agent_takes_from_here(url):
@@ -365,7 +437,7 @@ def test_html_and_its_remains_are_no_text():
     assert plain("<p>目赤<a class='x'>头痛</a></p>") == "目赤头痛"
     assert plain("' data-type = '18' data-id = '39'>胃癌</a>）、乳腺癌") == "胃癌）、乳腺癌"
     assert plain("头痛<a class = 'J-re") == "头痛"
-    for text in ("年龄>18岁且<60岁", "血压 >140 & x", "剂量 = 'x' 不是标签 > 5", ""):
+    for text in ("ALT<ULN 3倍者慎用", "年龄>18岁且<60岁", "血压 >140 & x", "剂量 = 'x' 不是标签 > 5", ""):
         assert plain(text) == text
     assert comparable("ＧＯＴ 增高 <br/>\n") == comparable("got增高")
     assert comparable("＜a class='x'>头痛＜/a>") == "头痛"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -91,6 +94,19 @@ def test_landlines_are_found(number):
         ("张医生您好", "[姓名]医生您好", "name"),
         ("江苏李女士问", "江苏[姓名]女士问", "name"),
         ("妈妈叫刘芳，有糖尿病", "妈妈叫[姓名]，有糖尿病", "name"),
+        ("帮我妈张桂芳问一下", "帮我妈[姓名]问一下", "name"),
+        ("我老公陈伟强血压高", "我老公[姓名]血压高", "name"),
+        ("同事马建华也吃这个", "同事[姓名]也吃这个", "name"),
+        ("医生：张伟", "医生：[姓名]", "name"),
+        ("联系人：李秀英", "联系人：[姓名]", "name"),
+        ("赵国栋，男，56岁", "[姓名]，男，56岁", "name"),
+        ("买买提·艾力，男", "[姓名]，男", "name"),
+        ("我叫wang xiao ming", "我叫[姓名]", "name"),
+        ("出生日期：1968年3月12日", "出生日期：[出生日期]", "birthday"),
+        ("一九六八年三月十二日出生", "[出生日期]出生", "birthday"),
+        ("车牌粤B·12345", "车牌[车牌]", "plate"),
+        ("护照E12345678", "护照[护照号]", "passport"),
+        ("卡6222 0214 0600 7183 925", "卡[号码]", "number"),
     ],
 )
 def test_each_kind_is_masked(text, masked, kind):
@@ -113,10 +129,28 @@ def test_each_kind_is_masked(text, masked, kind):
         "周先吃什么",
         "请问关节炎医生怎么治",
         "2型糖尿病患者能吃西瓜吗",
+        "帕金森病和王氏保赤丸",
+        "我妈常年便秘，我爸高血压",
+        "白芍、何首乌、夏桑菊颗粒、孟鲁司特钠片",
+        "国药准字H20013800、批号E12345678",
+        "2024年3月5日生病，2023年生产",
     ],
 )
 def test_other_text_stays(text):
     assert mask(text) == (text, [])
+
+
+LABELLED = [json.loads(line) for line in (Path(__file__).parent / "names.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_labelled_messages_leak_little_and_keep_medical_words():
+    """Lines of {text, kind, and secrets or keep}: at most 3 of 100 secrets may stay, and 1 of 100 words may go."""
+    masked = [(line, mask(line["text"])[0]) for line in LABELLED]
+    secrets = [secret in text for line, text in masked for secret in line.get("secrets", ())]
+    kept = [word in text for line, text in masked for word in line.get("keep", ())]
+    assert (len(secrets), len(kept)) == (128, 98)
+    assert sum(secrets) / len(secrets) <= 0.03
+    assert 1 - sum(kept) / len(kept) <= 0.01
 
 
 def test_hostile_text_is_masked_in_time():

@@ -4,8 +4,9 @@
 
 Shared by the curation scripts. Kinds and patterns are in `personal_data.toml`. Digits are understood in every script
 (full-width, Chinese, circled) and with spaces, hyphens, dots, commas or brackets between them. Whatever else is found,
-no run of eleven digits or more stays. Names are found by what stands beside them (我叫..., 患者..., ...医生): without a
-sign a name cannot be told from other words, and medical words begin with surnames too (高血压, 黄疸).
+no run of eleven digits or more stays. Names are found by what stands beside them (我叫..., 我老公..., ...医生), by the
+characters they are made of, and by jieba's tagger, offline. The tagger also says what is no name, and a table has the
+medical words and brands that look like one (高血压, 黄疸, 严迪).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ CHECK_DIGITS = "10x98765432"
 BIRTHDAY = re.compile(
     r"[1-9][0-9]{5}(?:(?:18|19|20)[0-9]{2}|[0-9]{2}(?=[0-9]{7}$))(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
 )
+GUESSED = "guessed"
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 KINDS = _TABLES["kinds"]
@@ -32,6 +34,7 @@ _PARTS = {name: "".join(text.split()) for name, text in _TABLES["parts"].items()
 _PARTS |= {name: "|".join(text.split()) for name, text in _TABLES["words"].items()}
 
 Span = tuple[int, int]
+Words = dict[int, tuple[int, str]]  # by its start: the end of a word and its part of speech
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -42,7 +45,12 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 PATTERNS = {kind: [_pattern(text) for text in table["patterns"]] for kind, table in KINDS.items()}
-NOT_NAMES = re.compile(_PARTS["not_names"])
+NAMES = {how: [_pattern(text) for text in KINDS["name"][how]] for how in ("patterns", "likely", "alone")}
+TAGGED_NAME, NO_PERSON = _pattern(KINDS["name"]["tagged"]), _pattern(KINDS["name"]["no_person"])
+SURNAME = _pattern(
+    "(?!<not_names>)(?:<compound>|(?![<rarely>])[<surnames>]<han>|[<rarely>]<usual>)"
+)  # else there is none to tag
+NOT_NAMES, USUAL_NAME = _pattern("<not_names>"), _pattern("[<surnames>]<usual>{1,2}")
 
 
 def visible(text: str) -> str:
@@ -91,14 +99,45 @@ def _spans(kind: str, text: str) -> Iterator[Span]:
 
 
 def _names(text: str) -> Iterator[Span]:
-    for pattern in PATTERNS["name"]:
+    words = {start: (end, tag) for start, end, tag in _tagged(text)} if SURNAME.search(text) else {}
+    yield from _by_rule("patterns", text, {})
+    yield from _by_rule("likely", text, words)
+    yield from (span for span in _by_rule("alone", text, words) if span[0] in words)
+    for start, (end, tag) in words.items():
+        medical = NOT_NAMES.match(text, start) or NO_PERSON.match(text, end)
+        if tag.startswith("nr") and TAGGED_NAME.fullmatch(text, start, end) and not medical:
+            yield start, end
+
+
+def _by_rule(how: str, text: str, words: Words) -> Iterator[Span]:
+    """Names as patterns find them, less those that begin a word of `words` that is no name."""
+    for pattern in NAMES[how]:
         place = 0
         while match := pattern.search(text, place):
             start, end = match.span("name")
-            word = NOT_NAMES.match(match["name"])
-            if not word:
-                yield start, end
-            place = start + len(word[0]) if word else end
+            medical = NOT_NAMES.match(match["name"])
+            word_end, tag = words.get(start, (start, ""))
+            if not medical and (_may_be_name(text, start, word_end, tag) or not match["name"].isalpha()):
+                yield start, max(end, word_end)
+            place = start + len(medical[0]) if medical else end
+
+
+def _may_be_name(text: str, start: int, end: int, tag: str) -> bool:
+    """Whether a word of the tagger may be a name or begin one; it takes some for places or brands."""
+    usual = (tag in ("ns", "nz") or end - start > 2) and USUAL_NAME.fullmatch(text, start, end)
+    return end - start < 2 or tag.startswith("nr") or tag == GUESSED or bool(usual)
+
+
+def _tagged(text: str) -> Iterator[tuple[int, int, str]]:
+    """Start, end and part of speech of each word; GUESSED for a word in no list that it takes for no name."""
+    import jieba.posseg  # late: it takes most of a second
+
+    jieba.setLogLevel("ERROR")
+    end = 0
+    for word, tag in jieba.posseg.cut(text):
+        start, end = end, end + len(word)
+        listed = word in jieba.posseg.dt.word_tag_tab
+        yield start, end, tag if listed or tag.startswith("nr") else GUESSED
 
 
 def plain(text: str) -> str:

@@ -1,0 +1,58 @@
+"""What a check of gold says when two things differ: what was compared, with as much of it as shows the difference.
+
+difference(gold, columns, lines)       # gold SQL returns [["避光"]], structured_gt says [["密封"]]
+shortfall(verdict, gold, row)          # lacks the gold value '密封' (scores 0.00, expected 1; coverage 0.00)
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from data.load import Row
+from scoring.judge import Verdict
+from scoring.reference.text import closeness, fragments, words_only
+
+EXACT = 1 - 1e-9  # of a score
+SHOWN = 60  # characters of a value in a message
+
+
+def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> str:
+    """What the gold SQL returns (`columns` and `lines`) and what structured_gt says, from shortly before they part."""
+    if lines and not {name.lower() for name in gold["columns"]} <= {name.lower() for name in columns}:
+        return f"gold SQL returns the columns {short(str(columns))}, structured_gt says {short(str(gold['columns']))}"
+    texts = [json.dumps(rows, ensure_ascii=False, default=str) for rows in (lines, gold["rows"])]
+    apart = next((at for at, pair in enumerate(zip(*texts, strict=False)) if len({*pair}) > 1), 0)
+    start = max(0, apart - SHOWN // 2)
+    returned, said = (("…" if start else "") + short(text[start:]) for text in texts)
+    return f"gold SQL returns {returned}, structured_gt says {said}"
+
+
+def shortfall(verdict: Verdict, gold: dict[str, Any], row: Row) -> str:
+    """Why an answer does not earn the full score: the gold value it lacks, and the judge's terms that are below 1."""
+    if verdict.score is None:
+        return f"is not scored: {verdict.cause}"
+    low = ", ".join(f"{name} {_below_1(value)}" for name, value in verdict.parts.items() if value < EXACT)
+    reason = f"scores {_below_1(verdict.score)}, expected 1; {low or ', '.join(verdict.parts)}"
+    lacking = _lacking(gold, row["question"], row["answer"]) if "coverage" in low else ""
+    return f"lacks the gold value {short(repr(lacking))} ({reason})" if lacking else reason
+
+
+def _below_1(value: float) -> str:
+    """A number below 1 with as many digits as show that it is."""
+    return next(text for digits in range(2, 17) if float(text := f"{value:.{digits}f}") < 1)
+
+
+def _lacking(gold: dict[str, Any], question: str, answer: str) -> str:
+    """The piece of gold that the answer has least of; "" where it has all of it."""
+    cells = [str(cell) for line in gold.get("structured_gt", {}).get("rows", []) for cell in line if cell is not None]
+    texts = cells or [item["quote"] for item in gold.get("evidence", [])]
+    said, asked = words_only(answer), words_only(question)
+    parts = [part for text in texts for part in fragments(text) if part not in asked]
+    worst = min(parts, key=lambda part: closeness(part, said), default="")
+    return worst if closeness(worst, said) < EXACT else ""
+
+
+def short(text: str) -> str:
+    """A text as a message shows it."""
+    return text[:SHOWN] + "…" if len(text) > SHOWN else text

@@ -1,0 +1,58 @@
+"""Whether the answer to a search names what it found: a question for drugs is not answered by what they are good for.
+
+unnamed(row, results)           # None, or a Missing with the reason
+
+Where nobody knows the names (evidence quotes other columns), the answer must at least put forward a name: text that
+stands where names stand, and in neither the question nor the quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from data.database.schema import NAME_COLUMN
+from data.load import Row, nested
+from data.questions.cited import Missing
+from scoring.reference.names import mentions
+from scoring.reference.text import RE, canonical, closeness, words_only
+from tools.sql.query import QueryResult
+
+SEARCHES = ("drug_search_by_kw", "disease_to_drug")
+KNOWN = 0.6  # closeness from which a text counts as said before
+PLACES = re.compile(  # of names: in bold, at the head of a list item, behind a colon
+    r"\*\*([^*\n]{2,40})\*\*|^\s*(?:\d+[.、)]|[-*•])\s*([^*(（:：，。\n]{2,40})|(?:有|是|为|包括)[:：]([^。\n]{2,300})",
+    re.M,
+)
+NO_NAME = re.compile("药品|药物|资料|参考|适应症|名称|信息")
+STAND_IN = "（名称未知"  # in a database made of quotes
+
+
+def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
+    """Why the answer names nothing that was found; None if it does, or where nothing was to be found."""
+    evidence, said = nested(row, "evidence"), canonical(row["answer"])
+    names = _returned_names(row, results) or found_names(row)
+    if row["task_type"] not in SEARCHES or not said or not (names or evidence):
+        return None
+    if names:
+        found = any(mentions(name, names, said) for name in names)
+        return None if found else Missing(f"names none of the {len(names)} found, such as {names[0]!r}", wrong=True)
+    known = words_only("\n".join([row["question"], *(item["quote"] for item in evidence)]))
+    texts = [part for groups in PLACES.findall(row["answer"]) for text in groups for part in text.split("、")]
+    named = [text for text in [*texts, *RE.drug.findall(said)] if words_only(text) and not NO_NAME.search(text)]
+    if any(closeness(words_only(name), known) < KNOWN for name in named):
+        return Missing("the evidence holds no names to compare with the answer's", wrong=False)
+    return Missing("names nothing that was found: it repeats the question and the quotes", wrong=True)
+
+
+def found_names(row: Row) -> list[str]:
+    """The names the row says it is about, less those that its question gives."""
+    return [name for name in nested(row, "entities") if name not in row["question"]]
+
+
+def _returned_names(row: Row, results: Sequence[QueryResult]) -> list[str]:
+    gold = nested(row, "structured_gt") or {"columns": [], "rows": []}
+    tables = [(gold["columns"], gold["rows"]), *((result.columns, result.rows) for result in results)]
+    pairs = [pair for columns, lines in tables for line in lines for pair in zip(columns, line, strict=True)]
+    cells = [str(cell) for column, cell in pairs if column.lower() in NAME_COLUMN.values() and cell]
+    return [cell for cell in cells if not cell.startswith(STAND_IN)]
