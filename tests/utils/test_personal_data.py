@@ -143,14 +143,17 @@ def test_other_text_stays(text):
 LABELLED = [json.loads(line) for line in (Path(__file__).parent / "names.jsonl").read_text("utf-8").splitlines()]
 
 
-def test_labelled_messages_leak_little_and_keep_medical_words():
-    """Lines of {text, kind, and secrets or keep}: at most 3 of 100 secrets may stay, and 1 of 100 words may go."""
-    masked = [(line, mask(line["text"])[0]) for line in LABELLED]
-    secrets = [secret in text for line, text in masked for secret in line.get("secrets", ())]
+@pytest.mark.parametrize(
+    ("half", "secrets", "leaks", "words", "gone"), [("open", 128, 1, 98, 0), ("sealed", 132, 24, 110, 2)]
+)
+def test_labelled_messages_leak_no_more_than_published(half, secrets, leaks, words, gone):
+    """Lines of {text, kind, half, and secrets or keep}; docs/curation.md has the same figures."""
+    masked = [(line, mask(line["text"])[0]) for line in LABELLED if line["half"] == half]
+    stayed = [secret in text for line, text in masked for secret in line.get("secrets", ())]
     kept = [word in text for line, text in masked for word in line.get("keep", ())]
-    assert (len(secrets), len(kept)) == (128, 98)
-    assert sum(secrets) / len(secrets) <= 0.03
-    assert 1 - sum(kept) / len(kept) <= 0.01
+    assert (len(stayed), len(kept)) == (secrets, words)
+    assert sum(stayed) <= leaks
+    assert kept.count(False) <= gone
 
 
 def test_hostile_text_is_masked_in_time():
