@@ -33,6 +33,7 @@ Message = dict[str, str]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 SHOWN = 120  # characters of a malformed reply in a message
+THOUGHT = re.compile(r"\A(?![{`]).*?</think>", re.DOTALL)  # some chat templates begin it in the prompt
 ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IGNORECASE)
 
 
@@ -40,7 +41,7 @@ ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IG
 class Usage:
     """What was spent.
 
-    `calls` are requests sent, retries included; `cost_usd` is None once a reply came from a model of unknown price.
+    `calls` are requests sent, whatever became of them; `cost_usd` is None once a reply's price was unknown.
     """
 
     calls: int = 0
@@ -59,7 +60,7 @@ class Usage:
         self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
 
     def __str__(self) -> str:
-        cost = "cost unknown (no price for this model)" if self.cost_usd is None else f"${self.cost_usd:.4f}"
+        cost = "cost unknown (no price known here)" if self.cost_usd is None else f"${self.cost_usd:.4f}"
         tokens = f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
         return f"{self.calls:,} calls, {self.cached:,} from the cache, {tokens}, {cost}"
 
@@ -169,7 +170,7 @@ class LLMClient:
         # The endpoint belongs to the content: two servers may serve different models under one name.
         limits = [question["temperature"], question["max_tokens"]]
         where = [self.model, self._endpoint.base_url]
-        content = [*where, question["messages"], schema.model_json_schema(), limits]
+        content = [*where, question["messages"], _json_schema(schema), limits]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _kept(self, key: str, schema: type[Schema]) -> Schema | None:
@@ -208,6 +209,11 @@ class LLMClient:
 
 
 @lru_cache(maxsize=16)
+def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    return schema.model_json_schema()
+
+
+@lru_cache(maxsize=16)
 def _forms(schema: type[BaseModel]) -> tuple[Body | None, ...]:
     """What `response_format` can be, from the strictest to none."""
     strict = load_litellm().utils.type_to_response_format_param(schema)
@@ -215,21 +221,34 @@ def _forms(schema: type[BaseModel]) -> tuple[Body | None, ...]:
 
 
 def parse_reply(text: str, schema: type[Schema]) -> Schema:
-    """The reply as a `schema`; it may stand in a Markdown code block. Raises ValueError if it does not fit."""
-    text = text.strip()
+    """The reply as a `schema`; a thought may stand before it, and it in a Markdown code block.
+
+    Raises ValueError if it does not fit, or names a key twice.
+    """
+    text = THOUGHT.sub("", text.strip()).strip()
     if text.startswith("```"):
         text = text.removeprefix("```").removeprefix("json").removesuffix("```")
     try:
-        return schema.model_validate_json(text, strict=True)
+        value = schema.model_validate_json(text, strict=True)
+        json.loads(text, object_pairs_hook=_distinct)  # pydantic would take the last of two
+        return value
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the reply"
-        raise ValueError(f"expected {schema.__name__} as JSON; {where}: {first['msg']}; got {text[:SHOWN]!r}") from None
+        why = f"{'.'.join(str(part) for part in first['loc']) or 'the reply'}: {first['msg']}"
+    except ValueError as error:
+        why = str(error)
+    raise ValueError(f"expected {schema.__name__} as JSON; {why}; got {text[:SHOWN]!r}")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ValueError("a key stands twice")
 
 
 def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Message]:
     """The messages with the schema written out, for endpoints that take none."""
-    text = json.dumps(schema.model_json_schema(), ensure_ascii=False)
+    text = json.dumps(_json_schema(schema), ensure_ascii=False)
     return [*messages, {"role": "user", "content": f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"}]
 
 

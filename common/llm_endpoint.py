@@ -127,8 +127,10 @@ class LLMEndpoint:
             model, name, key, base = litellm.get_llm_provider(self.model, api_base=self.base_url, api_key=self.api_key)
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
+        moved = self.base_url or any(os.environ.get(f"{name.upper()}_{end}") for end in ("BASE_URL", "API_BASE"))
         try:
-            prices = litellm.cost_per_token(self.model, prompt_tokens=1, completion_tokens=1)
+            # Whoever answers at another address has prices of their own.
+            prices = None if moved else litellm.cost_per_token(self.model, prompt_tokens=1, completion_tokens=1)
         except Exception:  # litellm's way of saying that it has no price for this model
             prices = None
         return Provider(name, model, self.base_url or base, self.api_key or key, prices)

@@ -30,7 +30,8 @@ class LLMError(Failure):
 
     `cause`: timeout (the budget is over), connection, refused (a status that asking again does not mend), status
     (another HTTP failure that stayed), malformed (replies that do not fit), setup (this side: no model, no cache).
-    `status` is the HTTP status where there was one, `retry_after` the seconds the endpoint asked to wait.
+    `status` is the HTTP status where there was one, `retry_after` the seconds the endpoint asked to wait; with the
+    cause timeout, a pause that was obeyed.
     """
 
     def __init__(self, message: str, cause: Cause, status: int | None = None, retry_after: float | None = None) -> None:
@@ -49,7 +50,9 @@ class LLMError(Failure):
 def of_status(who: str, status: int, text: str, header: str | None) -> LLMError:
     """The error of a reply that is no success; `header` is its Retry-After."""
     passing = status in (408, 409, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
-    return LLMError(f"{who}: HTTP {status}: {text}", "status" if passing else "refused", status, retry_after(header))
+    wait = retry_after(header) if passing else None
+    asked = f" (it asks to wait {wait:.0f} s)" if wait else ""
+    return LLMError(f"{who}: HTTP {status}: {text}{asked}", "status" if passing else "refused", status, wait)
 
 
 def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> LLMError:
@@ -87,6 +90,6 @@ def retry_after(header: str | None) -> float | None:
     except ValueError:
         try:
             seconds = parsedate_to_datetime(header).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None

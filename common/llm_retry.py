@@ -7,6 +7,7 @@ reply = await persist(ask_once, "openai/NAME", attempts=5, timeout=60.0, rate=ra
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -20,11 +21,11 @@ LONGEST_WAIT = 30.0  # seconds, unless the endpoint asks for more
 
 
 class RateLimit:
-    """Gives turns: at most so many a minute, evenly spread, and none during a pause."""
+    """Gives turns, at most so many a minute and evenly spread, and knows the pause that an endpoint asked for."""
 
     def __init__(self, requests_per_minute: float | None = None) -> None:
         self._interval = 60.0 / requests_per_minute if requests_per_minute else 0.0
-        self._next = 0.0  # on the monotonic clock
+        self._next = self._resume = 0.0  # on the monotonic clock
 
     async def turn(self) -> None:
         """Wait until a request may start."""
@@ -35,8 +36,23 @@ class RateLimit:
             await asyncio.sleep(start - now)
 
     def pause(self, seconds: float) -> None:
-        """No turn begins before so many seconds have passed."""
-        self._next = max(self._next, time.monotonic() + seconds)
+        """Nobody is to ask before so many seconds have passed."""
+        self._resume = max(self._resume, time.monotonic() + seconds)
+
+    @property
+    def paused(self) -> float:
+        """Seconds of the pause that are left."""
+        return max(0.0, self._resume - time.monotonic())
+
+    async def resumed(self, spread: float, ends: float) -> None:
+        """Wait out the pause and up to `spread` seconds more: the first to come back may be told to wait again.
+
+        Raises TimeoutError at once if it lasts beyond `ends`, on the monotonic clock.
+        """
+        while self.paused:
+            if self._resume >= ends:
+                raise TimeoutError
+            await asyncio.sleep(self.paused + random.uniform(0, spread))
 
 
 async def persist(
@@ -51,45 +67,39 @@ async def persist(
     """The result of the first attempt that succeeds; `who` is asked, for messages.
 
     `timeout` is the budget in seconds of all attempts and the waits between them; it starts after the first turn of
-    `rate`. A pause that the endpoint asks for holds for everybody who shares the `rate`.
+    `rate`. A pause that the endpoint asks for holds for everybody who shares the `rate` and is none of the `attempts`;
+    one that lasts longer than the budget ends this call at once, and only this one.
 
     Raises:
-        LLMError: that of the last attempt, or of one that will not pass; or the budget is over.
+        LLMError: that of the last attempt, or of one that will not pass; or the budget is over (cause "timeout", with
+            `retry_after` if it went into a pause).
     """
-    from tenacity import (
-        AsyncRetrying,
-        retry_if_exception,
-        stop_after_attempt,
-        stop_before_delay,
-        wait_random_exponential,
-    )
-
-    rate, jitter = rate or RateLimit(), wait_random_exponential(2 * FIRST_WAIT, longest_wait)
-    last: LLMError | None = None
-
-    async def next_attempt() -> Result:
-        nonlocal last
-        if last is not None:
-            await rate.turn()
-        try:
-            return await attempt()
-        except LLMError as error:
-            last = error
-            if error.retry_after is not None and error.retry_after <= timeout:
-                rate.pause(error.retry_after)
-            raise
-
-    retrying = AsyncRetrying(
-        stop=stop_after_attempt(attempts) | stop_before_delay(timeout),
-        wait=lambda state: jitter(state) + ((last and last.retry_after) or 0.0),
-        retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.may_pass),
-        reraise=True,
-    )
+    rate = rate or RateLimit()
     await rate.turn()
+    ends, spread, failures = time.monotonic() + timeout, FIRST_WAIT, 0
+    told: float | None = None
+    last: LLMError | None = None
     try:
         async with asyncio.timeout(timeout):
-            return await retrying(next_attempt)
+            while True:
+                told, spread = rate.paused or told, min(longest_wait, 2 * spread)
+                await rate.resumed(spread, ends)
+                try:
+                    return await attempt()
+                except LLMError as error:
+                    last = error
+                if not last.retry_after:
+                    failures += 1
+                    wait = random.uniform(0, spread)
+                    if not last.may_pass or failures == attempts or time.monotonic() + wait >= ends:
+                        raise last
+                    await asyncio.sleep(wait)
+                elif last.retry_after <= timeout:
+                    rate.pause(max(last.retry_after, FIRST_WAIT))  # a wish for next to no time is no leave to flood
+                else:
+                    raise TimeoutError
+                await rate.turn()
     except TimeoutError:
         before = f"; before that: {last}" if last else ""
         status = last.status if last else None
-        raise LLMError(f"{who}: no usable answer within {timeout:g} s{before}", "timeout", status) from None
+        raise LLMError(f"{who}: no usable answer within {timeout:g} s{before}", "timeout", status, told) from None

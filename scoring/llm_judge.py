@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
+import regex
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from common.llm import LLMClient, Usage
@@ -24,10 +24,10 @@ from common.llm_endpoint import MOST_CONNECTIONS
 from scoring import remote
 from scoring.case import Case, Verdict
 
-MAX_TOKENS = 400
+MAX_TOKENS = 2048  # the thought of models that think included
 
-# "<", control characters, line and paragraph separators, unseen and direction signs, halves of surrogate pairs.
-ESCAPED = re.compile("[<\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+# "<" and what is not seen; the line breaks are those of the JSON itself.
+ESCAPED = regex.compile(r"(?!\n)[<\p{Other}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]")
 SubScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -65,9 +65,13 @@ def build_messages(case: Case, words: JudgeWords) -> list[dict[str, str]]:
     """
     mark = secrets.token_hex(8)
     material = json.dumps(words.material(case), ensure_ascii=False, indent=1)
-    text = ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", material)
+    text = ESCAPED.sub(_escape, material)
     user = f"----- 材料开始 {mark} -----\n{text}\n----- 材料结束 {mark} -----\n{words.closing}"
     return [{"role": "system", "content": words.instructions}, {"role": "user", "content": user}]
+
+
+def _escape(match: regex.Match[str]) -> str:
+    return regex.sub("(....)", r"\\u\1", match.group().encode("utf-16-be", "surrogatepass").hex())
 
 
 class LLMJudge(remote.RemoteJudge):

@@ -6,7 +6,8 @@
 2. a case judged before in this process gets the same verdict again (the last 4,096 are kept);
 3. a judge that failed five times in a row is left alone ("judge_unavailable") but for one call every 30 s;
 4. what may pass (connection, 408, 409, 429, 5xx, malformed replies) is tried again with jitter inside one time budget
-   (common/llm_retry.py);
+   (common/llm_retry.py); an endpoint that asks for a pause (Retry-After) is left in peace by all calls of this process,
+   and a budget spent on that is no failure in a row;
 5. then there is no score but a cause: "judge_timeout", "judge_malformed" (not the scores asked for, NaN, out of range:
    a failure, never a clamp) or "judge_failed". A judge that failed says nothing about the answer. The reason is logged.
 
@@ -83,14 +84,15 @@ class RemoteJudge:
         """The verdict on one answer; see the module's text for what happens on the way."""
         if is_degenerate(case):
             return Verdict(0.0, {"degenerate": 1.0})
-        known = self._verdicts.get(case.key)
+        key = case.key
+        known = self._verdicts.get(key)
         if known is not None:
             return replace(known, usage=Usage(cached=1))
         if not self.breaker.allows():
             return Verdict(None, cause="judge_unavailable")
         verdict = await self._verdict(case)
         if verdict.score is not None:
-            self._verdicts[case.key] = verdict
+            self._verdicts[key] = verdict
         return verdict
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
@@ -102,16 +104,22 @@ class RemoteJudge:
         try:
             verdict = await self._ask(case, spent)
         except Exception as error:  # whatever the judge's client raises, the episode is unscored and the run goes on
-            return self._failure(error, spent.calls)
-        self.breaker.succeeded()
+            verdict = self._failure(error)
+        else:
+            self.breaker.succeeded()
         # What failed attempts cost is not known.
-        return replace(verdict, usage=replace(spent, cost_usd=spent.cost_usd if spent.calls == 1 else None))
+        known = spent.calls == (0 if verdict.score is None else 1)
+        return replace(verdict, usage=replace(spent, cost_usd=spent.cost_usd if known else None))
 
-    def _failure(self, error: Exception, calls: int) -> Verdict:
+    def _failure(self, error: Exception) -> Verdict:
         asked = isinstance(error, LLMError)
         self.last_failure = str(error) if asked else f"{type(error).__name__}: {clean(str(error))}"
         log.warning("the %s judge failed: %s", self.name, self.last_failure)
         cause = CAUSES.get(getattr(error, "cause", ""), "judge_failed")
         # A judge that answers nonsense is there; leaving it alone would let one odd answer hide the others.
-        (self.breaker.succeeded if cause == "judge_malformed" else self.breaker.failed)()
-        return Verdict(None, cause=cause, usage=Usage(calls, cost_usd=None))
+        # One that asks for a pause is there too, and gets it.
+        if cause == "judge_malformed":
+            self.breaker.succeeded()
+        elif not getattr(error, "retry_after", None):
+            self.breaker.failed()
+        return Verdict(None, cause=cause)

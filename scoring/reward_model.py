@@ -11,7 +11,7 @@ from __future__ import annotations
 from common.llm import Usage
 from common.llm_endpoint import Connections, without_secrets
 from common.llm_error import LLMError
-from common.llm_retry import persist
+from common.llm_retry import RateLimit, persist
 from scoring import remote
 from scoring.case import Case, Verdict
 from scoring.scale import Scale
@@ -27,7 +27,7 @@ class RewardModelJudge(remote.RemoteJudge):
     def __init__(self, url: str, timeout: float, scale: Scale | None = None) -> None:
         super().__init__()
         self.url, self.timeout, self.scale = url, timeout, scale
-        self._connections = Connections()
+        self._connections, self._rate = Connections(), RateLimit()
 
     async def raw_score(
         self, prompt: str, response: str, spent: Usage, bounds: tuple[float, float] = (-MOST, MOST)
@@ -52,7 +52,7 @@ class RewardModelJudge(remote.RemoteJudge):
             return float(score)
 
         tries, wait = remote.ATTEMPTS, remote.LONGEST_WAIT
-        return await persist(attempt, who, attempts=tries, timeout=self.timeout, longest_wait=wait)
+        return await persist(attempt, who, attempts=tries, timeout=self.timeout, rate=self._rate, longest_wait=wait)
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
         raw = await self.raw_score(case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1))

@@ -149,7 +149,7 @@ def test_retry_after_is_honoured_by_all_callers(llm, client, form):
 
     async def two():
         first = asyncio.create_task(client.ask(ASKED, Verdict))
-        while client._rate._next <= time.monotonic():  # until the first was told to wait
+        while not client._rate.paused:  # until the first was told to wait
             await asyncio.sleep(0.01)
         await asyncio.gather(first, client.ask([{"role": "user", "content": "二"}], Verdict))
 
@@ -162,12 +162,13 @@ def test_retry_after_beyond_the_budget_ends_at_once(llm, client):
     llm.faults = [Fault(429, headers={"Retry-After": "3600"})] * 2
     start = time.monotonic()
     error = refusal(client)
-    assert (error.cause, error.status, error.retry_after) == ("status", 429, 3600)
+    assert (error.cause, error.status, error.retry_after) == ("timeout", 429, None)
+    assert "it asks to wait 3600 s" in str(error)
     assert time.monotonic() - start < 10
     assert len(llm.requests) == 1
 
 
-@pytest.mark.parametrize("header", ["", "soon", "nan", "-5", "inf", None])
+@pytest.mark.parametrize("header", ["", "soon", "nan", "-5", "inf", None, f"Wed, 21 Oct {9**30} 07:28:00 GMT"])
 def test_a_senseless_retry_after_does_no_harm(header):
     assert retry_after(header) in (None, 0.0)
 
@@ -226,13 +227,18 @@ def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch)
     assert "word" not in text
 
 
-async def test_a_pause_stops_all_turns():
+async def test_a_pause_stops_everybody_also_where_it_grows_meanwhile():
     rate = RateLimit(None)
-    await rate.turn()
-    rate.pause(0.2)
+    rate.pause(0.1)
     start = time.monotonic()
-    await asyncio.gather(rate.turn(), rate.turn())
+    waiting = asyncio.gather(rate.resumed(0.0, start + 9), rate.resumed(0.0, start + 9))
+    await asyncio.sleep(0.05)
+    rate.pause(0.15)
+    await waiting
     assert time.monotonic() - start >= 0.19
+    rate.pause(60)
+    with pytest.raises(TimeoutError):
+        await rate.resumed(0.0, time.monotonic() + 9)
 
 
 def test_the_proxy_of_the_environment_is_used(monkeypatch):

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from pydantic import BaseModel
@@ -113,7 +114,8 @@ def test_tokens_and_cost_are_counted(llm, client):
     ask(client)
     assert client.usage == Usage(2, 0, 20, 10, None)
     assert "cost unknown" in str(client.usage)
-    priced = LLMClient("openai/gpt-4o-mini", base_url=llm.url, api_key=KEY)
+    priced = LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY)
+    priced._endpoint.provider = replace(priced.provider, prices=(0.15e-6, 0.6e-6))
     ask(priced)
     assert priced.usage.cost_usd == pytest.approx(10 * 0.15e-6 + 5 * 0.6e-6)
     assert Usage().cost_usd == 0.0

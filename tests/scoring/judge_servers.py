@@ -19,11 +19,15 @@ NONSENSE = Verdict(None, {}, "judge_malformed")
 
 
 class Server(ThreadingHTTPServer):
-    """Plays a list of (status, body) replies, the last one again and again; keeps the requests it got."""
+    """Plays a list of (status, body) replies, the last one again and again; keeps the requests it got.
+
+    For `busy` seconds from the first request on it says 429, with a Retry-After where `retry_after` is set.
+    """
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
         self.replies, self.requests, self.delay = [], [], 0.0
+        self.busy, self.retry_after, self.since = 0.0, None, None
         self.handle_error = lambda *client: None  # clients that gave up waiting
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -32,9 +36,15 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.requests.append((self.path, self.headers, json.loads(body)))
-        status, text = self.server.replies.pop(0) if len(self.server.replies) > 1 else self.server.replies[0]
+        self.server.since = self.server.since or time.monotonic()
+        if time.monotonic() - self.server.since < self.server.busy:
+            status, text = 429, "{}"
+        else:
+            status, text = self.server.replies.pop(0) if len(self.server.replies) > 1 else self.server.replies[0]
         time.sleep(self.server.delay)
         self.send_response(status)
+        if status == 429 and self.server.retry_after:
+            self.send_header("Retry-After", self.server.retry_after)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()

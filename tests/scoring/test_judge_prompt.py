@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from common.llm import parse_reply
 from scoring.judge import Case
 from scoring.llm_judge import build_messages
 from sql_agent.judge_words import LONGEST_ANSWER, WORDS
 from tests.scoring.judge_servers import CASE, SCORES
+
+# Tags, selectors of variants, fillers, joiners, signs of direction: drawn often, for st.characters() hardly ever does.
+UNSEEN = [
+    *map(chr, range(0xE0000, 0xE0080)),
+    *map(chr, range(0xFE00, 0xFE10)),
+    *map(chr, range(0xE0100, 0xE01F0)),
+    *"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180e\u180f\u200b\u200d\u202e\u2060\u2066\u3164\ufeff\uffa0",
+    *"\ufff9\U0001bca0\U0001d173\ue000\ud800",
+]
 
 
 def test_material_cannot_leave_its_fence():
@@ -46,8 +57,20 @@ def test_endless_answers_are_cut():
     assert LONGEST_ANSWER < len(content) < 30_000
 
 
+GOOD = json.dumps(SCORES)
+OTHER = json.dumps(dict.fromkeys(SCORES, 1.0))
+
+
 @pytest.mark.parametrize(
-    "text", [json.dumps(SCORES), f"```json\n{json.dumps(SCORES)}\n```", f"```\n{json.dumps(SCORES)}```"]
+    "text",
+    [
+        GOOD,
+        f"```json\n{GOOD}\n```",
+        f"```\n{GOOD}```",
+        f"<think>\n先看 {OTHER}\n</think>\n\n{GOOD}",
+        f"先看依据：{OTHER}\n</think>\n```json\n{GOOD}\n```",
+        f"</think>{GOOD}",
+    ],
 )
 def test_scores_are_read(text):
     assert parse_reply(text, WORDS.reply).model_dump() == SCORES
@@ -71,12 +94,45 @@ def test_scores_are_read(text):
         json.dumps(SCORES | {"bonus": 1.0}),
         json.dumps({"accuracy": 1.0}),
         "评分：" + json.dumps(SCORES),
+        f"<think>{GOOD}",
+        f"<think>{GOOD}</think>",
+        f"{OTHER}</think>",
+        f"{OTHER}</think>{GOOD}",
+        f"{GOOD}<think>{OTHER}</think>",
+        f"<think></think>{GOOD}</think>{OTHER}",
+        GOOD[:-1] + ', "accuracy": 1.0}',
+        GOOD[:-1] + ', "\\u0061ccuracy": 1.0}',
         "[" * 100_000,
     ],
 )
 def test_anything_else_is_malformed(text):
     with pytest.raises(ValueError, match="expected Scores"):
         parse_reply(text, WORDS.reply)
+
+
+def test_a_key_that_stands_twice_further_down_is_malformed_and_a_text_about_thoughts_is_not():
+    class Inner(BaseModel):
+        text: str
+
+    class Outer(BaseModel):
+        inner: list[Inner]
+
+    assert parse_reply('{"inner": [{"text": "</think>"}]}', Outer).inner[0].text == "</think>"
+    for text in ('{"inner": [{"text": "a", "text": "a"}]}', '{"inner": [], "more": {"a": 1, "a": {}}}'):
+        with pytest.raises(ValueError, match="expected Outer as JSON; a key stands twice"):
+            parse_reply(text, Outer)
+
+
+def unseen(char):
+    return char in UNSEEN or unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+@given(st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from(UNSEEN)), max_size=50))
+def test_nothing_that_is_not_seen_reaches_the_judge(answer):
+    content = build_messages(Case("q", answer, "r"), WORDS)[1]["content"]
+    assert [char for char in content if unseen(char) and char != "\n"] == []
+    lines = content.splitlines()
+    assert json.loads("\n".join(lines[1:-2]))["回答"] == answer
 
 
 @given(

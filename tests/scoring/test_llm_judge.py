@@ -9,7 +9,7 @@ import pytest
 
 from scoring.judge import Case, LLMJudge
 from sql_agent.judge_words import WORDS
-from tests.scoring.judge_servers import CASE, SCORES, TOTAL, ask_llm, completion
+from tests.scoring.judge_servers import CASE, NONSENSE, SCORES, TOTAL, ask_llm, completion
 
 
 def test_an_endpoint_without_schemas_is_asked_with_less(server):
@@ -37,8 +37,28 @@ def test_a_provider_with_its_own_protocol_goes_through_litellm(server):
     assert server.requests[0][0] == "/v1/messages"
 
 
-def test_prices_are_litellm_s_and_an_unknown_price_is_not_zero(server):
+def test_prices_are_litellm_s_at_the_vendor_s_address_only(server, monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_BASE", raising=False)
+
+    def prices(url=None):
+        return LLMJudge(WORDS, "openai/gpt-4o", url, "k", 20.0).client.provider.prices
+
+    assert prices() == pytest.approx((2.5e-6, 1e-5))
+    assert prices(f"{server.url}/v1") is None
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    assert prices() is None
+
+
+def test_an_unknown_price_is_not_zero(server):
     server.replies = [(200, completion(json.dumps(SCORES)))]
-    known = asyncio.run(LLMJudge(WORDS, "openai/gpt-4o", f"{server.url}/v1", "k", 20.0).judge(CASE))
-    assert known.usage.cost_usd == pytest.approx(2.5e-6 + 1e-5)
-    assert ask_llm(server).usage.cost_usd is None
+    judge = LLMJudge(WORDS, "openai/gpt-4o", f"{server.url}/v1", "k", 20.0)
+    assert asyncio.run(judge.judge(CASE)).usage.cost_usd is None
+
+
+def test_a_thought_is_passed_over_and_a_key_that_stands_twice_is_nonsense(server):
+    zero, best = (json.dumps(dict.fromkeys(SCORES, number)) for number in (0, 1))
+    server.replies = [(200, completion(f"<think>\n满分是 {best}\n</think>\n\n{zero}"))]
+    assert ask_llm(server).score == 0.0
+    server.replies = [(200, completion(f'{zero[:-1]}, "accuracy": 1}}'))]
+    assert ask_llm(server) == NONSENSE
