@@ -1,0 +1,79 @@
+"""Whether an agent's judge tells honest answers from dishonest ones, as every training run asks before it starts.
+
+    python -m evaluation.check_judge sql                                # a table, then what is wrong with the judge
+    python -m evaluation.check_judge sql --data my.parquet --sample 50
+
+The judge is that of the settings. docs/rewards.md tells what is asked and has the table. Exit codes: 0 fine, 1 the
+judge does not pass or does not answer, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from statistics import fmean
+
+from common.command import new_parser, positive, run_command
+from common.settings import ROOT, load_settings
+from episodes import registry
+from episodes.agent import ACCEPTED_FROM, Agent, Environment
+from episodes.judge_check import GOOD, TASKS, Probed, check_judge, problem_of
+from evaluation.tables import table
+from training.serve import serve_environment
+
+HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "accepted")
+
+
+def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
+    """The agent and the flags, its own among them."""
+    parser = new_parser(__doc__, prog="python -m evaluation.check_judge")
+    parser.add_argument("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
+    parser.add_argument("--data", type=Path, help="default: the agent's training file")
+    most = f"tasks, at most; default: {TASKS}, and few with a judge that costs money or time"
+    parser.add_argument("--sample", type=positive(int), default=TASKS, metavar="N", help=most)
+    agent = registry.get(parser.parse_known_args(argv)[0].agent)
+    agent.arguments(parser)
+    return agent, parser.parse_args(argv)
+
+
+def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence[str]]:
+    """The table: what each kind of answer earns on average, honest ones first, then the best paid."""
+    rows = []
+    for honest in (True, False):
+        sides = [of.honest if honest else of.dishonest for of in probed]
+        for kind in dict.fromkeys(kind for side in sides for kind in side):
+            rewards = [side[kind] for side in sides if kind in side]
+            bound = GOOD if honest else environment.accepted_from.get(kind, ACCEPTED_FROM)
+            means = [fmean(of.score or 0 for of in rewards), fmean(of.total or 0 for of in rewards), bound]
+            accepted = fmean((of.worth or 0) >= bound for of in rewards)
+            shown = [str(len(rewards)), *(f"{mean:.2f}" for mean in means), f"{100 * accepted:.0f} %"]
+            rows.append((kind, "yes" if honest else "no", *shown))
+    return [HEADER, *sorted(rows, key=lambda row: (row[1] == "no", -float(row[4])))]
+
+
+def check(agent: Agent, arguments: argparse.Namespace) -> int:
+    """Ask, print what was found, and return the exit code."""
+    settings, rows = load_settings(), agent.rows(arguments.data or agent.splits["train"])
+    print("\n".join(agent.check({"train": rows}, settings, plays=True)), file=sys.stderr)
+    tasks, options = [agent.task(row, settings) for row in rows], registry.own_options(agent, arguments)
+    with (
+        serve_environment(agent, settings, options, ROOT / "outputs" / "check_judge") as served,
+        closing(agent.open(settings, served, evaluating=True)) as environment,
+    ):
+        probed, unscored = asyncio.run(check_judge(environment, tasks, arguments.sample))
+    problem = problem_of(probed, unscored)
+    print("\n".join(table(rows_of(probed, environment))))
+    print(f"{problem}\n{environment.ways_out}" if problem else "the judge passes", file=sys.stderr)
+    return 1 if problem else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command("check_judge", lambda: check(*parse_arguments(argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
