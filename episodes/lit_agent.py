@@ -77,9 +77,11 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         if not bad or self.random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
         kind = self.random.choice(list(bad))
-        bound = self.environment.accepted_from.get(kind, ACCEPTED_FROM)
-        worth = (await self.environment.score(task, bad[kind])).worth
-        return {"judged": int(worth is not None), "accepted": int(worth is not None and worth >= bound)}
+        reward, bound = (
+            await self.environment.score(task, bad[kind]),
+            self.environment.accepted_from.get(kind, ACCEPTED_FROM),
+        )
+        return {"judged": int(reward.score is not None), "accepted": int(reward.worth >= bound)}
 
 
 def endpoint_of(llm: Any, rollout: Any) -> Endpoint:

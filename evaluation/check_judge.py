@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +24,7 @@ from episodes import registry
 from episodes.agent import ACCEPTED_FROM, Agent, Environment
 from episodes.judge_check import GOOD, TASKS, Probed, check_judge, problem_of
 from evaluation.tables import table
+from scoring.rubric import Reward
 from training.serve import serve_environment
 
 HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "accepted")
@@ -42,16 +44,17 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 
 def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence[str]]:
     """The table: what each kind of answer earns on average, honest ones first, then the best paid."""
+    found: dict[tuple[str, str, float], list[Reward]] = defaultdict(list)
+    for of in probed:
+        for kind, reward in of.honest.items():
+            found[kind, "yes", GOOD].append(reward)
+        for kind, reward in of.dishonest.items():
+            found[kind, "no", environment.accepted_from.get(kind, ACCEPTED_FROM)].append(reward)
     rows = []
-    for honest in (True, False):
-        sides = [of.honest if honest else of.dishonest for of in probed]
-        for kind in dict.fromkeys(kind for side in sides for kind in side):
-            rewards = [side[kind] for side in sides if kind in side]
-            bound = GOOD if honest else environment.accepted_from.get(kind, ACCEPTED_FROM)
-            means = [fmean(of.score or 0 for of in rewards), fmean(of.total or 0 for of in rewards), bound]
-            accepted = fmean((of.worth or 0) >= bound for of in rewards)
-            shown = [str(len(rewards)), *(f"{mean:.2f}" for mean in means), f"{100 * accepted:.0f} %"]
-            rows.append((kind, "yes" if honest else "no", *shown))
+    for (kind, honest, bound), rewards in found.items():
+        means = [fmean(of.score or 0 for of in rewards), fmean(of.total or 0 for of in rewards), bound]
+        shares = [*means, fmean(of.worth >= bound for of in rewards)]
+        rows.append((kind, honest, str(len(rewards)), *(f"{share:.2f}" for share in shares)))
     return [HEADER, *sorted(rows, key=lambda row: (row[1] == "no", -float(row[4])))]
 
 
@@ -64,10 +67,10 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
         serve_environment(agent, settings, options, ROOT / "outputs" / "check_judge") as served,
         closing(agent.open(settings, served, evaluating=True)) as environment,
     ):
-        probed, unscored = asyncio.run(check_judge(environment, tasks, arguments.sample))
-    problem = problem_of(probed, unscored)
+        probed = asyncio.run(check_judge(environment, tasks, arguments.sample))
+    problem = problem_of(probed)
     print("\n".join(table(rows_of(probed, environment))))
-    print(f"{problem}\n{environment.ways_out}" if problem else "the judge passes", file=sys.stderr)
+    print(f"{problem}\n{environment.ways_out}" if problem else f"{len(probed)} tasks: nothing wrong", file=sys.stderr)
     return 1 if problem else 0
 
 

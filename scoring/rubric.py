@@ -69,9 +69,9 @@ class Reward:
     counters: dict[str, float] = field(default_factory=dict)
 
     @property
-    def worth(self) -> float | None:
-        """What is paid of the score, before its weight."""
-        return None if self.score is None else self.score * self.factor
+    def worth(self) -> float:
+        """What is paid of the score, before its weight; without one NaN, which reaches no bound."""
+        return math.nan if self.score is None else self.score * self.factor
 
     def __post_init__(self) -> None:
         if (self.total is None) == (self.unscored is None):

@@ -56,7 +56,8 @@ class Canaries:
         evidence, wrong = next(iter(honest_answers(case).values()), None), _wrong_numbers(case, random)
         against = wrong or _any(same, random)
         about_one = len(names) == 1 and names[0] in case.reference and not nothing
-        another = _any([name for name in self._names if name not in case.question + case.reference], random)
+        asked = words_only(case.question + case.reference)
+        another = _any([name for name in self._names if _is_other(name, asked)], random)
         found = {
             "another question's answer": _any(same or others, random),
             "wrong numbers": wrong,

@@ -94,7 +94,7 @@ def prove_judge(agent: Agent, rows: Sequence[Row], settings: Settings, options: 
 
     with closing(agent.open(settings, options)) as environment:
         tasks = [agent.task(row, settings) for row in rows]
-        problem = problem_of(*asyncio.run(check_judge(environment, tasks)))
+        problem = problem_of(asyncio.run(check_judge(environment, tasks)))
     if problem and settings.judge_check:
         raise Failure(f"the judge cannot be trained on: {problem}\n{environment.ways_out}; JUDGE_CHECK=0 goes on")
     if problem:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping
 from random import Random
 
@@ -47,12 +46,12 @@ class Judged(Environment):
             raise Failure("the judge is down")
 
 
-def asked(environment: Environment, tasks: int = 100, most: int = TASKS) -> tuple[list[Probed], Counter[str]]:
+def asked(environment: Environment, tasks: int = 100, most: int = TASKS) -> list[Probed]:
     return asyncio.run(check_judge(environment, [Task(id=str(n), question="？") for n in range(tasks)], most))
 
 
 def problem(score_of: Callable[[int, str], float | None], tasks: int = 100) -> str | None:
-    return problem_of(*asked(Judged(score_of), tasks))
+    return problem_of(asked(Judged(score_of), tasks))
 
 
 def test_an_honest_judge_passes_and_what_is_half_right_need_lose_to_the_evidence_only() -> None:
@@ -95,17 +94,17 @@ def test_the_reference_must_beat_what_is_wholly_wrong() -> None:
 
 
 def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault() -> None:
-    probed, unscored = asked(Judged(lambda number, kind: None if number % 2 else WORTH[kind]))
-    assert (len(probed), unscored, problem_of(probed, unscored)) == (50, {"judge_failed": 250}, None)
-    without_evidence = asked(Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind]))
-    assert without_evidence[0] == [], "the reference does not stand in for the evidence"
-    assert problem(lambda *_: None) == "the judge gave no score ({'judge_failed': 500})"
+    probed = asked(Judged(lambda number, kind: None if number % 2 else WORTH[kind]))
+    assert (len(probed), problem_of(probed)) == (50, None)
+    assert asked(Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind])) == [], "nothing stands in for it"
+    with pytest.raises(Failure, match=r"no score for any honest answer \(\{'judge_failed': 200\}\)"):
+        problem(lambda *_: None)
 
 
 def test_where_nothing_honest_is_known_nothing_is_wrong() -> None:
     environment = Judged(lambda *_: 1.0)
     environment.honest = Environment.honest.__get__(environment)  # the default: gold, which it has none of
-    assert problem_of(*asked(environment)) is None
+    assert problem_of(asked(environment)) is None
 
 
 def test_what_is_paid_is_compared_not_what_the_judge_says() -> None:
@@ -113,23 +112,23 @@ def test_what_is_paid_is_compared_not_what_the_judge_says() -> None:
         async def score(self, task: Task, episode: Episode) -> Reward:
             return Reward(1.0, {}, score=1.0, factor=WORTH[episode.answer or ""])
 
-    assert problem_of(*asked(Formal(lambda *_: None))) is None
+    assert problem_of(asked(Formal(lambda *_: None))) is None
 
 
 def test_the_tasks_asked_about_are_spread_over_the_file() -> None:
     environment = Judged(lambda _, kind: WORTH[kind])
-    probed, _ = asked(environment, tasks=1000)
+    probed = asked(environment, tasks=1000)
     assert [of.task.id for of in probed] == [str(number) for number in range(0, 1000, 5)]
-    assert [of.task.id for of in asked(environment, tasks=10, most=3)[0]] == ["0", "3", "6"]
+    assert [of.task.id for of in asked(environment, tasks=10, most=3)] == ["0", "3", "6"]
 
 
 def test_a_paid_judge_is_asked_little_and_about_every_kind() -> None:
     environment = Judged(lambda _, kind: WORTH[kind], paid=True)
-    probed, _ = asked(environment)
+    probed = asked(environment)
     assert len(probed) == PAID_TASKS
     assert len(environment.asked) == 24
     assert {kind for _, kind in environment.asked} == WORTH.keys()
-    assert problem_of(*asked(Judged(lambda *_: 1.0, paid=True))) is not None
+    assert problem_of(asked(Judged(lambda *_: 1.0, paid=True))) is not None
 
 
 def test_a_judge_that_is_down_is_told_apart() -> None:

@@ -49,13 +49,13 @@ def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_th
     code = main(["sql"])
     shown = capsys.readouterr()
     assert code == 0, shown.err
-    assert shown.err.splitlines()[-1] == "the judge passes"
+    assert shown.err.splitlines()[-1] == "200 tasks: nothing wrong"
     assert TABLE.findall(PAGE.read_text(encoding="utf-8")) == [shown.out], f"write it anew: {__doc__}"
 
 
 def test_an_agent_that_brings_nothing_but_gold_and_bad_is_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["digits"]) == 0
-    assert "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 100 % |\n| bad | no | 64 | 0.00 | 0.10 | 0.50 | 0 % |" in (
+    assert "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 1.00 |\n| bad | no | 64 | 0.00 | 0.10 | 0.50 | 0.00 |" in (
         capsys.readouterr().out
     )
 

@@ -1,4 +1,4 @@
-"""Canaries are really bad answers: the offline judge accepts none; and what stands against them is right."""
+"""Canaries are really bad answers, which the offline judge hardly ever accepts; what stands against them is right."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sql_agent.canaries import INVENTED, NOTHING_FOUND, PRAISE, TO_THE_JUDGE, Ca
 from sql_agent.reward import Query, case_of
 from sql_agent.task import SqlTask, task_of
 
-STORAGE = {"structured_gt": {"columns": ["dosage"], "rows": [["一次15毫克"]]}}
-CASE = Case("朵朵片怎么吃？", "", "朵朵片的用法用量：一次15毫克", ['{"rows":[["一次15毫克"]]}'], STORAGE)
+DOSAGE = {"structured_gt": {"columns": ["dosage"], "rows": [["一次15毫克"]]}}
+CASE = Case("朵朵片怎么吃？", "", "朵朵片的用法用量：一次15毫克", ['{"rows":[["一次15毫克"]]}'], DOSAGE)
 OTHER = Case(
     "图图片怎么吃？", "", "图图片的用法用量：外敷", [], {"structured_gt": {"columns": ["dosage"], "rows": [["外敷"]]}}
 )
@@ -52,11 +52,11 @@ def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int 
     return canaries.answers(case, names, Random(seed))
 
 
-@pytest.mark.parametrize("split", ["test", "train"])
-def test_the_offline_judge_accepts_too_few_to_warn(split: str) -> None:
+@pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
+def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> None:
     canaries, judge, random = Canaries(), ReferenceJudge(), Random(1)
     judged, accepted = Counter[str](), []
-    for task, case in tasks(split):
+    for task, case in tasks(split)[::every]:
         for kind, answer in canaries.answers(case, task.names, random).items():
             score = judge.compare(replace(case, answer=answer)).score
             judged[kind] += 1
