@@ -54,9 +54,10 @@ class Settings(BaseSettings):
     judge_timeout: float = Field(30.0, gt=0, description="Seconds one judge call may take, retries included.")
 
     # What an episode earns, and what watches over the judge.
-    reward_terms: str = Field("rule=0.1,judge=1.0", description="Terms of the reward with their weights.")
+    reward_terms: str = Field("rule=0.1,judge=1.0*format", description="Terms of the reward, their weights, factors.")
     max_unscored_share: float = Field(0.3, ge=0, le=1, description="Share of unscored rollouts that skips a step.")
     canary_share: float = Field(0.25, ge=0, le=1, description="Share of episodes that judge a known-bad answer too.")
+    judge_check: bool = Field(True, description="0: train although the judge cannot tell honest answers from others.")
     second_judge_model: str | None = Field(None, description="litellm model name of a second judge, for agreement.")
     second_judge_api_key: SecretStr | None = Field(None, description="API key of the second judge.")
     second_judge_base_url: str | None = Field(None, description="Base URL of the second judge's API.")

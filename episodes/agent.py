@@ -28,6 +28,8 @@ Record = dict[str, Any]
 ToolSpec = dict[str, Any]
 Options = Mapping[str, Any]
 
+ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has fooled the reward
+
 
 class AgentError(UsageError):
     """Rows, settings or flags that an agent cannot work with; one line that says what to do."""
@@ -127,6 +129,9 @@ class Environment(ABC):
     """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
 
     highest: float  # the most an episode can earn
+    accepted_from: Mapping[str, float] = MappingProxyType({})  # by kind of `dishonest`, where it is not ACCEPTED_FROM
+    paid = False  # whether scoring asks a model that costs money or time
+    ways_out = "choose another judge, or drop the rows that it cannot tell"  # where it does not pass (judge_check.py)
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -147,6 +152,16 @@ class Environment(ABC):
     def bad(self, task: Task, random: Random) -> Episode | None:
         """A known-bad episode, to see whether the reward can be fooled; None where there is nothing to fool."""
         return None
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        """Episodes that deserve a high score, by kind, the surest first; none where nothing is known to be right."""
+        gold = await self.gold(task)
+        return {"gold": gold} if gold else {}
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        """Episodes that deserve a low score, by kind; those with their own `accepted_from` are partly right."""
+        bad = self.bad(task, random)
+        return {"bad": bad} if bad else {}
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         """Numbers of one episode beyond its reward, whose mean over episodes says something; None: not applicable."""

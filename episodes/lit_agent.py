@@ -18,7 +18,7 @@ from typing import Any
 import agentlightning as agl
 
 from common.settings import Settings, load_settings
-from episodes.agent import Agent, Environment, Options, Task
+from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options, Task
 from episodes.play import Scored, play
 from episodes.policy import ChatPolicy, Endpoint
 
@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 RESOURCE = "main_llm"
 SAMPLING = ("temperature", "top_p", "max_tokens")
-ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has fooled the reward
 
 
 class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
@@ -74,11 +73,15 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
     async def _judge_canary(self, task: Task) -> dict[str, int]:
         """How many known-bad episodes of this task were scored and accepted; none when it is not its turn."""
-        bad = self.environment.bad(task, self.random)  # also where it is not kept: it may remember the task
-        if bad is None or self.random.random() >= self.settings.canary_share:
+        bad = self.environment.dishonest(task, self.random)  # also where none is kept: it may remember the task
+        if not bad or self.random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
-        score = (await self.environment.score(task, bad)).score
-        return {"judged": int(score is not None), "accepted": int(score is not None and score >= ACCEPTED_FROM)}
+        kind = self.random.choice(list(bad))
+        reward, bound = (
+            await self.environment.score(task, bad[kind]),
+            self.environment.accepted_from.get(kind, ACCEPTED_FROM),
+        )
+        return {"judged": int(reward.score is not None), "accepted": int(reward.worth >= bound)}
 
 
 def endpoint_of(llm: Any, rollout: Any) -> Endpoint:

@@ -1,6 +1,6 @@
 """Rewards as named terms with their weights; not scored is not zero.
 
-rubric = parse_rubric("rule=0.1,judge=1.0", known=["rule", "judge"])
+rubric = parse_rubric("rule=0.1,judge=1.0*format", known=["rule", "judge", "format"])
 Reward(total=1.0, terms={"rule": 0.1, "judge": 0.9}, unscored=None)
 Reward(total=None, terms={"rule": 0.1}, unscored="judge_failed")
 """
@@ -8,34 +8,46 @@ Reward(total=None, terms={"rule": 0.1}, unscored="judge_failed")
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from common.command import UsageError
 
 
 @dataclass(frozen=True)
 class Rubric:
-    """Which terms make the reward, and how much each weighs (above 0)."""
+    """Which terms make the reward, how much each weighs (above 0), and the terms it is multiplied by."""
 
     weights: Mapping[str, float]
+    factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def highest(self) -> float:
         """The most an episode can earn."""
         return math.fsum(self.weights.values())
 
-    def weigh(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Each value, in [0, 1], times its weight.
+    @property
+    def names(self) -> set[str]:
+        """The terms whose values are needed."""
+        return {*self.weights, *chain(*self.factors.values())}
 
-        Raises ValueError: a value without a weight, or outside [0, 1].
+    def factor(self, name: str, values: Mapping[str, float]) -> float:
+        """What a term's value is multiplied by; a factor without a value does not apply."""
+        return math.prod(values.get(factor, 1.0) for factor in self.factors.get(name, ()))
+
+    def weigh(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Each value, in [0, 1], times its weight and factors.
+
+        Raises ValueError: a value that is not needed, or outside [0, 1].
         """
-        if not values.keys() <= self.weights.keys():
+        if not values.keys() <= self.names:
             raise ValueError(f"terms {sorted(values)} do not fit weights {sorted(self.weights)}")
         outside = {name: value for name, value in values.items() if not 0 <= value <= 1}
         if outside:
             raise ValueError(f"values of terms lie in [0, 1], got {outside}")
-        return {name: value * self.weights[name] for name, value in values.items()}
+        weights = self.weights.items()
+        return {name: values[name] * weight * self.factor(name, values) for name, weight in weights if name in values}
 
 
 @dataclass(frozen=True)
@@ -44,16 +56,22 @@ class Reward:
 
     total: the number trained on, or None when a term could not be computed. terms: each term's share of the total, as
     far as computed. unscored: None, or the cause why there is no total. score: the judge's score of the answer before
-    its weight, in [0, 1]. measures: numbers about this episode that earn nothing; their mean says something. counters:
-    numbers whose sum says something.
+    its weight, in [0, 1]. factor: the part of the score that the rubric's factors leave. measures: numbers about this
+    episode that earn nothing; their mean says something. counters: numbers whose sum says something.
     """
 
     total: float | None
     terms: dict[str, float]
     unscored: str | None = None
     score: float | None = None
+    factor: float = 1.0
     measures: dict[str, float] = field(default_factory=dict)
     counters: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def worth(self) -> float:
+        """What is paid of the score, before its weight; without one NaN, which reaches no bound."""
+        return math.nan if self.score is None else self.score * self.factor
 
     def __post_init__(self) -> None:
         if (self.total is None) == (self.unscored is None):
@@ -64,18 +82,20 @@ class Reward:
 
 
 def parse_rubric(text: str, known: Collection[str]) -> Rubric:
-    """The rubric of a text such as "rule=0.1,judge=1.0".
+    """The rubric of a text such as "rule=0.1,judge=1.0*format": what the judge gives counts where the format is right.
 
     Raises:
-        UsageError: not NAME=WEIGHT joined by commas, a name unknown or twice, or a weight that is not above 0.
+        UsageError: not NAME=WEIGHT*NAME joined by commas, a name unknown or twice, or a weight that is not above 0.
     """
     weights: dict[str, float] = {}
+    factors: dict[str, list[str]] = {}
     for part in text.split(","):
-        name, equals, number = (piece.strip() for piece in part.partition("="))
+        name, equals, product = (piece.strip() for piece in part.partition("="))
+        number, *factors[name] = (piece.strip() for piece in product.split("*"))
         if not equals:
             raise UsageError(f"{part.strip()!r} is not NAME=WEIGHT, as in rule=0.1,judge=1.0")
-        if name not in known:
-            raise UsageError(f"there is no term {name!r}; the terms are {', '.join(known)}")
+        for term in (term for term in (name, *factors[name]) if term not in known):
+            raise UsageError(f"there is no term {term!r}; the terms are {', '.join(known)}")
         if name in weights:
             raise UsageError(f"the term {name!r} stands there twice")
         try:
@@ -85,4 +105,4 @@ def parse_rubric(text: str, known: Collection[str]) -> Rubric:
         if not 0 < weights[name] < math.inf:
             expected = "expected a number above 0 (leave a term out instead)"
             raise UsageError(f"the weight of {name!r} is {number!r}; {expected}")
-    return Rubric(weights)
+    return Rubric(weights, {name: others for name, others in factors.items() if others})

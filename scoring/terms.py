@@ -26,7 +26,11 @@ Row = Sequence[Any]
 QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(毫克|毫升|度|分钟|小时|天|个?月|年|岁|次|片|粒|丸|袋|支|瓶|包|滴|%)?")
 QUOTED = re.compile(r"[“「『\"]([^“”「」『』\"]+)[”」』\"]")
 REFERENCE = re.compile(r"https?://\S+|\[\d+(?:[,，\-]\d+)*\]|【\d+】|\bdoi:\S+", re.IGNORECASE)
-MARKUP = re.compile(r"<\s*/?\s*(?:tool|think|function|\|)|```|^\s*[{\[]|\"(?:sql|name|arguments)\"\s*:", re.IGNORECASE)
+MARKUP = re.compile(
+    r"<\s*/?\s*(?:tool|think|function|\|)|```|^\s*(?:\{|\[\s*(?:[\[\]{\"']|[^\[\]]*,))|\{\s*[\"']|\"(?:sql|name|arguments)\"\s*:",
+    re.IGNORECASE,
+)
+THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
 def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any]) -> bool:
@@ -128,8 +132,9 @@ def claims_hold(answer: str, known: str) -> float:
 
 
 def is_plain(answer: str) -> bool:
-    """Whether the answer is prose: no tool call, chat token, code fence or JSON in it."""
-    return MARKUP.search(answer) is None
+    """Whether the answer is prose: no tool call, chat token, code fence or JSON in it; a thought before it may."""
+    thought = THOUGHT.match(answer)
+    return MARKUP.search(answer[thought.end() :] if thought else answer) is None
 
 
 def fits_length(answer: str, needed: int) -> float:

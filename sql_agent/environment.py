@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -17,10 +18,10 @@ from common.settings import Settings
 from episodes.agent import Environment, Episode, Policy, Record, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import Tool, play_with_tools
-from scoring.judge import Judge, choose_judge, why_unusable
+from scoring.judge import Case, Judge, ReferenceJudge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
-from sql_agent.canaries import Canaries
+from sql_agent.canaries import ACCEPTED_FROM, Canaries, honest_answers
 from sql_agent.judge_words import WORDS
 from sql_agent.prompts import SCHEMA_TOOLS, SYSTEM_PROMPT, TOOL
 from sql_agent.reward import Query, case_of, rubric_from, score_episode
@@ -36,12 +37,20 @@ class SqlEnvironment(Environment):
     Raises SettingsError: REWARD_TERMS or REWARD_SCALE cannot be used.
     """
 
+    accepted_from = ACCEPTED_FROM
+    ways_out = (
+        "set TEACHER_MODEL (TEACHER_BASE_URL, TEACHER_API_KEY) to another judge; or empty answers that gold does not "
+        "bear out and have them drafted (python -m data.convert FILE --draft-answers); or drop such rows"
+    )
+
     def __init__(self, settings: Settings, evaluating: bool = False) -> None:
         self.settings = settings
         self.tool = QueryTool(settings.database_url)
         self.judge: Judge = choose_judge(settings, WORDS)
-        weights = rubric_from(settings).weights
-        self.rubric = Rubric({**weights, "judge": weights.get("judge", 1.0)} if evaluating else weights)
+        self.paid = not isinstance(self.judge, ReferenceJudge)
+        self.rubric = rubric_from(settings)
+        if evaluating and "judge" not in self.rubric.weights:
+            self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)
         self.highest = self.rubric.highest
         self.canaries = Canaries()
         self._template: TemplateAgent | None = None
@@ -76,11 +85,21 @@ class SqlEnvironment(Environment):
         return await _in_thread(self._template.episode, task.question)
 
     def bad(self, task: Task, random: Random) -> Episode | None:
-        if "judge" not in self.rubric.weights:
-            return None
+        whole = [bad for kind, bad in self.dishonest(task, random).items() if kind not in self.accepted_from]
+        return random.choice(whole) if whole else None
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        return self._answered(_own(task), honest_answers)
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
         own = _own(task)
-        bad = self.canaries.draw(case_of(own, Episode()), random)
-        return Episode(answer=bad, stop_reason="answered", events=Query.of_gold(own), turns=2)
+        return self._answered(own, lambda case: self.canaries.answers(case, own.names, random))
+
+    def _answered(self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]) -> Mapping[str, Episode]:
+        """By kind of answer, an episode that has read the gold rows; none where no judge is asked."""
+        read = Episode(stop_reason="answered", events=Query.of_gold(task), turns=2)
+        known = answers(case_of(task, read)) if "judge" in self.rubric.names else {}
+        return {kind: replace(read, answer=answer) for kind, answer in known.items()}
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         return facts.facts_of(_own(task), episode)
@@ -96,11 +115,12 @@ class SqlEnvironment(Environment):
             "database": make_url(self.settings.database_url).render_as_string(hide_password=True),
             "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,
             "terms": dict(self.rubric.weights),
+            "factors": dict(self.rubric.factors),
         }
 
     async def check(self) -> None:
         self.tool.database()
-        problem = await why_unusable(self.judge, WORDS.known_case) if "judge" in self.rubric.weights else None
+        problem = await why_unusable(self.judge, WORDS.known_case) if "judge" in self.rubric.names else None
         if problem:
             raise ServiceError(
                 f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={self.settings.judge_timeout:g} s. "

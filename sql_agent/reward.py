@@ -1,12 +1,13 @@
 """Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same table.
 
-    rubric = rubric_from(load_settings())                                    # REWARD_TERMS, "rule=0.1,judge=1.0"
+    rubric = rubric_from(load_settings())                             # REWARD_TERMS, "rule=0.1,judge=1.0*format"
     reward = await score_episode(task, episode, judge, rubric)
     reward.total, reward.terms, reward.unscored, reward.score
 
-By default `rule` (0 or 0.1) and `judge` (0 to 1) add up to a total from 0 to 1.1. Every term is a value in [0, 1] times
-its weight. A term that needs gold the question does not have is left out for every episode of that question alike. A
-judge that gave no score leaves the episode unscored, which is not 0: it has no total, and the cause is named.
+By default `rule` (0 or 0.1) and `judge` (0 to 1, but 0 where the answer is no prose) add up to a total from 0 to 1.1.
+Every term is a value in [0, 1] times its weight and factors. A term that needs gold the question does not have is left
+out for every episode of that question alike. A judge that gave no score leaves the episode unscored, which is not 0: it
+has no total, and the cause is named.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
 from tools.sql.result import QueryResult
 
-DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0})
+DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0}, {"judge": ["format"]})
 FEWEST_TURNS = 2  # one query and the answer
 
 
@@ -43,9 +44,10 @@ class Query:
 
     @classmethod
     def of_gold(cls, task: SqlTask) -> list[Query]:
-        """The gold rows as a query would have returned them; none without them."""
-        gold = task.result
-        return [cls("", QueryResult(gold["columns"], gold["rows"], len(gold["rows"])))] if gold else []
+        """The gold rows, else the quotes, as a query would have returned them; none without either."""
+        quotes = [[item.get("field"), item["quote"]] for item in (task.gold or {}).get("evidence") or []]
+        gold = task.result or {"columns": ["field", "quote"], "rows": quotes}
+        return [cls("", QueryResult(gold["columns"], gold["rows"], len(gold["rows"])))] if task.result or quotes else []
 
 
 Value = Callable[[SqlTask, Episode], float | None]
@@ -169,9 +171,9 @@ def case_of(task: SqlTask, episode: Episode) -> Case:
 
 async def score_episode(task: SqlTask, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC) -> Reward:
     """Score an episode; the judge is asked only where the rubric has it. The terms are weighted already."""
-    values = term_values(task, episode, rubric.weights)
+    values = term_values(task, episode, rubric.names)
     counters: dict[str, float] = {"sql_calls": len(episode.events), "sql_ok": len(_returned(episode))}
-    if "judge" not in rubric.weights:
+    if "judge" not in rubric.names:
         weighted = rubric.weigh(values)
         return Reward(math.fsum(weighted.values()), weighted, counters=counters)
     start = time.perf_counter()
@@ -186,11 +188,13 @@ async def score_episode(task: SqlTask, episode: Episode, judge: Judge, rubric: R
     }
     if verdict.usage.cost_usd is not None:  # a cost nobody knows is not 0, so it is not there
         counters["judge_cost_usd"] = verdict.usage.cost_usd
-    notes: dict[str, Any] = {"measures": parts | verdict.checks, "counters": counters}
+    factors = {name: value for name, value in values.items() if name not in rubric.weights}
+    notes: dict[str, Any] = {"measures": parts | verdict.checks | factors, "counters": counters}
     if verdict.score is None:
         return Reward(None, rubric.weigh(values), verdict.cause, **notes)
     weighted = rubric.weigh(values | {"judge": verdict.score})
-    return Reward(math.fsum(weighted.values()), weighted, score=verdict.score, **notes)
+    factor = rubric.factor("judge", values)
+    return Reward(math.fsum(weighted.values()), weighted, score=verdict.score, factor=factor, **notes)
 
 
 def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float]) -> float:

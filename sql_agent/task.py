@@ -18,10 +18,12 @@ class SqlTask(Task):
 
     `reference` is "" when the row has no answer. `gold` holds `structured_gt` ({"columns": [...], "rows": [[...]]}) and
     `evidence` ([{table, row_id, field, quote}]) as far as the row has them, else None. `sql`: the gold statements.
+    `names`: the entities it is about, the one asked for first.
     """
 
     gold: dict[str, Any] | None = None
     sql: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -39,4 +41,5 @@ def task_of(row: Row) -> SqlTask:
         difficulty=row["difficulty"] or "unknown",
         gold={column: nested(row, column) for column in ("structured_gt", "evidence") if row[column]} or None,
         sql=tuple(statements(row)),
+        names=tuple(nested(row, "entities")),
     )

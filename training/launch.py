@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.command import run_command
+from common.command import Failure, run_command
 from training.plan import ConfigError, Plan
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
 
 
 def start(agent: Agent, options: Options, settings: Settings, config: Any, plan: Plan, rows: Mapping[str, Any]) -> int:
-    """Start what episodes need, ask it for a sign of life, write the rows down and train."""
+    """Start what episodes need, see that its judge can be trained on, write the rows down and train."""
     from common.jsonl import write_jsonl
     from training.device import environment
     from training.run import run
@@ -75,9 +77,7 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
     plays = plan.role != "algorithm"
     with serve_environment(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
         if plays:
-            opened = agent.open(settings, options)
-            asyncio.run(opened.check())
-            opened.close()
+            prove_judge(agent, rows["train"], settings, options)
         if plan.role != "runner":
             (plan.run_dir / "data").mkdir(parents=True, exist_ok=True)
             for name in rows:
@@ -86,6 +86,19 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
         from episodes.lit_agent import EpisodeAgent
 
         return run(EpisodeAgent(agent, options, plan.max_turns), config, plan, STARTED)
+
+
+def prove_judge(agent: Agent, rows: Sequence[Row], settings: Settings, options: Options) -> None:
+    """Raises Failure: what episodes need does not answer, or the judge pays dishonest answers like honest ones."""
+    from episodes.judge_check import check_judge, problem_of
+
+    with closing(agent.open(settings, options)) as environment:
+        tasks = [agent.task(row, settings) for row in rows]
+        problem = problem_of(asyncio.run(check_judge(environment, tasks)))
+    if problem and settings.judge_check:
+        raise Failure(f"the judge cannot be trained on: {problem}\n{environment.ways_out}; JUDGE_CHECK=0 goes on")
+    if problem:
+        print(f"WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: {problem}", file=sys.stderr, flush=True)
 
 
 def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Settings) -> None:

@@ -51,6 +51,7 @@ EVENTS = (  # rows of the table: what happens, how it is measured, what is done
     ("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
     ("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
     ("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
+    ("the judge pays dishonest answers like honest ones", "a sample, before the model is loaded", "stop"),
     ("groups with equal reward", "every step", "warn"),
 )
 

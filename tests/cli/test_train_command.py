@@ -6,6 +6,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -15,8 +16,10 @@ from common.settings import ROOT, load_settings
 from episodes import registry
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
+from tests.scoring.judge_servers import Server
+from tests.serving import serving
 from training.arguments import parse
-from training.launch import main
+from training.launch import main, start
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +161,36 @@ def test_a_judge_that_is_down(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     message = refused(capsys, "--ci-fast", code=1)
     assert "the reward_model judge gave no score (judge_failed: " in message
     assert "Start the judge, or set TEACHER_MODEL" in message
+
+
+def test_a_judge_that_likes_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The run stops before a model is loaded, and goes on, loudly, where that is asked for."""
+    choose_free_port(monkeypatch)
+    server = Server()
+    server.replies = [(200, '{"score": 1.0}')]
+    loaded: list[object] = []
+    monkeypatch.setattr("training.run.run", lambda *arguments: loaded.append(arguments) or 0)
+    monkeypatch.setenv("REWARD_MODEL_URL", f"{server.url}/score")
+    with serving(server):
+        message = refused(capsys, "--ci-fast", "--device", "cpu", code=1)
+        assert len(server.requests) <= 30
+        assert loaded == []
+        monkeypatch.setenv("JUDGE_CHECK", "0")
+        load_settings.cache_clear()
+        assert main("sql", ["--ci-fast", "--device", "cpu"]) == 0
+    assert "on 6 of 6 tasks an honest answer does not beat each dishonest one" in message
+    assert len([line for line in message.splitlines() if line.endswith(" 1.00")]) == 3
+    for way_out in ("TEACHER_MODEL", "--draft-answers", "drop such rows", "JUDGE_CHECK=0"):
+        assert way_out in message
+    assert "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 6 of 6 tasks" in capsys.readouterr().err
+    assert len(loaded) == 1
+
+
+def test_where_only_weights_are_made_the_judge_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("training.launch.prove_judge", lambda *arguments: pytest.fail("asked"))
+    monkeypatch.setattr("training.run.run", lambda *arguments: 0)
+    plan = SimpleNamespace(role="algorithm", run_dir=tmp_path, device="cpu", max_turns=3)
+    assert start(AGENT, {}, load_settings(), None, plan, {"train": [], "val": []}) == 0
 
 
 def test_terms_nobody_knows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from data.load import COLUMNS
 from episodes import registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
-from tests.episodes.guessing_agent import GuessingAgent
+from tests.episodes.guessing_agent import GuessingAgent, GuessingEnvironment
 from tests.episodes.scripted import asks, says
 
 ROW = dict.fromkeys(COLUMNS, "") | {
@@ -80,7 +80,7 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
     assert note["counters"].pop("judge_seconds") > 0
     measures = note.pop("measures")
     assert measures["execution_accuracy"] == measures["queried"] == 1
-    assert measures.keys() > {"execution_accuracy", "queried"}, "the judge's parts"
+    assert measures.keys() > {"execution_accuracy", "queried", "format"}, "the judge's parts"
     assert "evidence_recall" not in measures, "the row has no evidence"
     assert note == {
         "terms": {"rule": pytest.approx(0.1), "judge": pytest.approx(1.0)},
@@ -119,6 +119,14 @@ def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.Monkey
     assert roll(llm.base_url, {"id": "g", "word": "salt"}, agent)[1]["canaries"] == {"judged": 1, "accepted": 0}
     llm.script(says("wrong"))
     assert roll(llm.base_url, {"id": "g", "word": "wrong"}, agent)[1]["canaries"] == {"judged": 1, "accepted": 1}
+
+
+def test_a_canary_that_is_partly_right_has_a_bound_of_its_own(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting(monkeypatch, CANARY_SHARE="1")
+    llm.script(says("wrong"))
+    monkeypatch.setattr(GuessingEnvironment, "accepted_from", {"bad": 1.5})
+    found = roll(llm.base_url, {"id": "g", "word": "wrong"}, GuessingAgent())[1]["canaries"]
+    assert found == {"judged": 1, "accepted": 0}
 
 
 def test_the_terms_are_a_setting_and_without_the_judge_there_is_no_canary(

@@ -116,7 +116,18 @@ def test_claims(answer, value):
 @pytest.mark.parametrize("answer", ['{"sql": "SELECT 1"}', "<tool_call>x", "</think>好", "```sql\nx\n```", "[1, 2]"])
 def test_what_is_no_prose(answer):
     assert not terms.is_plain(answer)
-    assert terms.is_plain("一次1片，温度<25℃")
+
+
+@pytest.mark.parametrize(
+    "answer", ['[["密封"]]', "[]", '库中有：{"columns": ["a"]}', "<think>嗯", "<think>嗯</think>[{}]"]
+)
+def test_the_tool_s_result_and_an_open_thought_are_no_prose(answer):
+    assert not terms.is_plain(answer)
+
+
+@pytest.mark.parametrize("answer", ["一次1片，温度<25℃", "[1] 密封", "[用法用量]口服", "<think>\n{嗯}</think>\n\n密封"])
+def test_prose(answer):
+    assert terms.is_plain(answer)
 
 
 def test_length():

@@ -1,51 +1,133 @@
-"""Canaries are really bad answers: the offline judge accepts none."""
+"""Canaries are really bad answers, which the offline judge hardly ever accepts; what stands against them is right."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from random import Random
 
 import pytest
 
-from episodes.agent import Episode
-from episodes.lit_agent import ACCEPTED_FROM
+from episodes.agent import ACCEPTED_FROM, Episode
 from scoring.judge import Case, ReferenceJudge
 from sql_agent.agent import AGENT
-from sql_agent.canaries import PRAISE, TO_THE_JUDGE, Canaries
+from sql_agent.canaries import ACCEPTED_FROM as OWN
+from sql_agent.canaries import INVENTED, NOTHING_FOUND, PRAISE, TO_THE_JUDGE, Canaries, honest_answers, is_nothing
 from sql_agent.reward import Query, case_of
-from sql_agent.task import task_of
+from sql_agent.task import SqlTask, task_of
 
-CASE = Case(
-    "朵朵片怎么吃？", "", "一次15毫克，饭后", gold={"structured_gt": {"columns": ["a"], "rows": [["一次15毫克"]]}}
+DOSAGE = {"structured_gt": {"columns": ["dosage"], "rows": [["一次15毫克"]]}}
+CASE = Case("朵朵片怎么吃？", "", "朵朵片的用法用量：一次15毫克", ['{"rows":[["一次15毫克"]]}'], DOSAGE)
+OTHER = Case(
+    "图图片怎么吃？", "", "图图片的用法用量：外敷", [], {"structured_gt": {"columns": ["dosage"], "rows": [["外敷"]]}}
 )
+EMPTY = Case(
+    "花花片怎么吃？", "", "数据库中没有找到花花片。", [], {"structured_gt": {"columns": ["dosage"], "rows": []}}
+)
+KINDS = {
+    "another question's answer",
+    "wrong numbers",
+    "the question again",
+    "words to the judge",
+    "praise of itself",
+    "nothing found",
+    "the tool's JSON",
+    "the name alone",
+    "said of another",
+    "right, beside a contradiction",
+    "right, with an invention",
+}
 
 
-def cases(split: str) -> list[Case]:
+def tasks(split: str) -> list[tuple[SqlTask, Case]]:
     """With the gold rows as what the tool returned: the judge sees what is right beside the canary."""
-    tasks = [task_of(row) for row in AGENT.rows(AGENT.splits[split])]
-    return [case_of(task, Episode(events=Query.of_gold(task))) for task in tasks]
+    found = [task_of(row) for row in AGENT.rows(AGENT.splits[split])]
+    return [(task, case_of(task, Episode(events=Query.of_gold(task)))) for task in found]
 
 
-@pytest.mark.parametrize(("split", "times"), [("test", 3), ("train", 1)])
-def test_the_offline_judge_accepts_none(split: str, times: int) -> None:
+def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int = 1) -> dict[str, str]:
+    canaries = Canaries()
+    canaries.answers(OTHER, ["图图片"], Random(seed))
+    return canaries.answers(case, names, Random(seed))
+
+
+@pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
+def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> None:
     canaries, judge, random = Canaries(), ReferenceJudge(), Random(1)
-    drawn = [replace(case, answer=canaries.draw(case, random)) for case in cases(split) * times]
-    scores = [(case.question, case.answer, judge.compare(case).score) for case in drawn]
-    assert len(scores) > 500
-    assert [found for found in scores if found[2] is None or found[2] >= ACCEPTED_FROM] == []
+    judged, accepted = Counter[str](), []
+    for task, case in tasks(split)[::every]:
+        for kind, answer in canaries.answers(case, task.names, random).items():
+            score = judge.compare(replace(case, answer=answer)).score
+            judged[kind] += 1
+            if score is None or score >= OWN.get(kind, ACCEPTED_FROM):
+                accepted.append((kind, case.question, answer, score))
+    assert judged.keys() == KINDS
+    assert len(accepted) <= 0.01 * judged.total(), accepted
+    kinds = Counter(kind for kind, *_ in accepted)
+    assert all(kinds[kind] <= 0.05 * judged[kind] for kind in KINDS), accepted
 
 
-def test_every_kind_is_drawn() -> None:
-    canaries, random = Canaries(), Random(1)
-    canaries.draw(Case("别的？", "", gold={"structured_gt": {"columns": ["a"], "rows": [["外敷，保持干燥"]]}}), random)
-    seen = Counter(canaries.draw(CASE, random) for _ in range(300))
-    assert seen["外敷，保持干燥"]
-    assert any(answer.startswith("关于“朵朵片怎么吃”") for answer in seen)
-    assert set(TO_THE_JUDGE) | set(PRAISE) <= set(seen)
-    assert {"一次31毫克", "一次46毫克", "一次76毫克"} & set(seen)
-    assert not any("15毫克" in answer for answer in seen)
+def test_every_kind_is_made_of_what_it_is_called() -> None:
+    found = drawn()
+    assert found.keys() == KINDS
+    assert found["another question's answer"] == "外敷"
+    assert found["wrong numbers"] in {"一次31毫克", "一次46毫克", "一次76毫克"}
+    assert found["the question again"].startswith("关于“朵朵片怎么吃”")
+    assert found["the tool's JSON"] == CASE.context[0]
+    assert found["the name alone"] == "朵朵片"
+    assert found["said of another"] == "图图片的用法用量：一次15毫克"
+    assert found["right, beside a contradiction"] == f"一次15毫克。另有记录为：{found['wrong numbers']}。"
+    assert found["right, with an invention"].removeprefix("一次15毫克。") in INVENTED
 
 
-def test_a_question_without_gold_has_canaries_too() -> None:
-    assert Canaries().draw(Case("q？", ""), Random(1))
+def test_every_wording_is_drawn() -> None:
+    seen = {answer for seed in range(80) for answer in drawn(seed=seed).values()}
+    assert set(TO_THE_JUDGE) | set(PRAISE) <= seen
+
+
+def test_what_the_database_lacks_may_be_said_to_be_missing() -> None:
+    assert is_nothing(EMPTY)
+    assert honest_answers(EMPTY) == {"reference answer": EMPTY.reference}
+    found = drawn(EMPTY, ("花花片",))
+    assert not {"nothing found", "said of another", "wrong numbers"} & found.keys()
+    assert drawn()["nothing found"] == NOTHING_FOUND
+    counted = Case("几种？", "", "共0种。", gold={"structured_gt": {"columns": ["count"], "rows": [[0]]}})
+    assert not is_nothing(counted)
+
+
+def test_a_name_that_is_the_answer_is_no_canary() -> None:
+    gold = {"structured_gt": {"columns": ["med_name"], "rows": [["朵朵片"]]}}
+    assert "the name alone" not in drawn(Case("哪种药？", "", "朵朵片。", gold=gold), ("朵朵片",))
+
+
+def test_the_evidence_is_said_word_for_word() -> None:
+    table = {"columns": ["med_name", "dosage"], "rows": [["朵朵片", "口服"], ["图图片", None]]}
+    quotes = [{"field": "dosage", "quote": quote} for quote in ("一次<b>15</b>毫克", "饭后", "饭后")]
+    for gold, told in (
+        ({"structured_gt": table, "evidence": quotes}, "朵朵片：口服；图图片"),
+        ({"evidence": quotes}, "一次<b>15</b>毫克\n饭后"),
+    ):
+        assert honest_answers(Case("？", "", "r", gold=gold)) == {"exact evidence": told, "reference answer": "r"}
+
+
+def test_rows_with_quotes_only_have_canaries_of_them() -> None:
+    quotes = [{"table": "t", "row_id": 1, "field": "dosage", "quote": "1.一次15毫克；2.皮疹"}]
+    task = SqlTask(
+        id="q", question="朵朵片怎么吃？", reference="每次15毫克", gold={"evidence": quotes}, names=("朵朵片",)
+    )
+    (query,) = Query.of_gold(task)
+    assert json.loads(query.result.to_json())["rows"] == [["dosage", "1.一次15毫克；2.皮疹"]]
+    found = drawn(case_of(task, Episode(events=[query])))
+    assert "皮疹" not in found["wrong numbers"]
+    assert "皮疹" in found["the tool's JSON"]
+
+
+def test_a_question_of_which_nothing_is_known_has_canaries_too() -> None:
+    case = Case("q？", "")
+    assert honest_answers(case) == {}
+    assert Canaries().answers(case, (), Random(1)).keys() == {
+        "the question again",
+        "words to the judge",
+        "praise of itself",
+    }

@@ -158,6 +158,7 @@ def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
         "database": "postgresql://user:***@host/db",
         "judge": "m",
         "terms": {"rule": 0.1, "judge": 1.0},
+        "factors": {"judge": ["format"]},
     }
 
 

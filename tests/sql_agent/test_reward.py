@@ -136,7 +136,7 @@ def test_every_term_has_such_a_pair() -> None:
 @pytest.mark.parametrize("name", TERMS)
 def test_a_term_changes_the_total_by_its_weight(name: str) -> None:
     task, good, bad = PAIRS[name]
-    rubric = Rubric({**DEFAULT_RUBRIC.weights, name: 0.5})
+    rubric = Rubric({**DEFAULT_RUBRIC.weights, name: 0.5})  # without factors
     others = Rubric({other: weight for other, weight in DEFAULT_RUBRIC.weights.items() if other != name})
     earned = total(task, good, rubric) - total(task, good, others)
     less = total(task, bad, rubric) - total(task, bad, others)
@@ -190,7 +190,7 @@ def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
     verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2, cost_usd=0.01), checks={"second_judge_difference": 0.125})
     reward = asyncio.run(score_episode(TASK, played("密封", FOUND), FixedJudge(verdict)))
     assert reward.score == 0.5
-    assert reward.measures == {"judge_accuracy": 0.25, "second_judge_difference": 0.125}
+    assert reward.measures == {"judge_accuracy": 0.25, "second_judge_difference": 0.125, "format": 1}
     assert reward.counters.pop("judge_seconds") >= 0
     expected = {
         "sql_calls": 1,
@@ -218,11 +218,39 @@ def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
         ("rule=0", "expected a number above 0"),
         ("rule=-1", "expected a number above 0"),
         ("rule=x", "expected a number above 0"),
+        ("judge=1*fromat", "no term 'fromat'"),
+        ("judge=format*1", "no term '1'"),
+        ("judge=1*", "no term ''"),
     ],
 )
 def test_wrong_terms_get_one_message(text: str, said: str) -> None:
     with pytest.raises(SettingsError, match=re.escape(said)):
         rubric_from(Settings(_env_file=None, reward_terms=text))
+
+
+JSON = FOUND.to_json()
+
+
+@pytest.mark.parametrize(
+    ("answer", "stop_reason", "paid"),
+    [("密封", "answered", 0.75), (JSON, "answered", 0), (f"结果：{JSON}", "answered", 0), ("密封", "length", 0)],
+)
+def test_by_default_the_judge_s_score_is_paid_to_prose_only(answer: str, stop_reason: str, paid: float) -> None:
+    episode = played(answer, FOUND, stop_reason=stop_reason)
+    reward = asyncio.run(score_episode(GOLDEN, episode, FixedJudge(Verdict(0.75))))
+    assert (reward.terms, reward.total) == ({"rule": 0.1, "judge": paid}, pytest.approx(0.1 + paid))
+    assert (reward.score, reward.worth) == (0.75, paid)
+    assert reward.measures == {"format": float(paid > 0)}
+    before = rubric_from(Settings(_env_file=None, reward_terms="rule=0.1,judge=1.0"))
+    plain = asyncio.run(score_episode(GOLDEN, episode, FixedJudge(Verdict(0.75)), before))
+    assert (plain.terms, plain.worth, plain.measures) == ({"rule": 0.1, "judge": 0.75}, 0.75, {})
+
+
+def test_a_factor_that_does_not_apply_to_a_question_is_left_out() -> None:
+    rubric = rubric_from(Settings(_env_file=None, reward_terms="judge=0.5*abstention*format,rule=0.1"))
+    assert (rubric.weights, rubric.factors) == ({"judge": 0.5, "rule": 0.1}, {"judge": ["abstention", "format"]})
+    assert total(GOLDEN, played(STORAGE, FOUND), rubric) == pytest.approx(0.6)
+    assert total(MISSING, played(MISSING.reference), rubric) == 0, "it abstained without having looked"
 
 
 def test_terms_and_weights_are_read() -> None:
@@ -233,7 +261,7 @@ def test_terms_and_weights_are_read() -> None:
 def test_the_documented_table_of_terms_is_the_code_s() -> None:
     page = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, flags=re.MULTILINE)
-    weights = {name: f"{weight:g}" for name, weight in DEFAULT_RUBRIC.weights.items()}
+    weights = {name: f"{weight:g}" for name, weight in DEFAULT_RUBRIC.weights.items()} | {"format": "factor"}
     assert rows == [(name, term.range, weights.get(name, "off"), term.earns) for name, term in TERMS.items()]
 
 

@@ -1,0 +1,90 @@
+"""Whether a judge tells honest answers from dishonest ones, on a sample of tasks; a run asks before it loads a model.
+
+    problem_of(await check_judge(environment, tasks))      # None, or what was seen, with three of the tasks
+
+The environment says which episodes are honest. What is compared is what is paid of the score. A judge that costs money
+or time is asked about few tasks, and two dishonest kinds of each, in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from episodes.agent import Environment, ServiceError, Task
+from episodes.outcomes import EpisodeError
+from scoring.rubric import Reward
+
+MOST_DISORDER = 0.02  # of the tasks
+MOST_POOR = 0.05
+GOOD = 0.8
+TASKS = 200
+PAID_TASKS, PAID_KINDS = 6, 2  # 6 x (2 honest + 2 dishonest): under 30 calls, with the known case
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What a task's scored episodes earned, by kind; of the honest ones the surest comes first, and is there.
+
+    partly_right: dishonest kinds made of the surest honest one, so that only that must beat them.
+    """
+
+    task: Task
+    honest: Mapping[str, Reward]
+    dishonest: Mapping[str, Reward]
+    partly_right: Collection[str]
+
+    @property
+    def worths(self) -> list[float]:
+        """Of the honest episodes."""
+        return [reward.worth for reward in self.honest.values()]
+
+    @property
+    def unbeaten(self) -> list[str]:
+        """Dishonest kinds that are worth no less than an honest one that must beat them."""
+        least = {True: self.worths[0], False: min(self.worths)}
+        return [kind for kind, reward in self.dishonest.items() if reward.worth >= least[kind in self.partly_right]]
+
+    def __str__(self) -> str:
+        shown = [*self.honest.items(), *((kind, self.dishonest[kind]) for kind in self.unbeaten)]
+        return f"{self.task.id} {self.task.question}: {', '.join(f'{kind} {of.worth:.2f}' for kind, of in shown)}"
+
+
+async def check_judge(environment: Environment, tasks: Sequence[Task], most: int = TASKS) -> list[Probed]:
+    """What the episodes of at most so many tasks earned; nothing of tasks of which no honest answer is known.
+
+    Raises Failure, such as ServiceError: what episodes need does not answer, or no honest episode has a score.
+    """
+    await environment.check()
+    most, random, probed, asked = min(most, PAID_TASKS) if environment.paid else most, Random(0), [], Counter[str]()
+    for number, task in enumerate(tasks[:: max(1, len(tasks) // most)][:most]):
+        try:
+            honest, bad = await environment.honest(task), environment.dishonest(task, random)
+            turn = PAID_KINDS * number % len(bad) if environment.paid and bad else 0
+            kinds = [*honest, *[*bad, *bad][turn:][: PAID_KINDS if environment.paid else len(bad)]]
+            rewards = await asyncio.gather(*(environment.score(task, {**bad, **honest}[kind]) for kind in kinds))
+        except EpisodeError as error:
+            raise ServiceError(f"task {task.id} cannot be scored: {error}") from None
+        scored = {kind: reward for kind, reward in zip(kinds, rewards, strict=True) if reward.score is not None}
+        asked.update(reward.unscored or "scored" for reward in rewards[: len(honest)])
+        good, dishonest = ({kind: scored[kind] for kind in side if kind in scored} for side in (honest, bad))
+        if dishonest and good and next(iter(good)) == next(iter(honest)):
+            probed.append(Probed(task, good, dishonest, environment.accepted_from))
+    if asked and not asked["scored"]:
+        raise ServiceError(f"the judge gave no score for any honest answer ({dict(asked)})")
+    return probed
+
+
+def problem_of(probed: Sequence[Probed]) -> str | None:
+    """What is wrong with the judge, in words, or None."""
+    kinds = Counter(kind for of in probed for kind in of.unbeaten).most_common()
+    beaten = f"an honest answer does not beat each dishonest one ({', '.join(f'{kind} {n}' for kind, n in kinds)})"
+    disorder, poor = [of for of in probed if of.unbeaten], [of for of in probed if of.worths[0] < GOOD]
+    faults = ((disorder, MOST_DISORDER, beaten), (poor, MOST_POOR, f"the surest honest one earns less than {GOOD:g}"))
+    found = [fault for fault in faults if len(fault[0]) > fault[1] * len(probed)]
+    told = [f"on {len(of)} of {len(probed)} tasks {what}, and {most:.0%} may" for of, most, what in found]
+    return "\n  ".join(["; ".join(told), *map(str, found[0][0][:SHOWN])]) if found else None

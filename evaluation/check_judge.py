@@ -1,0 +1,82 @@
+"""Whether an agent's judge tells honest answers from dishonest ones, as every training run asks before it starts.
+
+    python -m evaluation.check_judge sql                                # a table, then what is wrong with the judge
+    python -m evaluation.check_judge sql --data my.parquet --sample 50
+
+The judge is that of the settings. docs/rewards.md tells what is asked and has the table. Exit codes: 0 fine, 1 the
+judge does not pass or does not answer, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from statistics import fmean
+
+from common.command import new_parser, positive, run_command
+from common.settings import ROOT, load_settings
+from episodes import registry
+from episodes.agent import ACCEPTED_FROM, Agent, Environment
+from episodes.judge_check import GOOD, TASKS, Probed, check_judge, problem_of
+from evaluation.tables import table
+from scoring.rubric import Reward
+from training.serve import serve_environment
+
+HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "accepted")
+
+
+def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
+    """The agent and the flags, its own among them."""
+    parser = new_parser(__doc__, prog="python -m evaluation.check_judge")
+    parser.add_argument("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
+    parser.add_argument("--data", type=Path, help="default: the agent's training file")
+    most = f"tasks, at most; default: {TASKS}, and few with a judge that costs money or time"
+    parser.add_argument("--sample", type=positive(int), default=TASKS, metavar="N", help=most)
+    agent = registry.get(parser.parse_known_args(argv)[0].agent)
+    agent.arguments(parser)
+    return agent, parser.parse_args(argv)
+
+
+def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence[str]]:
+    """The table: what each kind of answer earns on average, honest ones first, then the best paid."""
+    found: dict[tuple[str, str, float], list[Reward]] = defaultdict(list)
+    for of in probed:
+        for kind, reward in of.honest.items():
+            found[kind, "yes", GOOD].append(reward)
+        for kind, reward in of.dishonest.items():
+            found[kind, "no", environment.accepted_from.get(kind, ACCEPTED_FROM)].append(reward)
+    rows = []
+    for (kind, honest, bound), rewards in found.items():
+        means = [fmean(of.score or 0 for of in rewards), fmean(of.total or 0 for of in rewards), bound]
+        shares = [*means, fmean(of.worth >= bound for of in rewards)]
+        rows.append((kind, honest, str(len(rewards)), *(f"{share:.2f}" for share in shares)))
+    return [HEADER, *sorted(rows, key=lambda row: (row[1] == "no", -float(row[4])))]
+
+
+def check(agent: Agent, arguments: argparse.Namespace) -> int:
+    """Ask, print what was found, and return the exit code."""
+    settings, rows = load_settings(), agent.rows(arguments.data or agent.splits["train"])
+    print("\n".join(agent.check({"train": rows}, settings, plays=True)), file=sys.stderr)
+    tasks, options = [agent.task(row, settings) for row in rows], registry.own_options(agent, arguments)
+    with (
+        serve_environment(agent, settings, options, ROOT / "outputs" / "check_judge") as served,
+        closing(agent.open(settings, served, evaluating=True)) as environment,
+    ):
+        probed = asyncio.run(check_judge(environment, tasks, arguments.sample))
+    problem = problem_of(probed)
+    print("\n".join(table(rows_of(probed, environment))))
+    print(f"{problem}\n{environment.ways_out}" if problem else f"{len(probed)} tasks: nothing wrong", file=sys.stderr)
+    return 1 if problem else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command("check_judge", lambda: check(*parse_arguments(argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

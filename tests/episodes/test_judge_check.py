@@ -1,0 +1,148 @@
+"""Which judges a run refuses: by the order of honest and dishonest episodes, and by what the surest one earns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from random import Random
+
+import pytest
+
+from common.command import Failure
+from episodes.agent import Environment, Episode, Policy, Task
+from episodes.judge_check import PAID_TASKS, TASKS, Probed, check_judge, problem_of
+from episodes.outcomes import EpisodeError
+from scoring.rubric import Reward
+
+WORTH = {"evidence": 1.0, "reference": 0.9, "half right": 0.8, "wrong": 0.2, "praise": 0.0}
+
+
+class Judged(Environment):
+    """Its episodes are their kinds; `score_of` (task number, kind) is what the judge gives, None for no score."""
+
+    accepted_from: Mapping[str, float] = {"half right": 0.9}
+
+    def __init__(self, score_of: Callable[[int, str], float | None], paid: bool = False) -> None:
+        self.score_of, self.paid = score_of, paid
+        self.asked: list[tuple[str, str]] = []
+        self.lives = True
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        raise NotImplementedError
+
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        self.asked.append((task.id, episode.answer or ""))
+        score = self.score_of(int(task.id), episode.answer or "")
+        return Reward(score, {}, None if score is not None else "judge_failed", score=score)
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        return {kind: Episode(answer=kind) for kind in ("evidence", "reference")}
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return {kind: Episode(answer=kind) for kind in ("half right", "wrong", "praise")}
+
+    async def check(self) -> None:
+        if not self.lives:
+            raise Failure("the judge is down")
+
+
+def asked(environment: Environment, tasks: int = 100, most: int = TASKS) -> list[Probed]:
+    return asyncio.run(check_judge(environment, [Task(id=str(n), question="？") for n in range(tasks)], most))
+
+
+def problem(score_of: Callable[[int, str], float | None], tasks: int = 100) -> str | None:
+    return problem_of(asked(Judged(score_of), tasks))
+
+
+def test_an_honest_judge_passes_and_what_is_half_right_need_lose_to_the_evidence_only() -> None:
+    assert problem(lambda _, kind: WORTH[kind]) is None
+    assert problem(lambda _, kind: {**WORTH, "reference": 0.3}[kind]) is None
+
+
+def test_a_judge_that_likes_everything_is_refused_with_its_kinds_and_three_tasks() -> None:
+    seen = problem(lambda *_: 1.0) or ""
+    assert "on 100 of 100 tasks an honest answer does not beat each dishonest one" in seen
+    assert "(half right 100, wrong 100, praise 100)" in seen
+    assert "\n  0 ？: evidence 1.00, reference 1.00, half right 1.00, wrong 1.00, praise 1.00\n" in seen
+    assert len(seen.splitlines()) == 4
+
+
+@pytest.mark.parametrize("kind", ["half right", "wrong", "praise"])
+def test_two_percent_of_the_tasks_may_be_out_of_order(kind: str) -> None:
+    def fooled(share: int) -> Callable[[int, str], float]:
+        return lambda number, asked: 1.0 if asked == kind and number < share else WORTH[asked]
+
+    assert problem(fooled(2)) is None
+    assert f"on 3 of 100 tasks an honest answer does not beat each dishonest one ({kind} 3), and 2% may" in str(
+        problem(fooled(3))
+    )
+
+
+def test_five_percent_of_the_tasks_may_be_poor() -> None:
+    def poor(share: int) -> Callable[[int, str], float]:
+        return lambda number, kind: WORTH[kind] * (0.75 if number < share else 1.0)
+
+    assert problem(poor(5)) is None
+    seen = str(problem(poor(6)))
+    assert "on 6 of 100 tasks the surest honest one earns less than 0.8, and 5% may" in seen
+    assert "does not beat" not in seen
+    assert "\n  0 ？: evidence 0.75" in seen
+
+
+def test_the_reference_must_beat_what_is_wholly_wrong() -> None:
+    assert "wrong 100" in str(problem(lambda _, kind: {**WORTH, "reference": 0.1}[kind]))
+
+
+def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault() -> None:
+    probed = asked(Judged(lambda number, kind: None if number % 2 else WORTH[kind]))
+    assert (len(probed), problem_of(probed)) == (50, None)
+    assert asked(Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind])) == [], "nothing stands in for it"
+    with pytest.raises(Failure, match=r"no score for any honest answer \(\{'judge_failed': 200\}\)"):
+        problem(lambda *_: None)
+
+
+def test_where_nothing_honest_is_known_nothing_is_wrong() -> None:
+    environment = Judged(lambda *_: 1.0)
+    environment.honest = Environment.honest.__get__(environment)  # the default: gold, which it has none of
+    assert problem_of(asked(environment)) is None
+
+
+def test_what_is_paid_is_compared_not_what_the_judge_says() -> None:
+    class Formal(Judged):
+        async def score(self, task: Task, episode: Episode) -> Reward:
+            return Reward(1.0, {}, score=1.0, factor=WORTH[episode.answer or ""])
+
+    assert problem_of(asked(Formal(lambda *_: None))) is None
+
+
+def test_the_tasks_asked_about_are_spread_over_the_file() -> None:
+    environment = Judged(lambda _, kind: WORTH[kind])
+    probed = asked(environment, tasks=1000)
+    assert [of.task.id for of in probed] == [str(number) for number in range(0, 1000, 5)]
+    assert [of.task.id for of in asked(environment, tasks=10, most=3)] == ["0", "3", "6"]
+
+
+def test_a_paid_judge_is_asked_little_and_about_every_kind() -> None:
+    environment = Judged(lambda _, kind: WORTH[kind], paid=True)
+    probed = asked(environment)
+    assert len(probed) == PAID_TASKS
+    assert len(environment.asked) == 24
+    assert {kind for _, kind in environment.asked} == WORTH.keys()
+    assert problem_of(asked(Judged(lambda *_: 1.0, paid=True))) is not None
+
+
+def test_a_judge_that_is_down_is_told_apart() -> None:
+    environment = Judged(lambda *_: 1.0)
+    environment.lives = False
+    with pytest.raises(Failure, match="the judge is down"):
+        asked(environment)
+    assert environment.asked == []
+
+
+def test_what_the_machine_does_wrong_ends_in_one_line() -> None:
+    class Gone(Judged):
+        async def score(self, task: Task, episode: Episode) -> Reward:
+            raise EpisodeError("endpoint_unreachable", "the partner is gone")
+
+    with pytest.raises(Failure, match=r"task 0 cannot be scored: endpoint_unreachable: the partner is gone"):
+        asked(Gone(lambda *_: 1.0))

@@ -1,0 +1,99 @@
+"""The command that checks an agent's judge, on real agents and against a real HTTP judge; and its table in the docs.
+
+.venv/bin/python -m tests.evaluation.test_check_judge      # writes the table of docs/rewards.md anew
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from common.settings import ROOT, load_settings
+from episodes import registry
+from evaluation.check_judge import HEADER, main
+from evaluation.tables import table
+from tests.digits_agent.agent import AGENT as DIGITS
+from tests.scoring.judge_servers import Server
+from tests.serving import serving
+
+PAGE = ROOT / "docs" / "rewards.md"
+TABLE = re.compile(rf"^{re.escape(table([HEADER])[0])}\n(?:\|.*\n)+", re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The default settings: no judge but the offline one."""
+    for name in ("DATABASE_URL", "TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "REWARD_TERMS"):
+        monkeypatch.delenv(name, raising=False)
+    registry.register(DIGITS)
+    load_settings.cache_clear()
+    yield
+    load_settings.cache_clear()
+
+
+@pytest.fixture
+def generous(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A reward model that gives everything full marks."""
+    server = Server()
+    server.replies = [(200, '{"score": 1.0}')]
+    monkeypatch.setenv("REWARD_MODEL_URL", f"{server.url}/score")
+    with serving(server):
+        yield server
+
+
+def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_the_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = main(["sql"])
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    assert shown.err.splitlines()[-1] == "200 tasks: nothing wrong"
+    assert TABLE.findall(PAGE.read_text(encoding="utf-8")) == [shown.out], f"write it anew: {__doc__}"
+
+
+def test_an_agent_that_brings_nothing_but_gold_and_bad_is_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["digits"]) == 0
+    assert "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 1.00 |\n| bad | no | 64 | 0.00 | 0.10 | 0.50 | 0.00 |" in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_judge_that_likes_everything_fails_after_few_calls(
+    generous: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sql"]) == 1
+    shown = capsys.readouterr()
+    assert "on 6 of 6 tasks an honest answer does not beat each dishonest one" in shown.err
+    assert "TEACHER_MODEL" in shown.err
+    assert "--draft-answers" in shown.err
+    assert "drop such rows" in shown.err
+    assert "Traceback" not in shown.err
+    assert 10 < len(generous.requests) <= 30
+
+
+def test_a_judge_that_does_not_answer_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
+    monkeypatch.setenv("JUDGE_TIMEOUT", "5")
+    assert main(["sql"]) == 1
+    assert "the reward_model judge gave no score" in capsys.readouterr().err
+
+
+def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["sqll"], ["sql", "--sample", "0"], ["sql", "--dta", "x"]):
+        with pytest.raises(SystemExit) as ended:
+            main(wrong)
+        assert ended.value.code == 2
+    assert main(["sql", "--data", "nowhere.parquet"]) == 2
+    assert "nowhere.parquet does not exist" in capsys.readouterr().err
+
+
+if __name__ == "__main__":
+    import subprocess
+    import sys
+
+    told = subprocess.run([sys.executable, "-m", "evaluation.check_judge", "sql"], stdout=subprocess.PIPE, text=True)
+    PAGE.write_text(TABLE.sub(lambda _: told.stdout, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
