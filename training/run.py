@@ -13,7 +13,8 @@ import logging
 import signal
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable
+from importlib.metadata import distributions
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,25 +104,16 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     """Make the run folder and write what the run is; files of an earlier part of a resumed run are kept aside."""
     plan.run_dir.mkdir(parents=True, exist_ok=True)
     for name in ("metrics.jsonl", "episodes.jsonl", "timeline.json", "summary.json", "config.yaml"):
-        _keep_aside(plan.run_dir / name)
+        path = plan.run_dir / name
+        if path.exists():
+            path.rename(_unused(path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1)))
     OmegaConf.save(config, plan.run_dir / "config.yaml", resolve=True)
-    (plan.run_dir / "versions.json").write_text(json.dumps(_versions(), indent=2))
+    versions = {name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES}
+    (plan.run_dir / "versions.json").write_text(json.dumps(versions, indent=2))
 
 
-def _keep_aside(path: Path) -> None:
-    if path.exists():
-        names = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
-        path.rename(next(aside for aside in names if not aside.exists()))
-
-
-def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
-    return found
+def _unused(paths: Iterable[Path]) -> Path:
+    return next(path for path in paths if not path.exists())
 
 
 def _trainer(plan: Plan, algorithm: Any) -> Trainer:
@@ -191,5 +183,4 @@ def _log_to_file(plan: Plan) -> None:
 def new_run_dir(runs_dir: Path, name: str) -> Path:
     """A run folder nobody has used: name, date, time, and a number where two start in one second."""
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    paths = (runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))
-    return next(path for path in paths if not path.exists())
+    return _unused(runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))
