@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentlightning import LightningStore, LightningStoreClient, LitAgent, Runner
+from agentlightning.emitter import emit_reward
 from agentlightning.execution.events import ExecutionEvent
 from agentlightning.store.base import is_finished
 from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
@@ -34,7 +35,7 @@ from agentlightning.types import AttemptedRollout, NamedResources, Rollout, Span
 
 from training.handover import Handover, give_up, worker_name
 from training.recorder import SpanSender
-from training.tracing import EpisodeTracer, result_spans
+from training.tracing import EpisodeTracer
 
 logger = logging.getLogger(__name__)
 
@@ -190,13 +191,13 @@ class EpisodeRunner(Runner[Any]):
             logger.exception("%s: the result of rollout %s is lost", self.name, place.rollout.rollout_id)
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
-        """Run the agent; returns what it emitted, with the reward at the end if it returned one."""
+        """Run the agent; returns what it emitted, with the reward at the end if it returned one (a number, or None)."""
         spans = self.tracer.begin()
         resources = await self._resources_of(rollout)
         kind = "training" if rollout.mode == "train" else "validation"
         play = getattr(self.agent, f"{kind}_rollout_async")
         result = await play(rollout.input, resources=resources, rollout=rollout)
-        return [*spans, *result_spans(result)]
+        return spans if result is None else [*spans, emit_reward(float(result), propagate=False)]
 
     async def _resources_of(self, rollout: AttemptedRollout) -> NamedResources:
         """The rollout's resources; they never change under one id, which the store gives every rollout."""
