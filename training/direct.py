@@ -79,15 +79,15 @@ def direct_proxy(
     endpoint: DirectEndpoint, recorder: CallRecorder, launcher: PythonServerLauncherArgs
 ) -> PythonServerLauncher:
     """The endpoint behind the recording middleware, to be served in a thread with its own event loop."""
-    return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), launcher, _closing(endpoint, recorder))
 
+    @asynccontextmanager
+    async def closing() -> AsyncIterator[None]:
+        """Around the server: at its end what is recorded is written and connections are closed."""
+        yield
+        await recorder.close()
+        await endpoint.close()
 
-@asynccontextmanager
-async def _closing(endpoint: DirectEndpoint, recorder: CallRecorder) -> AsyncIterator[None]:
-    """Around the server: at its end what is recorded is written and connections are closed."""
-    yield
-    await recorder.close()
-    await endpoint.close()
+    return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), launcher, closing())
 
 
 def _error(message: str) -> bytes:
