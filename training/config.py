@@ -33,12 +33,10 @@ FREE_FORM = ("engine_kwargs", "override_config", "override_optimizer_config", "r
 class Override:
     """One `key=value` of the command line; `added` where it was written `+key=value`."""
 
+    text: str
     key: str
     value: Any
     added: bool = False
-
-    def __str__(self) -> str:
-        return f"{'+' if self.added else ''}{self.key}={self.value}"
 
 
 def parse_overrides(texts: list[str]) -> list[Override]:
@@ -52,7 +50,7 @@ def parse_overrides(texts: list[str]) -> list[Override]:
             tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
         except (yaml.YAMLError, OmegaConfBaseException):
             raise ConfigError(f"{text!r}: the value is not valid YAML; quote it") from None
-        overrides.append(Override(key.lstrip("+"), tree["value"], key.startswith("+")))
+        overrides.append(Override(text, key.lstrip("+"), tree["value"], key.startswith("+")))
     return overrides
 
 
@@ -73,7 +71,7 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
     loss = config.actor_rollout_ref.actor.policy_loss
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
         loss.loss_mode = "bypass_mode"  # the same loss, which also measures how far vLLM and trainer are apart
-    check_agreement(config, plan, {override.key: str(override) for override in user})
+    check_agreement(config, plan, {override.key: override.text for override in user})
     return config
 
 
@@ -157,7 +155,7 @@ def _apply(config: DictConfig, override: Override) -> None:
             raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
     usual = OmegaConf.select(config, override.key) if leaf in keys else None
     if isinstance(usual, int | float) and isinstance(override.value, str) and "${" not in override.value:
-        raise ConfigError(f"{override}: expected a value like {usual!r}, not the text {override.value!r}")
+        raise ConfigError(f"{override.text}: expected a value like {usual!r}, not the text {override.value!r}")
     OmegaConf.update(config, override.key, override.value, force_add=leaf not in keys)
 
 
