@@ -114,24 +114,22 @@ class EpisodeRunner(Runner[Any]):
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(Threads())
-        self._open()
-        work = [loop.create_task(self._take()), loop.create_task(self._beat())]
-        try:
-            await _until_set(event)
-        except asyncio.CancelledError:
-            logger.info("%s is stopped", self.name)
-        finally:
-            for task in work:
-                task.cancel()
-            await self._close()
-
-    def _open(self) -> None:
         self._handover = Handover(self.store)
         self._sender = SpanSender()
         self._resources: dict[str, NamedResources] = {}
         self._places: dict[str, Place] = {}
         self._stray: set[asyncio.Task[Any]] = set()
         self._freed = asyncio.Event()
+        work = [loop.create_task(self._take()), loop.create_task(self._beat())]
+        try:
+            while event is None or not event.is_set():  # looked at: dying in `event.wait()` makes `set()` hang
+                await asyncio.sleep(STOP_POLL_SECONDS)
+        except asyncio.CancelledError:
+            logger.info("%s is stopped", self.name)
+        finally:
+            for task in work:
+                task.cancel()
+            await self._close()
 
     async def _close(self) -> None:
         places = [place.task for place in self._places.values() if place.task is not None]
@@ -166,13 +164,13 @@ class EpisodeRunner(Runner[Any]):
                 await asyncio.sleep(1)
 
     def _start(self, rollout: AttemptedRollout) -> None:
+        def leave(_: asyncio.Task[None]) -> None:
+            self._places.pop(rollout.attempt.attempt_id, None)
+            self._freed.set()
+
         place = self._places[rollout.attempt.attempt_id] = Place(rollout, time.monotonic())
         place.task = asyncio.get_running_loop().create_task(self._play(place))
-        place.task.add_done_callback(lambda _: self._leave(rollout.attempt.attempt_id))
-
-    def _leave(self, attempt: str) -> None:
-        self._places.pop(attempt, None)
-        self._freed.set()
+        place.task.add_done_callback(leave)
 
     async def _play(self, place: Place) -> None:
         """An episode within its deadline, then its result. Cancelled, the attempt is not ours any more."""
@@ -248,12 +246,6 @@ class EpisodeRunner(Runner[Any]):
             elif place.task is not None:
                 logger.warning("rollout %s is no longer this runner's", name)
                 place.task.cancel()
-
-
-async def _until_set(event: ExecutionEvent | None) -> None:
-    """Return once the event is set; looked at, because a process that dies in `event.wait()` makes `set()` hang."""
-    while event is None or not event.is_set():
-        await asyncio.sleep(STOP_POLL_SECONDS)
 
 
 def _is_current(rollout: Rollout | None, attempt: str) -> bool:
