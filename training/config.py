@@ -21,9 +21,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from training.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
 from training.chat_template import SETTING, TEMPLATE
-from training.device import Overrides, verl_overrides
 from training.plan import ConfigError, Plan
 from training.presets import ROLLOUT, TOLD
+
+Overrides = dict[str, Any]  # keys of verl; a leading + marks those its files leave out
 
 # Below these names verl passes everything on as it is: nothing can be checked.
 FREE_FORM = ("engine_kwargs", "override_config", "override_optimizer_config", "ray_init", "apply_chat_template_kwargs")
@@ -62,8 +63,8 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
     Raises ConfigError: an unknown key, or values that contradict each other.
     """
     config = _verl_defaults()
-    exact = TOLD["run"]["deterministic"] if plan.deterministic else {}
-    for layer in (verl_overrides(plan.device), _derived(plan, files), preset, exact):
+    device, exact = TOLD["device"], TOLD["run"]["deterministic"] if plan.deterministic else {}
+    for layer in (device["every"], device.get(plan.device, {}), _derived(plan, files), preset, exact):
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
     for override in user:

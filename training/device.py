@@ -1,15 +1,12 @@
-"""Which device a run uses, and what verl, vLLM and Ray have to be told for it (`verl.toml`). Imports nothing heavy."""
+"""Which device a run uses, and the variables its processes need (`verl.toml`). Imports nothing heavy."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import Any
 
 from common.settings import ROOT
 from training.presets import TOLD
-
-Overrides = dict[str, Any]
 
 
 def choose_device(asked: str) -> str:
@@ -23,8 +20,3 @@ def environment(device: str) -> dict[str, str]:
     path = os.pathsep.join(dict.fromkeys([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
     told = TOLD["environment"]
     return told["every"] | {"PYTHONPATH": path.rstrip(os.pathsep)} | told.get(device, {})
-
-
-def verl_overrides(device: str) -> Overrides:
-    """verl keys the device asks for; a leading + marks keys verl's files leave out."""
-    return TOLD["device"]["every"] | TOLD["device"].get(device, {})
