@@ -47,14 +47,17 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
     Raises ConfigError: the model's chat template cannot be used as the plan wants it.
     """
+    # A stop signal (docker stop, a cluster's scheduler) ends a run as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     if plan.role == "runner":
-        return _run_runners(agent, plan)
+        print(f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them", flush=True)
+        _trainer(plan, None).fit(agent)
+        return EXIT_CODES["interrupted"]
     template = choose_template(plan, config)
     prepare_run_dir(plan, config)
     if template is not None:
         (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
     _log_to_file(plan)
-    _stop_signals_mean_ctrl_c()
     from training.algorithm import VerlAlgorithm
 
     algorithm = VerlAlgorithm(plan, config)
@@ -152,18 +155,6 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
     return agl.LitAgentRunner(
         tracer=tracer, poll_interval=RUNNER_POLL_SECONDS, interval_jitter=0.1, heartbeat_interval=HEARTBEAT_SECONDS
     ), tracer
-
-
-def _run_runners(agent: LitAgent[Any], plan: Plan) -> int:
-    print(f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them", flush=True)
-    _stop_signals_mean_ctrl_c()
-    _trainer(plan, None).fit(agent)
-    return EXIT_CODES["interrupted"]
-
-
-def _stop_signals_mean_ctrl_c() -> None:
-    """A stop signal (docker stop, a cluster's scheduler) ends a run as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def _log_to_file(plan: Plan) -> None:
