@@ -170,24 +170,17 @@ def command(model: str, device: str, port: int, n_gpus: int = 1, tools: bool = T
 
 
 def _wait(process: subprocess.Popen[bytes], model: str, address: str, log: Path) -> Server:
-    end = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < end:
-        length = _max_model_len(f"{address}/v1/models")
-        if length:
-            return Server(model, f"{address}/v1", SERVED_NAME, length, process)
-        time.sleep(POLL_SECONDS)
-    raise _failed(process, log)
-
-
-def _max_model_len(url: str) -> int | None:
-    """The length the server tells, or None while it does not answer."""
     import httpx
 
-    try:
-        reply = httpx.get(url, timeout=5, trust_env=False)
-    except httpx.HTTPError:
-        return None
-    return int(reply.json()["data"][0]["max_model_len"]) if reply.status_code == 200 else None
+    end = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
+            reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
+            if reply.status_code == 200:
+                length = int(reply.json()["data"][0]["max_model_len"])
+                return Server(model, f"{address}/v1", SERVED_NAME, length, process)
+        time.sleep(POLL_SECONDS)
+    raise _failed(process, log)
 
 
 def _failed(process: subprocess.Popen[bytes], log: Path) -> ServeError:
