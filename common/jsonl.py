@@ -87,20 +87,17 @@ def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
 
     It appears when it is complete, and not before.
     """
+    refuse_existing(path, force)
     count = 0
-
-    def lines() -> Iterator[str]:
-        nonlocal count
+    with replacing(path) as draft, open(draft, "w", encoding="utf-8") as file:
         for row in rows:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
             count += 1
-            yield json.dumps(row, ensure_ascii=False) + "\n"
-
-    write_text(path, lines(), force)
     return count
 
 
-def write_text(path: Path, text: str | Iterable[str], force: bool) -> None:
-    """Write a text, or its parts, in the same way. Raises FileError if the file exists and not `force`."""
+def write_text(path: Path, text: str, force: bool) -> None:
+    """Write a text in the same way. Raises FileError if the file exists and not `force`."""
     refuse_existing(path, force)
-    with replacing(path) as draft, open(draft, "w", encoding="utf-8") as file:
-        file.writelines([text] if isinstance(text, str) else text)
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8")

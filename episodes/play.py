@@ -40,7 +40,7 @@ async def play(
         async with asyncio.timeout(timeout):
             played = await episode
             if played.stop_reason not in STOP_REASONS:
-                raise ValueError(f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.py")
+                raise ValueError(f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.toml")
             _count(played, policy)
             reward, detail = await environment.score(task, played), ""
     except TimeoutError:

@@ -69,7 +69,9 @@ class VerlAlgorithm(Algorithm):
         except asyncio.CancelledError:
             self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
         except Exception as error:
-            self.outcome = Outcome("failed", _first_cause(error), traceback.format_exc())
+            cause = getattr(error, "cause", None) or error  # what went wrong first, without Ray's wrapping
+            message = str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"
+            self.outcome = Outcome("failed", message, traceback.format_exc())
 
     async def _train(self, runners: list[BaseProcess]) -> None:
         ray = _start_ray(self.plan, self.config)
@@ -180,9 +182,3 @@ async def _tend(runners: list[BaseProcess], store: LightningStore) -> None:
         text = f"{lost}; {len(runners)} left, which take over {taken_over} rollouts"
         logger.warning(text)
         print(text, flush=True)
-
-
-def _first_cause(error: BaseException) -> str:
-    """The message of what went wrong first, without Ray's wrapping."""
-    cause = getattr(error, "cause", None) or error
-    return str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"

@@ -23,13 +23,13 @@ from typing import Any
 from common.command import positive, run_command
 from common.settings import Settings, load_settings
 from episodes import registry
-from episodes.agent import Agent
+from episodes.agent import Agent, Row
 
 TINY_FLAGS = {"steps_a": 4500, "steps_b": 200}
 BASE_FLAGS = {"role": "policy", "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
 
 
-def make_tiny(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+def make_tiny(agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
     """Make the tiny model and, unless told otherwise, measure it and write its card; return all facts about it."""
     from training.cold_start_card import measure, write_card
     from training.tiny_model import make
@@ -37,21 +37,13 @@ def make_tiny(agent: Agent, arguments: argparse.Namespace, settings: Settings) -
     out, seed, steps = arguments.out, arguments.seed, (arguments.steps_a, arguments.steps_b)
     with tempfile.TemporaryDirectory() as folder:
         mastered = Path(folder) / "mastered"
-        facts = make(agent, agent.rows(arguments.train_file), settings, steps, seed, out, mastered)
+        facts = make(agent, rows, settings, steps, seed, out, mastered)
         if arguments.measure:
             command = f"python -m training.cold_start {agent.name} --out {agent.name}_agent/tiny_model --force"
             facts["command"] = f"{command} --seed {seed} --steps-a {steps[0]} --steps-b {steps[1]}"
             facts |= measure(agent, out, mastered)
             write_card(agent, out, facts)
     return facts
-
-
-def warm_up_base(agent: Agent, given: argparse.Namespace, settings: Settings) -> dict[str, Any]:
-    """Warm up another model on demonstrations; return what `warm_up` does."""
-    from training.supervised import warm_up
-
-    conversations = agent.demonstrations(given.role, agent.rows(given.train_file), settings)
-    return warm_up(given.base, conversations, given.out, given.epochs, given.lr, given.batch_size, given.seed)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -85,11 +77,17 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return argparse.Namespace(**{**own, **vars(arguments)})
 
 
-def cold_start(arguments: argparse.Namespace) -> None:
+def cold_start(given: argparse.Namespace) -> None:
     """Make or warm up, and print the facts as JSON."""
-    agent = registry.get(arguments.agent)
-    arguments.train_file = arguments.train_file or agent.splits["train"]
-    facts = (warm_up_base if arguments.base else make_tiny)(agent, arguments, load_settings())
+    agent, settings = registry.get(given.agent), load_settings()
+    rows = agent.rows(given.train_file or agent.splits["train"])
+    if given.base:
+        from training.supervised import warm_up
+
+        told = agent.demonstrations(given.role, rows, settings)
+        facts = warm_up(given.base, told, given.out, given.epochs, given.lr, given.batch_size, given.seed)
+    else:
+        facts = make_tiny(agent, rows, given, settings)
     print(json.dumps(facts, ensure_ascii=False))
 
 

@@ -57,10 +57,10 @@ class Collector:
         if record.status != "succeeded":
             record.cause = f"rollout_{record.status}"
             return record, Trajectory()
-        spans, calls = await self._complete_spans(rollout.rollout_id)
+        spans, calls, episode = await self._complete_spans(rollout.rollout_id)
         if self.span_folder is not None:
             keep_spans(self.span_folder, record, spans)
-        _fill(record, spans, calls)
+        _fill(record, spans, calls, episode)
         if record.cause is not None:
             return record, Trajectory()
         trajectory = merge_calls(calls, self.limits, self.merge)
@@ -70,51 +70,41 @@ class Collector:
             record.cause = "too_long"
         return record, trajectory
 
-    async def _complete_spans(self, rollout_id: str) -> tuple[Sequence[Span], list[Call]]:
-        """The latest attempt's spans, once they hold every call the annotation names; or what there is in the end."""
+    async def _complete_spans(self, rollout_id: str) -> tuple[Sequence[Span], list[Call], dict[str, Any] | None]:
+        """The latest attempt's spans, its calls and annotation: once it has every call that names, or in the end."""
         deadline, pause = time.monotonic() + LATE_SPANS_SECONDS, FIRST_PAUSE
         while True:
             spans = await self.store.query_spans(rollout_id, attempt_id="latest")
             calls = _calls(self.adapter.adapt(spans), spans)
-            episode = _annotation(spans)
+            notes = [text for _, text in _attributes(spans, EPISODE_ATTRIBUTE)]
+            episode = read_annotation(notes[-1]) if notes else None
             if (episode and len(calls) >= int(episode["calls"])) or time.monotonic() > deadline:
-                return spans, calls
+                return spans, calls, episode
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
 
+def _attributes(spans: Sequence[Span], name: str) -> list[tuple[Span, str]]:
+    """The spans that have this attribute, with it as text."""
+    return [(span, str(span.attributes[name])) for span in spans if name in (span.attributes or {})]
+
+
 def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
     """Triplets with their log-probabilities, which agent-lightning's adapter leaves in the spans."""
-    log_probs = {
-        span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(str(span.attributes[LOG_PROBS_ATTRIBUTE]))
-        for span in spans
-        if LOG_PROBS_ATTRIBUTE in (span.attributes or {})
-    }
+    found = _attributes(spans, LOG_PROBS_ATTRIBUTE)
+    log_probs = {span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(text) for span, text in found}
     return [
-        Call(
-            list(triplet.prompt["token_ids"]),
-            list(triplet.response["token_ids"]),
-            log_probs.get(triplet.metadata.get("response_id")),
-        )
-        for triplet in triplets
+        Call([*one.prompt["token_ids"]], [*one.response["token_ids"]], log_probs.get(one.metadata.get("response_id")))
+        for one in triplets
     ]
 
 
-def _annotation(spans: Sequence[Span]) -> dict[str, Any] | None:
-    texts = [span.attributes[EPISODE_ATTRIBUTE] for span in spans if EPISODE_ATTRIBUTE in (span.attributes or {})]
-    return read_annotation(str(texts[-1])) if texts else None
-
-
-def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call]) -> None:
+def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: dict[str, Any] | None) -> None:
     """Everything but the sequences; sets `cause` where the episode cannot be trained on."""
-    record.weights = [
-        int(span.attributes[VERSION_ATTRIBUTE])
-        for span in sorted(spans, key=lambda span: span.sequence_id)
-        if VERSION_ATTRIBUTE in (span.attributes or {})
-    ]
+    ordered = sorted(spans, key=lambda span: span.sequence_id)
+    record.weights = [int(text) for _, text in _attributes(ordered, VERSION_ATTRIBUTE)]
     record.triplets = len(calls)
     record.generated_tokens = sum(len(call.response_ids) for call in calls)
-    episode = _annotation(spans)
     if episode is None:
         record.cause = REWARD_MISSING
         return

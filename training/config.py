@@ -19,10 +19,12 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from training.agreement import ACTOR, MAX_TURNS_KEY, ROLLOUT, TEMPERATURE_KEY, check_agreement
-from training.chat_template import TEMPLATE
-from training.device import Overrides, verl_overrides
+from training.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
+from training.chat_template import SETTING, TEMPLATE
 from training.plan import ConfigError, Plan
+from training.presets import ROLLOUT, TOLD
+
+Overrides = dict[str, Any]  # keys of verl; a leading + marks those its files leave out
 
 # Below these names verl passes everything on as it is: nothing can be checked.
 FREE_FORM = ("engine_kwargs", "override_config", "override_optimizer_config", "ray_init", "apply_chat_template_kwargs")
@@ -32,12 +34,10 @@ FREE_FORM = ("engine_kwargs", "override_config", "override_optimizer_config", "r
 class Override:
     """One `key=value` of the command line; `added` where it was written `+key=value`."""
 
+    text: str
     key: str
     value: Any
     added: bool = False
-
-    def __str__(self) -> str:
-        return f"{'+' if self.added else ''}{self.key}={self.value}"
 
 
 def parse_overrides(texts: list[str]) -> list[Override]:
@@ -51,7 +51,7 @@ def parse_overrides(texts: list[str]) -> list[Override]:
             tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
         except (yaml.YAMLError, OmegaConfBaseException):
             raise ConfigError(f"{text!r}: the value is not valid YAML; quote it") from None
-        overrides.append(Override(key.lstrip("+"), tree["value"], key.startswith("+")))
+        overrides.append(Override(text, key.lstrip("+"), tree["value"], key.startswith("+")))
     return overrides
 
 
@@ -63,8 +63,8 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
     Raises ConfigError: an unknown key, or values that contradict each other.
     """
     config = _verl_defaults()
-    exact = _deterministic() if plan.deterministic else {}
-    for layer in (verl_overrides(plan.device), _derived(plan, files), preset, exact):
+    device, exact = TOLD["device"], TOLD["run"]["deterministic"] if plan.deterministic else {}
+    for layer in (device["every"], device.get(plan.device, {}), _derived(plan, files), preset, exact):
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
     for override in user:
@@ -72,7 +72,7 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
     loss = config.actor_rollout_ref.actor.policy_loss
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
         loss.loss_mode = "bypass_mode"  # the same loss, which also measures how far vLLM and trainer are apart
-    check_agreement(config, plan, {override.key: str(override) for override in user})
+    check_agreement(config, plan, {override.key: override.text for override in user})
     return config
 
 
@@ -89,28 +89,22 @@ def _verl_defaults() -> DictConfig:
 
 def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
     """What follows from the plan, and what makes verl run with rollouts from the store."""
+    told = TOLD["run"]
     return {
-        "algorithm.adv_estimator": "grpo",
+        **told["every"],
         "data.train_files": files["train"],
         "data.val_files": files["val"],
-        "data.custom_cls.path": "pkg://training.dataset",
-        "data.custom_cls.name": "RolloutDataset",
         "actor_rollout_ref.model.path": plan.model,
         "critic.model.path": plan.model,
         **_lora(plan),
-        f"{ROLLOUT}.name": "vllm",
         f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,  # vLLM's, compared with the trainer's in every step
         **_old_log_probs(plan),
         MAX_TURNS_KEY: plan.max_turns,
         TEMPERATURE_KEY: plan.temperature,
         f"{ROLLOUT}.val_kwargs.temperature": plan.temperature,
-        f"{ROLLOUT}.val_kwargs.do_sample": True,
         **_served(plan),
-        f"{ACTOR}.checkpoint.save_contents": ["model", "optimizer", "extra", "hf_model"],
-        "transfer_queue.enable": True,
-        **_trainer_mode(plan),
+        **told[plan.asynchronous or "sync"],
         "trainer.default_local_dir": str(plan.run_dir / "checkpoints"),
-        "trainer.resume_mode": "disable",
         "trainer.experiment_name": plan.run_dir.name,
     }
 
@@ -128,13 +122,8 @@ def _old_log_probs(plan: Plan) -> Overrides:
 
 def _served(plan: Plan) -> Overrides:
     """How vLLM reads requests and replies: the tool-call parser, and the chat template where it is not the model's."""
-    vllm = f"+{ROLLOUT}.engine_kwargs.vllm"
-    keys: Overrides = {}
-    if plan.tools:
-        keys |= {f"{vllm}.enable_auto_tool_choice": True, f"{vllm}.tool_call_parser": "hermes"}
-    if plan.keep_thinking:
-        keys[f"{vllm}.chat_template"] = str(plan.run_dir / TEMPLATE)
-    return keys
+    template = {f"+{SETTING}": str(plan.run_dir / TEMPLATE)} if plan.keep_thinking else {}
+    return {**(TOLD["run"]["tools"] if plan.tools else {}), **template}
 
 
 def _lora(plan: Plan) -> Overrides:
@@ -153,38 +142,6 @@ def _lora(plan: Plan) -> Overrides:
     }
 
 
-def _deterministic() -> Overrides:
-    """One request at a time in vLLM, each prompt whole: what else is in a batch changes the last bits of a sum."""
-    return {
-        f"{ROLLOUT}.max_num_seqs": 1,
-        f"{ROLLOUT}.enable_chunked_prefill": False,
-        f"{ROLLOUT}.enable_prefix_caching": False,
-        f"{ACTOR}.fsdp_config.full_determinism": True,
-        "critic.fsdp.full_determinism": True,
-    }
-
-
-def _trainer_mode(plan: Plan) -> Overrides:
-    """verl's trainer; asynchronous ones drop what was asked for more than one step before the step that would train it.
-
-    verl's own bound is eight steps; the bound is `trainer.v1.sampler.max_off_policy_threshold`, versions of the weights
-    between asking and training, both included.
-    """
-    if plan.asynchronous is None:
-        return {"trainer.v1.trainer_mode": "sync", "trainer.v1.sampler.sync_refill_failed_groups": True}
-    keys: Overrides = {
-        "trainer.v1.trainer_mode": f"{plan.asynchronous}_async",
-        "trainer.v1.sampler.max_off_policy_threshold": 2,
-    }
-    if plan.asynchronous == "separate":
-        keys |= {
-            f"{ROLLOUT}.checkpoint_engine.backend": "nccl",
-            f"{ROLLOUT}.nnodes": 1,
-            f"{ROLLOUT}.n_gpus_per_node": 1,
-        }
-    return keys
-
-
 def _apply(config: DictConfig, override: Override) -> None:
     """Set one key. `+key` is for fields verl's typed sections have and its YAML files leave out."""
     parent, _, leaf = override.key.rpartition(".")
@@ -199,7 +156,7 @@ def _apply(config: DictConfig, override: Override) -> None:
             raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
     usual = OmegaConf.select(config, override.key) if leaf in keys else None
     if isinstance(usual, int | float) and isinstance(override.value, str) and "${" not in override.value:
-        raise ConfigError(f"{override}: expected a value like {usual!r}, not the text {override.value!r}")
+        raise ConfigError(f"{override.text}: expected a value like {usual!r}, not the text {override.value!r}")
     OmegaConf.update(config, override.key, override.value, force_add=leaf not in keys)
 
 

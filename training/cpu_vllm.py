@@ -2,7 +2,7 @@
 
 vLLM's CPU kernels repack linear weights and drop the originals, after which a weight sync has nothing to write to
 ("'Parameter' object has no attribute 'weight_loader'"). Without oneDNN and without the SGL kernel (the environment
-variable is set in `training.device`) the plain weights stay. Named in `engine_kwargs.vllm.worker_extension_cls`; nobody
+variable is set in `verl.toml`) the plain weights stay. Named in `engine_kwargs.vllm.worker_extension_cls`; nobody
 runs it.
 """
 

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import aiohttp
 import orjson
 from agentlightning.utils.server_launcher import PythonServerLauncher, PythonServerLauncherArgs
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
-from training.middleware import Receive, RecordingMiddleware, Scope, Send, read_body, take_from_body
+from training.middleware import RecordingMiddleware, take_from_body
 from training.recorder import ASK_FOR_LOG_PROBS, CallRecorder
 
 HEALTH = "/health/liveliness"
 COMPLETIONS = "/v1/chat/completions"
 ROUTES = (COMPLETIONS, "/chat/completions")  # agent-lightning's resources name the proxy without /v1
-JSON_TYPE = (b"content-type", b"application/json")
 
 
 class DirectEndpoint:
@@ -40,11 +41,12 @@ class DirectEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == HEALTH:
-            await _answer(send, 200, b'"alive"')
+            status, body = 200, b'"alive"'
         elif scope["path"] in ROUTES and scope["method"] == "POST":
-            await _answer(send, *await self._complete(await read_body(receive)))
+            status, body = await self._complete(await Request(scope, receive).body())
         else:
-            await _answer(send, 404, _error(f"{scope['path']} is not served here; only {COMPLETIONS} is"))
+            status, body = 404, _error(f"{scope['path']} is not served here; only {COMPLETIONS} is")
+        await Response(body, status, media_type="application/json")(scope, receive, send)
 
     async def _complete(self, body: bytes) -> tuple[int, bytes]:
         try:
@@ -77,22 +79,16 @@ def direct_proxy(
     endpoint: DirectEndpoint, recorder: CallRecorder, launcher: PythonServerLauncherArgs
 ) -> PythonServerLauncher:
     """The endpoint behind the recording middleware, to be served in a thread with its own event loop."""
-    return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), launcher, _closing(endpoint, recorder))
 
+    @asynccontextmanager
+    async def closing() -> AsyncIterator[None]:
+        """Around the server: at its end what is recorded is written and connections are closed."""
+        yield
+        await recorder.close()
+        await endpoint.close()
 
-@asynccontextmanager
-async def _closing(endpoint: DirectEndpoint, recorder: CallRecorder) -> AsyncIterator[None]:
-    """Around the server: at its end what is recorded is written and connections are closed."""
-    yield
-    await recorder.close()
-    await endpoint.close()
-
-
-async def _answer(send: Send, status: int, body: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [JSON_TYPE]})
-    await send({"type": "http.response.body", "body": body})
+    return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), launcher, closing())
 
 
 def _error(message: str) -> bytes:
-    details: dict[str, Any] = {"message": message, "type": "invalid_request_error", "param": None, "code": None}
-    return orjson.dumps({"error": details})
+    return orjson.dumps({"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}})

@@ -30,7 +30,13 @@ class CallGate:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def __aenter__(self) -> None:
-        while (reopened := self._enter()) is not None:
+        while True:
+            with self._state:
+                if not self._closed:
+                    self._in_flight += 1
+                    return
+                reopened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiting.append(reopened)
             await reopened
 
     async def __aexit__(self, *_: object) -> None:
@@ -58,16 +64,6 @@ class CallGate:
             waiting, self._waiting = self._waiting, []
         for future in waiting:
             future.get_loop().call_soon_threadsafe(_wake, future)
-
-    def _enter(self) -> asyncio.Future[None] | None:
-        """Count a call as in flight, or return what to wait for before trying again."""
-        with self._state:
-            if not self._closed:
-                self._in_flight += 1
-                return None
-            reopened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(reopened)
-            return reopened
 
 
 def _wake(future: asyncio.Future[None]) -> None:

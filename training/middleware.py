@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import orjson
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from training.gate import RequestSeeds
 from training.recorder import CallRecorder, Taken
 
 ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 
 TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")  # a list for each call; empty where a reply has no token ids
 
@@ -61,7 +55,7 @@ class RecordingMiddleware:
 
     default: ClassVar[CallRecorder]  # for agent-lightning, which makes the middleware without arguments
 
-    def __init__(self, app: App, recorder: CallRecorder | None = None) -> None:
+    def __init__(self, app: ASGIApp, recorder: CallRecorder | None = None) -> None:
         self.app = app
         self._recorder = recorder
 
@@ -105,7 +99,7 @@ class RecordingMiddleware:
 
 async def _seeded(scope: Scope, receive: Receive, seeds: RequestSeeds, version: int) -> tuple[Scope, Receive]:
     """The request with a seed in its body."""
-    body = seeds.add(await read_body(receive), version)
+    body = seeds.add(await Request(scope, receive).body(), version)
     headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -113,13 +107,3 @@ async def _seeded(scope: Scope, receive: Receive, seeds: RequestSeeds, version: 
         return messages.pop() if messages else await receive()
 
     return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}, receive_seeded
-
-
-async def read_body(receive: Receive) -> bytes:
-    """All of a request's body."""
-    parts = []
-    while True:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(parts)

@@ -63,10 +63,3 @@ class Plan:
     def store_address(self) -> str:
         """Where runners and trainer reach the store."""
         return self.external_store_address or f"http://{self.store_host}:{self.store_port}"
-
-    @property
-    def store_kind(self) -> str:
-        """The store in the words of summary.json."""
-        if self.external_store_address:
-            return "external"
-        return "managed-mongo" if self.mongo_uri else "managed"

@@ -186,15 +186,12 @@ class TakeTokenIds(CustomLogger):
         choice = response.choices[0]
         response_ids = (choice.provider_specific_fields or {}).pop("token_ids", None)
         if response_ids:
-            taken.append(Taken(str(response.id), prompt_ids, response_ids, _log_probs(choice)))
+            found = getattr(getattr(choice, "logprobs", None), "content", None)
+            log_probs = [float(token.logprob) for token in found] if found else None
+            taken.append(Taken(str(response.id), prompt_ids, response_ids, log_probs))
             del response.prompt_token_ids
             choice.logprobs = None
         return response
-
-
-def _log_probs(choice: Any) -> list[float] | None:
-    found = getattr(choice, "logprobs", None)
-    return [float(token.logprob) for token in found.content] if found and found.content else None
 
 
 async def _anyone() -> UserAPIKeyAuth:

@@ -152,7 +152,8 @@ class RolloutManager:
             for record in records:
                 if skip and record.cause is None:
                     record.cause = "step_skipped"
-            self._write(records)
+            with (self.plan.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
+                file.writelines(record.to_json() + "\n" for record in records)
         return skip
 
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
@@ -218,10 +219,6 @@ class RolloutManager:
         delivered = {record.group for record, _ in scored}
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
         _tag([uid for uid in by_uid if uid not in delivered], partition, "failure")
-
-    def _write(self, records: list[RolloutRecord]) -> None:
-        with (self.plan.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
-            file.writelines(record.to_json() + "\n" for record in records)
 
 
 def _rules(plan: Plan) -> RolloutConfig:

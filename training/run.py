@@ -13,7 +13,8 @@ import logging
 import signal
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable
+from importlib.metadata import distributions
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,14 +47,17 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
     Raises ConfigError: the model's chat template cannot be used as the plan wants it.
     """
+    # A stop signal (docker stop, a cluster's scheduler) ends a run as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     if plan.role == "runner":
-        return _run_runners(agent, plan)
+        print(f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them", flush=True)
+        _trainer(plan, None).fit(agent)
+        return EXIT_CODES["interrupted"]
     template = choose_template(plan, config)
     prepare_run_dir(plan, config)
     if template is not None:
         (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
     _log_to_file(plan)
-    _stop_signals_mean_ctrl_c()
     from training.algorithm import VerlAlgorithm
 
     algorithm = VerlAlgorithm(plan, config)
@@ -103,25 +107,16 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     """Make the run folder and write what the run is; files of an earlier part of a resumed run are kept aside."""
     plan.run_dir.mkdir(parents=True, exist_ok=True)
     for name in ("metrics.jsonl", "episodes.jsonl", "timeline.json", "summary.json", "config.yaml"):
-        _keep_aside(plan.run_dir / name)
+        path = plan.run_dir / name
+        if path.exists():
+            path.rename(_unused(path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1)))
     OmegaConf.save(config, plan.run_dir / "config.yaml", resolve=True)
-    (plan.run_dir / "versions.json").write_text(json.dumps(_versions(), indent=2))
+    versions = {name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES}
+    (plan.run_dir / "versions.json").write_text(json.dumps(versions, indent=2))
 
 
-def _keep_aside(path: Path) -> None:
-    if path.exists():
-        names = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
-        path.rename(next(aside for aside in names if not aside.exists()))
-
-
-def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
-    return found
+def _unused(paths: Iterable[Path]) -> Path:
+    return next(path for path in paths if not path.exists())
 
 
 def _trainer(plan: Plan, algorithm: Any) -> Trainer:
@@ -162,18 +157,6 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
     ), tracer
 
 
-def _run_runners(agent: LitAgent[Any], plan: Plan) -> int:
-    print(f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them", flush=True)
-    _stop_signals_mean_ctrl_c()
-    _trainer(plan, None).fit(agent)
-    return EXIT_CODES["interrupted"]
-
-
-def _stop_signals_mean_ctrl_c() -> None:
-    """A stop signal (docker stop, a cluster's scheduler) ends a run as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-
-
 def _log_to_file(plan: Plan) -> None:
     """Logs go to `run.log`, runners' included; the screen shows progress only, or everything with --debug."""
     handlers: list[logging.Handler] = [logging.FileHandler(plan.run_dir / "run.log", encoding="utf-8")]
@@ -191,5 +174,4 @@ def _log_to_file(plan: Plan) -> None:
 def new_run_dir(runs_dir: Path, name: str) -> Path:
     """A run folder nobody has used: name, date, time, and a number where two start in one second."""
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    paths = (runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))
-    return next(path for path in paths if not path.exists())
+    return _unused(runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))

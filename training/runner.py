@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentlightning import LightningStore, LightningStoreClient, LitAgent, Runner
+from agentlightning.emitter import emit_reward
 from agentlightning.execution.events import ExecutionEvent
 from agentlightning.store.base import is_finished
 from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
@@ -34,7 +35,7 @@ from agentlightning.types import AttemptedRollout, NamedResources, Rollout, Span
 
 from training.handover import Handover, give_up, worker_name
 from training.recorder import SpanSender
-from training.tracing import EpisodeTracer, result_spans
+from training.tracing import EpisodeTracer
 
 logger = logging.getLogger(__name__)
 
@@ -113,24 +114,22 @@ class EpisodeRunner(Runner[Any]):
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(Threads())
-        self._open()
-        work = [loop.create_task(self._take()), loop.create_task(self._beat())]
-        try:
-            await _until_set(event)
-        except asyncio.CancelledError:
-            logger.info("%s is stopped", self.name)
-        finally:
-            for task in work:
-                task.cancel()
-            await self._close()
-
-    def _open(self) -> None:
         self._handover = Handover(self.store)
         self._sender = SpanSender()
         self._resources: dict[str, NamedResources] = {}
         self._places: dict[str, Place] = {}
         self._stray: set[asyncio.Task[Any]] = set()
         self._freed = asyncio.Event()
+        work = [loop.create_task(self._take()), loop.create_task(self._beat())]
+        try:
+            while event is None or not event.is_set():  # looked at: dying in `event.wait()` makes `set()` hang
+                await asyncio.sleep(STOP_POLL_SECONDS)
+        except asyncio.CancelledError:
+            logger.info("%s is stopped", self.name)
+        finally:
+            for task in work:
+                task.cancel()
+            await self._close()
 
     async def _close(self) -> None:
         places = [place.task for place in self._places.values() if place.task is not None]
@@ -165,13 +164,13 @@ class EpisodeRunner(Runner[Any]):
                 await asyncio.sleep(1)
 
     def _start(self, rollout: AttemptedRollout) -> None:
+        def leave(_: asyncio.Task[None]) -> None:
+            self._places.pop(rollout.attempt.attempt_id, None)
+            self._freed.set()
+
         place = self._places[rollout.attempt.attempt_id] = Place(rollout, time.monotonic())
         place.task = asyncio.get_running_loop().create_task(self._play(place))
-        place.task.add_done_callback(lambda _: self._leave(rollout.attempt.attempt_id))
-
-    def _leave(self, attempt: str) -> None:
-        self._places.pop(attempt, None)
-        self._freed.set()
+        place.task.add_done_callback(leave)
 
     async def _play(self, place: Place) -> None:
         """An episode within its deadline, then its result. Cancelled, the attempt is not ours any more."""
@@ -190,13 +189,13 @@ class EpisodeRunner(Runner[Any]):
             logger.exception("%s: the result of rollout %s is lost", self.name, place.rollout.rollout_id)
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
-        """Run the agent; returns what it emitted, with the reward at the end if it returned one."""
+        """Run the agent; returns what it emitted, with the reward at the end if it returned one (a number, or None)."""
         spans = self.tracer.begin()
         resources = await self._resources_of(rollout)
         kind = "training" if rollout.mode == "train" else "validation"
         play = getattr(self.agent, f"{kind}_rollout_async")
         result = await play(rollout.input, resources=resources, rollout=rollout)
-        return [*spans, *result_spans(result)]
+        return spans if result is None else [*spans, emit_reward(float(result), propagate=False)]
 
     async def _resources_of(self, rollout: AttemptedRollout) -> NamedResources:
         """The rollout's resources; they never change under one id, which the store gives every rollout."""
@@ -247,12 +246,6 @@ class EpisodeRunner(Runner[Any]):
             elif place.task is not None:
                 logger.warning("rollout %s is no longer this runner's", name)
                 place.task.cancel()
-
-
-async def _until_set(event: ExecutionEvent | None) -> None:
-    """Return once the event is set; looked at, because a process that dies in `event.wait()` makes `set()` hang."""
-    while event is None or not event.is_set():
-        await asyncio.sleep(STOP_POLL_SECONDS)
 
 
 def _is_current(rollout: Rollout | None, attempt: str) -> bool:

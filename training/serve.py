@@ -124,7 +124,7 @@ def serve(
             yield server
         except Exception as error:
             if process.poll() is not None:
-                raise ServeError(_epitaph(process, log)) from error
+                raise _failed(process, log) from error
             raise
     finally:
         _stop(process)
@@ -170,36 +170,26 @@ def command(model: str, device: str, port: int, n_gpus: int = 1, tools: bool = T
 
 
 def _wait(process: subprocess.Popen[bytes], model: str, address: str, log: Path) -> Server:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            raise ServeError(_epitaph(process, log))
-        length = _max_model_len(f"{address}/v1/models")
-        if length:
-            return Server(model, f"{address}/v1", SERVED_NAME, length, process)
-        time.sleep(POLL_SECONDS)
-    raise ServeError(f"vLLM did not answer within {START_SECONDS:g} s ({log}):\n{_last_words(log)}")
-
-
-def _max_model_len(url: str) -> int | None:
-    """The length the server tells, or None while it does not answer."""
     import httpx
 
-    try:
-        reply = httpx.get(url, timeout=5, trust_env=False)
-    except httpx.HTTPError:
-        return None
-    return int(reply.json()["data"][0]["max_model_len"]) if reply.status_code == 200 else None
+    end = time.monotonic() + START_SECONDS
+    while process.poll() is None and time.monotonic() < end:
+        with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
+            reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
+            if reply.status_code == 200:
+                length = int(reply.json()["data"][0]["max_model_len"])
+                return Server(model, f"{address}/v1", SERVED_NAME, length, process)
+        time.sleep(POLL_SECONDS)
+    raise _failed(process, log)
 
 
-def _epitaph(process: subprocess.Popen[bytes], log: Path) -> str:
-    return f"vLLM ended with code {process.returncode} ({log}):\n{_last_words(log)}"
-
-
-def _last_words(log: Path) -> str:
+def _failed(process: subprocess.Popen[bytes], log: Path) -> ServeError:
+    """What became of the server, with its last words."""
+    code = process.poll()
+    seen = f"did not answer within {START_SECONDS:g} s" if code is None else f"ended with code {code}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    errors = [line for line in lines if "Error" in line]
-    return "\n".join((errors or lines)[-LOG_LINES:])
+    last = [line for line in lines if "Error" in line] or lines
+    return ServeError("\n".join([f"vLLM {seen} ({log}):", *last[-LOG_LINES:]]))
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -228,7 +218,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with serve(**vars(arguments)) as server:
             print(f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it", flush=True)
             server.process.wait()
-            raise ServeError(_epitaph(server.process, arguments.log))
+            raise _failed(server.process, arguments.log)
 
     return run_command("serve", body)
 

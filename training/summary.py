@@ -27,6 +27,7 @@ PHASES = {
     "checkpoint": "timing_s/save_checkpoint",
 }
 TRAINED = ("triplets", "sequences", "generated_tokens", "trained_tokens")
+LEARNED_FROM = ("episodes", "groups", "learnable_groups")
 
 
 def write_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
@@ -42,18 +43,20 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
     steps = [row["data"] for row in read_lines(plan.run_dir / "metrics.jsonl") if "timing_s/step" in row["data"]]
+    books = {name: int(sum(step.get(f"books/{name}", 0) for step in steps)) for name in (*TRAINED, *LEARNED_FROM)}
+    managed = "managed-mongo" if plan.mongo_uri else "managed"
     return {
         "exit_reason": exit_reason,
         "message": message,
         "device": plan.device,
         "model": plan.model,
-        "store": plan.store_kind,
+        "store": "external" if plan.external_store_address else managed,
         "rollouts": _rollouts(train),
-        **{name: _count(steps, f"books/{name}") for name in TRAINED},
-        "dropped_tokens": _dropped(train, _count(steps, "books/generated_tokens")),
+        **{name: books[name] for name in TRAINED},
+        "dropped_tokens": _dropped(train, books["generated_tokens"]),
         "weight_updates": sum("timing_s/update_weights" in step and _taught(step) for step in steps),
         "steps_without_signal": sum(not _taught(step) for step in steps),
-        "signal": _signal(steps),
+        "signal": _signal(books, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),
         "counters": sums(record.counters for record in train),
         "measures": means(record.measures for record in train),
@@ -119,25 +122,18 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
     }
 
 
-def _count(steps: list[dict[str, Any]], key: str) -> int:
-    return int(sum(step.get(key, 0) for step in steps))
-
-
 def _taught(step: dict[str, Any]) -> bool:
     """Whether a step had something to learn from: always where prompt groups are not compared."""
     return bool(step.get("books/learnable_groups") != 0)
 
 
-def _signal(steps: list[dict[str, Any]]) -> dict[str, Any]:
+def _signal(books: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
     """What the updates learned from: episodes, prompt groups, and the largest KL of vLLM and trainer."""
-    episodes, sequences = _count(steps, "books/episodes"), _count(steps, "books/sequences")
-    mismatches = [step[MISMATCH] for step in steps if MISMATCH in step]
+    episodes = books["episodes"]
     return {
-        "episodes": episodes,
-        "sequences_per_episode": round(sequences / episodes, 4) if episodes else None,
-        "groups": _count(steps, "books/groups"),
-        "learnable_groups": _count(steps, "books/learnable_groups"),
-        "log_prob_mismatch": max(mismatches) if mismatches else None,
+        **{name: books[name] for name in LEARNED_FROM},
+        "sequences_per_episode": round(books["sequences"] / episodes, 4) if episodes else None,
+        "log_prob_mismatch": max(mismatches, default=None),
     }
 
 
@@ -190,8 +186,8 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
     from rich.table import Table
 
     table = Table(title=f"{summary['exit_reason']}: {run_dir.name}", show_header=False)
-    for name, value in _rows(summary):
-        table.add_row(name, value)
+    for row in _rows(summary):
+        table.add_row(*row)
     console = Console()
     console.print(table)
     if summary["message"]:

@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from agentlightning.emitter import emit_reward
+from agentlightning import LlmProxyTraceToTriplet, TracerTraceToTriplet
+from agentlightning.adapter.triplet import TraceToTripletBase
 from agentlightning.tracer.dummy import DummySpanRecordingContext, DummyTracer
 from agentlightning.types import SpanCoreFields
 
 from training.plan import Plan
-
-if TYPE_CHECKING:
-    from agentlightning.adapter.triplet import TraceToTripletBase
 
 _episode: ContextVar[list[SpanCoreFields]] = ContextVar("episode")
 
@@ -52,13 +50,6 @@ class EpisodeTracer(DummyTracer):
                 _episode.get().append(recording.get_recorded_span())
 
 
-def result_spans(result: Any) -> list[SpanCoreFields]:
-    """What an agent returned, as spans: the reward, or nothing for None. Raises ValueError: it is neither."""
-    return [] if result is None else [emit_reward(float(result), propagate=False)]
-
-
 def trace_adapter(plan: Plan) -> TraceToTripletBase:
     """What turns a rollout's spans into triplets."""
-    import agentlightning as agl
-
-    return agl.LlmProxyTraceToTriplet() if plan.llm_proxy else agl.TracerTraceToTriplet()
+    return LlmProxyTraceToTriplet() if plan.llm_proxy else TracerTraceToTriplet()

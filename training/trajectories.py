@@ -52,13 +52,8 @@ class TokenSequence:
 
     def is_extended_by(self, call: Call) -> bool:
         """Whether the call's prompt begins with everything this sequence holds."""
-        held = len(self.prompt_ids) + len(self.response_ids)
-        prompt = call.prompt_ids
-        return (
-            len(prompt) >= held
-            and prompt[: len(self.prompt_ids)] == self.prompt_ids
-            and prompt[len(self.prompt_ids) : held] == self.response_ids
-        )
+        held = self.prompt_ids + self.response_ids
+        return call.prompt_ids[: len(held)] == held
 
     def extend(self, call: Call) -> None:
         """Append what came between (mask 0) and what the policy generated (mask 1)."""
@@ -90,20 +85,16 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
     for call in calls:
         if len(call.prompt_ids) > limits.prompt + limits.response or len(call.response_ids) > limits.response:
             return Trajectory(breaks=trajectory.breaks, too_long=True)
-        _place(call, trajectory, limits, merge)
-    return trajectory
-
-
-def _place(call: Call, trajectory: Trajectory, limits: Limits, merge: bool) -> None:
-    last = trajectory.sequences[-1] if trajectory.sequences else None
-    if last is not None:
-        reason = _break_reason(last, call, limits, merge)
-        if reason is None:
+        last = trajectory.sequences[-1] if trajectory.sequences else None
+        reason = _break_reason(last, call, limits, merge) if last else None
+        if last and reason is None:
             last.extend(call)
-            return
-        trajectory.breaks[reason] = trajectory.breaks.get(reason, 0) + 1
-    mask = [1] * len(call.response_ids)
-    trajectory.sequences.append(TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs))
+            continue
+        if reason is not None:
+            trajectory.breaks[reason] = trajectory.breaks.get(reason, 0) + 1
+        mask = [1] * len(call.response_ids)
+        trajectory.sequences.append(TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs))
+    return trajectory
 
 
 def _break_reason(last: TokenSequence, call: Call, limits: Limits, merge: bool) -> str | None:
