@@ -11,15 +11,13 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy
 
 from common.llm import open_cache
 from common.llm_endpoint import LLMEndpoint, load_litellm
 from common.llm_error import LLMError
 from common.llm_retry import persist
-
-if TYPE_CHECKING:
-    import numpy
 
 BATCH = 64  # texts of one request
 ATTEMPTS = 5
@@ -40,8 +38,6 @@ class Embeddings:
         Raises:
             LLMError: the endpoint refuses or fails, or its vectors are no vectors of one length.
         """
-        import numpy
-
         kept = {text: self._cache.get(self._key(text)) for text in texts}
         missing = [text for text, row in kept.items() if row is None]
         self.cached += len(texts) - len(missing)
@@ -63,8 +59,6 @@ class Embeddings:
         return await persist(lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT)
 
     async def _request(self, texts: list[str]) -> numpy.ndarray:
-        import numpy
-
         self.calls += 1
         reply = await self._endpoint.call_litellm("aembedding", input=texts, encoding_format="float")
         try:
