@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClien
 
     drafter = Drafter(client, load_settings(), options.db, options.max_turns)
 
-    def count_refused(results: Iterator[tuple[Row, Row]]) -> None:
+    def count_refused(results: list[tuple[Row, Row]]) -> None:
         refused = Counter(result["refused"]["reason"] for _, result in results if "refused" in result)
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
         print(f"{PROGRAM}: refused: {reasons or 'none'}")
