@@ -19,6 +19,7 @@ import asyncio
 import hashlib
 import sys
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,6 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
     Raises:
         FileError: a row lacks the column, or holds something that is no finite number.
     """
-    from math import isfinite
-
     scores, unscored = [], 0
     for number, row in read_jsonl(path):
         value: Any = row
