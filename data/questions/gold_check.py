@@ -178,19 +178,20 @@ class Checker:
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:
     """Whether one result is the gold, or all of them together are; a result may have further columns."""
     wanted = [tuple(map(_cell, line)) for line in gold["rows"]]
-    found = [_project(result, gold["columns"]) for result in results]
-    candidates = [rows for rows in found if rows is not None]
+    found = [project(result, gold["columns"]) for result in results]
+    candidates = [[tuple(map(_cell, line)) for line in rows] for rows in found if rows is not None]
     together = [line for rows in candidates for line in rows]
     arranged = list if gold.get("ordered") else sorted
     return bool(candidates) and any(arranged(rows) == arranged(wanted) for rows in (*candidates, together))
 
 
-def _project(result: QueryResult, columns: Sequence[str]) -> list[tuple[str, ...]] | None:
+def project(result: QueryResult, columns: Sequence[str]) -> list[list[Any]] | None:
+    """The result's rows with these columns alone, by their names in any case; None where it lacks one."""
     names = [name.lower() for name in result.columns]
     if not {column.lower() for column in columns} <= set(names):
         return None
     places = [names.index(column.lower()) for column in columns]
-    return [tuple(_cell(line[place]) for place in places) for line in result.rows]
+    return [[line[place] for place in places] for line in result.rows]
 
 
 def _cell(value: Any) -> str:

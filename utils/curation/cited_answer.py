@@ -89,7 +89,7 @@ def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str
     """
     if not draft.can_answer or not draft.statements:
         raise Refused("declined", "the rows do not answer the question, says the LLM")
-    by_key = {(row.table, row.row_id): row for row in rows}
+    by_key = {row.key: row for row in rows}
     evidence = {}
     for statement in draft.statements:
         if not statement.citations:
