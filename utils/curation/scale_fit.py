@@ -50,7 +50,7 @@ def fit_logistic(scores: Sequence[float]) -> LogisticScale:
     Its quartiles lie 2 ln 3 scales apart (Johnson, Kotz, Balakrishnan: Continuous Univariate Distributions 2, ch. 23).
     Where half of the scores are equal the standard deviation is used, which is pi / sqrt(3) scales.
     """
-    low, median, high = numpy.quantile(scores, [0.25, 0.5, 0.75]).tolist()
+    low, median, high = (float(numpy.quantile(scores, share)) for share in (0.25, 0.5, 0.75))
     scale = (high - low) / (2 * math.log(3)) or statistics.pstdev(scores) * math.sqrt(3) / math.pi
     if not scale > 0:
         raise UsageError(f"the scores differ by too little for a logistic map ({min(scores)} to {max(scores)})")
@@ -59,11 +59,11 @@ def fit_logistic(scores: Sequence[float]) -> LogisticScale:
 
 def summary(scores: Sequence[float]) -> dict[str, float]:
     """What a reader wants to know of the scores; needs two at least."""
-    named = ("least", "5 %", "25 %", "median", "75 %", "95 %", "greatest")
+    named = {"least": 0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "greatest": 1}
     return {
         "mean": statistics.fmean(scores),
         "standard deviation": statistics.pstdev(scores),
-        **dict(zip(named, numpy.quantile(scores, [0, 0.05, 0.25, 0.5, 0.75, 0.95, 1]).tolist(), strict=True)),
+        **{name: float(numpy.quantile(scores, share)) for name, share in named.items()},
         "share outside [0, 1]": sum(not 0 <= score <= 1 for score in scores) / len(scores),
     }
 
