@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from data.intake.sources import PIECE, SourceError, detect_encoding, open_parts
+from data.intake.sources import PIECE, SourceError, detect_encoding, open_parts, refusing
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
@@ -79,16 +79,10 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
     if not path.is_file():
         raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export")
     encoding = encoding or detect_encoding(path)
-    try:
+    with refusing(f"{path} can not be read as JSON ({encoding})"):
         prefix = _list_prefix(ijson.parse(ijson.from_iter(_pieces(path, encoding)), use_float=True), path)
         content = ijson.from_iter(_pieces(path, encoding))
         yield from enumerate(ijson.items(content, prefix, use_float=True), start=1)
-    except (ijson.JSONError, ValueError, RecursionError, OSError, LookupError) as error:
-        if isinstance(error, SourceError):
-            raise
-        detail = error.args[0] if error.args else ""
-        detail = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(error)
-        raise SourceError(f"{path} can not be read as JSON ({encoding}): {detail.splitlines()[0]}") from None
 
 
 def _pieces(path: Path, encoding: str) -> Iterator[bytes]:
