@@ -275,8 +275,5 @@ def _counts(findings: list[Finding]) -> dict[str, int]:
 
 def reasons_of(findings: list[Finding]) -> Counter[str]:
     """Why checks could not be made, and how often, without what differs from row to row."""
-    return Counter(f"{name}: {_kind(message)}" for finding in findings for name, message in finding.unchecked)
-
-
-def _kind(message: str) -> str:
-    return " ".join("…" if word.isdigit() else word for word in message.split(":")[0].split())
+    notes = (f"{name}: {message.split(':')[0]}" for finding in findings for name, message in finding.unchecked)
+    return Counter(" ".join("…" if word.isdigit() else word for word in note.split()) for note in notes)

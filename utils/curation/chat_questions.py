@@ -52,7 +52,7 @@ def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | 
 
 
 def is_follow_up(text: str) -> bool:
-    """Whether the question needs what was said before: it leaves out its subject, or names nothing before it points back."""
+    """Whether the question needs what was said before: its subject, or what it points back to before it names any."""
     alone = RE.following.sub("", text)
     if RE.ellipsis.match(alone) and not RE.concrete.search(alone):
         return True

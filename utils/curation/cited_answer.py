@@ -59,11 +59,6 @@ class Draft(BaseModel, extra="forbid"):
     can_answer: bool
     statements: list[Statement]
 
-    @property
-    def answer(self) -> str:
-        """The statements as one text."""
-        return "\n".join(statement.text.strip() for statement in self.statements)
-
 
 def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]]:
     """The prompt: instructions, then question and rows as JSON between marks that no cell can guess.

@@ -88,13 +88,14 @@ class Drafter:
         if not rows:
             ran = f"{len(queries)} of {len(episode.events)} queries gave rows, {episode.stop_reason}"
             raise Refused("no_rows", f"the agent found no row that can be cited ({ran})")
-        answer = await self.client.ask(build_messages(row["question"], rows), Draft, max_tokens=ANSWER_TOKENS)
-        evidence = verify(answer.value, row["question"], rows)
+        draft = (await self.client.ask(build_messages(row["question"], rows), Draft, max_tokens=ANSWER_TOKENS)).value
+        evidence = verify(draft, row["question"], rows)
         cited = {(item["table"], item["row_id"]) for item in evidence}
         cited_by = {sql: cited & {shown.key for shown in shown_rows} for sql, shown_rows in rows_of.items()}
         used = {sql: of for sql, of in queries.items() if of.count == len(of.rows) and cited_by[sql]}
         names = dict.fromkeys(shown.name for shown in rows if shown.key in cited and shown.name)
-        columns = {"answer": answer.value.answer, "evidence": compact(evidence), "entities": compact(list(names))}
+        answer = "\n".join(statement.text.strip() for statement in draft.statements)
+        columns = {"answer": answer, "evidence": compact(evidence), "entities": compact(list(names))}
         return await self._checked(row, columns | {"sql": list(used)}, gold_of([*used.values()], evidence))
 
     async def _checked(self, row: Row, columns: Row, gold: str) -> Row:
