@@ -76,10 +76,8 @@ def _table_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]
 def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
     import ijson
 
-    if not path.is_file():
-        raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export")
-    encoding = encoding or detect_encoding(path)
-    with refusing(f"{path} can not be read as JSON ({encoding})"):
+    with refusing(f"{path} can not be read as JSON"):
+        encoding = encoding or detect_encoding(path)
         prefix = _list_prefix(ijson.parse(ijson.from_iter(_pieces(path, encoding)), use_float=True), path)
         content = ijson.from_iter(_pieces(path, encoding))
         yield from enumerate(ijson.items(content, prefix, use_float=True), start=1)

@@ -65,9 +65,8 @@ class Embeddings:
             rows = sorted(reply.data, key=lambda item: item["index"])
             table = numpy.asarray([item["embedding"] for item in rows], dtype=numpy.float32)
             lengths = numpy.linalg.norm(table, axis=1, keepdims=True)
+            if len(table) != len(texts) or not numpy.isfinite(table).all() or not (lengths > 0).all():
+                raise ValueError(f"asked for {len(texts)} vectors, got {len(table)}, or some are zero")
         except (TypeError, ValueError, KeyError) as error:
             raise LLMError(f"{self.model}: a reply that holds no vectors ({error})", "malformed") from None
-        if len(table) != len(texts) or not numpy.isfinite(table).all() or not (lengths > 0).all():
-            seen = f"asked for {len(texts)} vectors, got {len(table)}, or some are zero"
-            raise LLMError(f"{self.model}: {seen}", "malformed")
         return table / lengths
