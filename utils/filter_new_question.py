@@ -34,6 +34,7 @@ from scoring.reference.text import words_only
 from utils.curation.llm_pass import beside
 
 PROGRAM = "filter_new_question"
+BLOCK = 64  # new questions that are compared at once
 JSON_KINDS = str | int | float | list | dict | None
 Row = dict[str, Any]
 
@@ -101,6 +102,8 @@ def embedding_matches(arguments: argparse.Namespace, sources: list[Source], old:
 
     Memory: all vectors.
     """
+    import numpy
+
     from utils.curation.embeddings import Embeddings
 
     settings = load_settings()
@@ -108,14 +111,15 @@ def embedding_matches(arguments: argparse.Namespace, sources: list[Source], old:
     embeddings = Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
     vectors = asyncio.run(embeddings.of([source.question for source in sources]))
     print(f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier", file=sys.stderr)
-    matches, kept = {}, sources[:old]  # the first len(kept) vectors are theirs
-    for source, vector in zip(sources[old:], vectors[old:], strict=True):
-        cosines = vectors[: len(kept)] @ vector
-        if kept and cosines.max() >= arguments.cosine:
-            matches[source] = match("embedding", float(cosines.max()), kept[cosines.argmax()])
-        else:
-            vectors[len(kept)] = vector
-            kept.append(source)
+    matches, kept = {}, numpy.arange(len(sources)) < old
+    for start in range(old, len(sources), BLOCK):
+        for place, row in enumerate(vectors[start : start + BLOCK] @ vectors[: start + BLOCK].T, start):
+            cosines = numpy.where(kept[: len(row)], row, -1)
+            best = int(cosines.argmax())
+            if cosines[best] >= arguments.cosine:
+                matches[sources[place]] = match("embedding", float(cosines[best]), sources[best])
+            else:
+                kept[place] = True
     return matches
 
 
