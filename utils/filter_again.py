@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,34 +80,30 @@ def first_verdict(row: Row) -> Verdict:
         raise FileError(f"row {row['id']!r}: {expected}, got {row.get('verdict')!r}") from None
 
 
-def disagreements(results: list[tuple[Row, Row]], pairs_of: dict[str, Pairs]) -> Iterator[Row]:
-    """The rows in which the passes differ; counts every row in `pairs_of` on the way."""
-    for row, result in results:
-        first, second = first_verdict(row), Verdict(**result)
-        said = [verdict.model_dump() | {"kept": is_kept(verdict)} for verdict in (first, second)]
-        for name, pairs in pairs_of.items():
-            pairs[said[0][name], said[1][name]] += 1
-        if differ := [name for name in pairs_of if said[0][name] != said[1][name]]:
-            verdicts = {"first": first.model_dump(), "second": second.model_dump()}
-            yield {"id": row["id"], "question": row["question"], "differ": differ, **verdicts}
-
-
 def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
     for row in rows:
         first_verdict(row)
-    differing, report = llm_pass.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
+    files = llm_pass.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
+    pairs_of: dict[str, Pairs] = {name: Counter() for name in (*FIELDS, "kept")}
+    differing: list[Row] = []
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
-        columns = {"task_type": result["task_type"], "second_verdict": result | {"model": client.model}}
-        return row | columns, is_kept(first_verdict(row)) and is_kept(Verdict(**result))
+        first, second = first_verdict(row), Verdict(**result)
+        one, other = (verdict.model_dump() | {"kept": is_kept(verdict)} for verdict in (first, second))
+        for name, pairs in pairs_of.items():
+            pairs[one[name], other[name]] += 1
+        if differ := [name for name in pairs_of if one[name] != other[name]]:
+            verdicts = {"first": first.model_dump(), "second": second.model_dump()}
+            differing.append({"id": row["id"], "question": row["question"], "differ": differ, **verdicts})
+        columns = {"task_type": second.task_type, "second_verdict": result | {"model": client.model}}
+        return row | columns, one["kept"] and other["kept"]
 
-    def compare(results: list[tuple[Row, Row]]) -> None:
-        pairs_of: dict[str, Pairs] = {name: Counter() for name in (*FIELDS, "kept")}
-        write_jsonl(differing, disagreements(results, pairs_of), force=True)
-        write_text(report, agreement(pairs_of), force=True)
+    def compare() -> None:
+        write_jsonl(files[0], differing, force=True)
+        write_text(files[1], agreement(pairs_of), force=True)
         print(agreement(pairs_of), file=sys.stderr)
 
-    work, files = Screening(client, STRICT), (differing, report)
+    work = Screening(client, STRICT)
     return llm_pass.run_pass(PROGRAM, options, rows, client, work, judge=judge, others=files, finish=compare)
 
 

@@ -97,13 +97,13 @@ def run_pass(
     *,
     judge: Callable[[Row, Row], tuple[Row, bool]],
     others: tuple[Path, ...] = (),
-    finish: Callable[[list[tuple[Row, Row]]], None] = lambda results: None,
+    finish: Callable[[], None] = lambda: None,
     describe: Callable[[], str] | None = None,
 ) -> int:
     """Do the `work` of every row, write the outputs and return the exit code.
 
-    `judge` makes an output's row of a row and its result, and says whether it is kept; `finish` is given all rows with
-    results, to write the `others`.
+    `judge` makes an output's row of a row and its result, and says whether it is kept; it is called once for each row
+    that has a result, in order, and then `finish`, to write the `others`.
 
     Raises:
         FileError: an output exists (without --force) or is an input; JournalError, RunError: see common/journal.py.
@@ -126,12 +126,11 @@ def run_pass(
             failures=LLMError,
         )
         results = list(zip(rows, asyncio.run(everything), strict=True))
-        done = [(row, result) for row, result in results if not isinstance(result, Failed)]
-        judged = [judge(row, result) for row, result in done]
+        judged = [judge(row, result) for row, result in results if not isinstance(result, Failed)]
         kept = write_jsonl(options.output, (row for row, is_kept in judged if is_kept), force=True)
         left = write_jsonl(dropped, (row for row, is_kept in judged if not is_kept), force=True)
         print(f"{program}: {kept:,} kept in {options.output}, {left:,} dropped in {dropped}; {client.usage}")
-        finish(done)
+        finish()
         errors = [row | {"error": result.reason} for row, result in results if isinstance(result, Failed)]
         if not errors:
             failed.unlink(missing_ok=True)  # an earlier run's
