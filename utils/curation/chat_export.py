@@ -76,6 +76,8 @@ def _table_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]
 def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
     import ijson
 
+    if not path.is_file():
+        raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export")
     with refusing(f"{path} can not be read as JSON"):
         encoding = encoding or detect_encoding(path)
         prefix = _list_prefix(ijson.parse(ijson.from_iter(_pieces(path, encoding)), use_float=True), path)
