@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN_PROBLEMS, SHOWN_REASONS = 20, 5
-TEMPORARY = Path("-")
 
 
 def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> None:
@@ -62,7 +61,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = database.add_argument
     add("--db", metavar="URL", help="database to check against (default: DATABASE_URL, else the embedded one)")
     rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
-    add("--rebuild-from-evidence", nargs="?", type=Path, const=TEMPORARY, metavar="PATH", help=rebuilt)
+    add("--rebuild-from-evidence", nargs="?", const="", metavar="PATH", help=rebuilt)
     parser.add_argument("--force", action="store_true", help="replace the file at PATH")
     return parser.parse_args(arguments)
 
@@ -78,9 +77,8 @@ def run(options: argparse.Namespace) -> int:
 
     with tempfile.TemporaryDirectory() as folder:
         url = options.db or load_settings().database_url
-        if options.rebuild_from_evidence:
-            given = options.rebuild_from_evidence
-            target = Path(folder) / "evidence.db" if given == TEMPORARY else given
+        if options.rebuild_from_evidence is not None:
+            target = Path(options.rebuild_from_evidence or f"{folder}/evidence.db")
             print(rebuild(options.files, target, options.force), file=sys.stderr)
             url = f"sqlite:///{target.resolve()}"
         findings = check_files(options.files, url, options.sample)

@@ -40,7 +40,7 @@ class Candidates:
         self._user_roles = frozenset(role.strip().lower() for role in options.user_role)
         self._digests: set[str] = set()
         self._masked: dict[str, int] = {}  # names of sessions that hold personal data, by their order
-        self.messages = self.kept = 0
+        self.kept = 0
         self.dropped: Counter[str] = Counter()
         self.masked: Counter[str] = Counter()
         self.unknown_roles: Counter[str] = Counter()
@@ -49,18 +49,17 @@ class Candidates:
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of the output; memory grows by some hundred bytes a question."""
         for message in read_messages(self._options.input, self._options.encoding):
-            self.messages += 1
-            if isinstance(message, Unreadable):
-                self.dropped["unreadable"] += 1
-                if len(self.unreadable) < SHOWN:
-                    self.unreadable.append(f"{message.where}: {mask(message.problem[:200])[0]}")
-            elif self._is_user(message.role) and (row := self._row(message)):
-                yield row
+            made = self._row_or_reason(message)
+            if isinstance(made, str):
+                self.dropped[made] += 1
+            else:
+                self.kept += 1
+                yield made
 
     def report(self) -> dict[str, Any]:
         """All counts; messages = kept + sum of dropped."""
         return {
-            "messages": self.messages,
+            "messages": self.kept + self.dropped.total(),
             "kept": self.kept,
             "dropped": dict(self.dropped.most_common()),
             "masked": dict(self.masked.most_common()),
@@ -68,28 +67,24 @@ class Candidates:
             "unreadable": self.unreadable,
         }
 
-    def _is_user(self, role: str) -> bool:
-        if role in (self._user_roles or USER_ROLES):
-            return True
-        if self._user_roles or role in OTHER_ROLES:
-            self.dropped["not_user"] += 1
-        else:
-            self.dropped["unknown_role"] += 1
-            self.unknown_roles[mask(role)[0][:30]] += 1
-        return False
-
-    def _row(self, message: Message) -> dict[str, Any] | None:
+    def _row_or_reason(self, message: Message | Unreadable) -> dict[str, Any] | str:
+        if isinstance(message, Unreadable):
+            if len(self.unreadable) < SHOWN:
+                self.unreadable.append(f"{message.where}: {mask(message.problem[:200])[0]}")
+            return "unreadable"
+        if message.role not in (self._user_roles or USER_ROLES):
+            if self._user_roles or message.role in OTHER_ROLES:
+                return "not_user"
+            self.unknown_roles[mask(message.role)[0][:30]] += 1
+            return "unknown_role"
         text, reason = judge(message.text, self._options.min_length, self._options.max_length)
         if reason:
-            self.dropped[reason] += 1
-            return None
+            return reason
         question, kinds = mask(text)
         digest = hashlib.sha256(words_only(question).encode()).hexdigest()[:16]
         if digest in self._digests:
-            self.dropped["duplicate"] += 1
-            return None
+            return "duplicate"
         self._digests.add(digest)
-        self.kept += 1
         self.masked.update(kinds)
         return {
             "id": f"chat-{digest}",

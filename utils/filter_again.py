@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,45 +33,29 @@ Row = dict[str, Any]
 NO_KAPPA = "n/a"
 CONSTANT = "kappa n/a: one of the two gave every row the same value (give the dropped rows as a further input).\n"
 
-Pairs = Counter[tuple[Any, Any]]
+Pairs = Counter[tuple[Any, Any]]  # how often the first and the second pass gave which values
 
 
-class Agreement:
-    """How far two judges agree: how often each pair of values was given, by field."""
-
-    def __init__(self, fields: tuple[str, ...]) -> None:
-        self.pairs: dict[str, Pairs] = {name: Counter() for name in fields}
-
-    def add(self, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
-        """Count a row judged by both; returns the fields in which they differ."""
-        for name, pairs in self.pairs.items():
-            pairs[first[name], second[name]] += 1
-        return [name for name in self.pairs if first[name] != second[name]]
-
-    def markdown(self) -> str:
-        """Rows, agreement and kappa of each field, and the disagreements, the most frequent first."""
-        parts = [_table([("field", "rows", "agree", "share", "kappa"), *(_line(*item) for item in self.pairs.items())])]
-        if any(kappa(pairs) is None for pairs in self.pairs.values()):
-            parts.append(CONSTANT)
-        differing = [
-            (name, str(first), str(second), count)
-            for name, pairs in self.pairs.items()
-            for (first, second), count in pairs.items()
-            if first != second
-        ]
-        if differing:
-            differing.sort(key=lambda line: (-line[3], line[:3]))
-            parts.append(_table([("field", "first", "second", "rows"), *differing]))
-        return "\n".join(parts)
+def agreement(pairs_of: dict[str, Pairs]) -> str:
+    """Rows, agreement and kappa of each field, and the disagreements, the most frequent first, as Markdown."""
+    measured, differing = [], []
+    for name, pairs in pairs_of.items():
+        rows, agreed, value = pairs.total(), _agreed(pairs), kappa(pairs)
+        share = f"{agreed / rows:.1%}" if rows else NO_KAPPA
+        measured.append((name, f"{rows:,}", f"{agreed:,}", share, NO_KAPPA if value is None else f"{value:.3f}"))
+        differing += [(name, str(one), str(other), count) for (one, other), count in pairs.items() if one != other]
+    text = _table(("field", "rows", "agree", "share", "kappa"), measured)
+    if any(line[-1] == NO_KAPPA for line in measured):
+        text += f"\n{CONSTANT}"
+    if differing:
+        differing.sort(key=lambda line: (-line[3], line[:3]))
+        text += "\n" + _table(("field", "first", "second", "rows"), differing)
+    return text
 
 
 def kappa(pairs: Pairs) -> float | None:
     """Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one value only."""
-    first: Counter[Any] = Counter()
-    second: Counter[Any] = Counter()
-    for (one, other), count in pairs.items():
-        first[one] += count
-        second[other] += count
+    first, second = (Counter(values) for values in zip(*pairs.elements(), strict=True)) if pairs else ({}, {})
     if len(first) < 2 or len(second) < 2:
         return None
     rows = pairs.total()
@@ -83,16 +67,8 @@ def _agreed(pairs: Pairs) -> int:
     return sum(count for (first, second), count in pairs.items() if first == second)
 
 
-def _line(name: str, pairs: Pairs) -> tuple[str, ...]:
-    rows, agreed, value = pairs.total(), _agreed(pairs), kappa(pairs)
-    share = f"{agreed / rows:.1%}" if rows else NO_KAPPA
-    return (name, f"{rows:,}", f"{agreed:,}", share, NO_KAPPA if value is None else f"{value:.3f}")
-
-
-def _table(rows: list[tuple[Any, ...]]) -> str:
-    """Markdown; the first row has the headings."""
-    rows.insert(1, ("---",) * len(rows[0]))
-    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
+def _table(heading: tuple[str, ...], lines: list[tuple[Any, ...]]) -> str:
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in (heading, ("---",) * len(heading), *lines))
 
 
 def first_verdict(row: Row) -> Verdict:
@@ -104,37 +80,30 @@ def first_verdict(row: Row) -> Verdict:
         raise FileError(f"row {row['id']!r}: {expected}, got {row.get('verdict')!r}") from None
 
 
-def compared(verdict: Verdict) -> dict[str, Any]:
-    """The values of a verdict that are compared."""
-    return {name: getattr(verdict, name) for name in FIELDS} | {"kept": is_kept(verdict)}
-
-
-def disagreements(results: Iterator[tuple[Row, Row]], agreement: Agreement) -> Iterator[Row]:
-    """The rows in which the passes differ; counts every row in `agreement` on the way."""
-    for row, result in results:
-        first, second = first_verdict(row), Verdict(**result)
-        differ = agreement.add(compared(first), compared(second))
-        if differ:
-            verdicts = {"first": first.model_dump(), "second": second.model_dump()}
-            yield {"id": row["id"], "question": row["question"], "differ": differ, **verdicts}
-
-
 def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
     for row in rows:
         first_verdict(row)
-    differing, report = llm_pass.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
+    files = llm_pass.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
+    pairs_of: dict[str, Pairs] = {name: Counter() for name in (*FIELDS, "kept")}
+    differing: list[Row] = []
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
-        columns = {"task_type": result["task_type"], "second_verdict": result | {"model": client.model}}
-        return row | columns, is_kept(first_verdict(row)) and is_kept(Verdict(**result))
+        first, second = first_verdict(row), Verdict(**result)
+        one, other = (verdict.model_dump() | {"kept": is_kept(verdict)} for verdict in (first, second))
+        for name, pairs in pairs_of.items():
+            pairs[one[name], other[name]] += 1
+        if differ := [name for name in pairs_of if one[name] != other[name]]:
+            verdicts = {"first": first.model_dump(), "second": second.model_dump()}
+            differing.append({"id": row["id"], "question": row["question"], "differ": differ, **verdicts})
+        columns = {"task_type": second.task_type, "second_verdict": result | {"model": client.model}}
+        return row | columns, one["kept"] and other["kept"]
 
-    def compare(results: Iterator[tuple[Row, Row]]) -> None:
-        agreement = Agreement((*FIELDS, "kept"))
-        write_jsonl(differing, disagreements(results, agreement), force=True)
-        write_text(report, agreement.markdown(), force=True)
-        print(agreement.markdown(), file=sys.stderr)
+    def compare() -> None:
+        write_jsonl(files[0], differing, force=True)
+        write_text(files[1], agreement(pairs_of), force=True)
+        print(agreement(pairs_of), file=sys.stderr)
 
-    work, files = Screening(client, STRICT), (differing, report)
+    work = Screening(client, STRICT)
     return llm_pass.run_pass(PROGRAM, options, rows, client, work, judge=judge, others=files, finish=compare)
 
 

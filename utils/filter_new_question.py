@@ -17,11 +17,9 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -35,19 +33,13 @@ from data.questions.near_duplicates import NEAR, NearDuplicates
 from scoring.reference.text import words_only
 from utils.curation.llm_pass import beside
 
-if TYPE_CHECKING:
-    import numpy
-
-    from utils.curation.embeddings import Embeddings
-
 PROGRAM = "filter_new_question"
-BLOCK = 512  # known questions whose vectors are held at once
+BLOCK = 64  # new questions that are compared at once
 JSON_KINDS = str | int | float | list | dict | None
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Where a question stands."""
 
     file: str
@@ -55,45 +47,34 @@ class Source:
     question: str
 
 
-@dataclass(frozen=True)
-class Match:
-    """The known question that another one repeats, by which method, and how similar both are (1: the same)."""
-
-    method: str
-    score: float
-    source: Source
-
-    def row(self, dropped: Source) -> dict[str, Any]:
-        """The row of the report for the question that was dropped."""
-        what = {"id": dropped.id, "question": dropped.question, "method": self.method}
-        return what | {"score": round(self.score, 4), "known": asdict(self.source)}
+def match(method: str, score: float, known: Source) -> Row:
+    """What is said of a repetition: by which method it is one, how similar (1: the same), and of which question."""
+    return {"method": method, "score": round(score, 4), "known": known._asdict()}
 
 
 class KnownQuestions:
     """A growing set of questions that tells which of them another one repeats; `near`: least Jaccard similarity."""
 
     def __init__(self, near: float) -> None:
+        self.by_words: dict[str, Source] = {}
         self._exact: dict[str, Source] = {}
-        self._normalised: dict[str, Source] = {}
         self._near = NearDuplicates(near)
 
     def add(self, source: Source) -> None:
         """Remember it; of equal ones the first stays."""
         self._exact.setdefault(source.question, source)
         words = words_only(source.question)
-        if self._normalised.setdefault(words, source) is source:
+        if self.by_words.setdefault(words, source) is source:
             self._near.add(words, source.question)
 
-    def match_or_add(self, source: Source) -> Match | None:
+    def match_or_add(self, source: Source) -> Row | None:
         """What the question repeats, by the strictest method that sees it; one that repeats nothing is remembered."""
-        question = source.question
-        if question in self._exact:
-            return Match("exact", 1.0, self._exact[question])
-        if words_only(question) in self._normalised:
-            return Match("normalised", 1.0, self._normalised[words_only(question)])
-        near = self._near.nearest(question)
-        if near:
-            return Match("near", near[1], self._normalised[near[0]])
+        if same := self._exact.get(source.question):
+            return match("exact", 1.0, same)
+        if same := self.by_words.get(words_only(source.question)):
+            return match("normalised", 1.0, same)
+        if near := self._near.nearest(source.question):
+            return match("near", near[1], self.by_words[near[0]])
         self.add(source)
         return None
 
@@ -116,82 +97,51 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
         yield Source(str(path), str(row.get("id") or row.get("qid") or place), question), row
 
 
-async def embedding_matches(
-    new: list[Source], against: Sequence[Path], embeddings: Embeddings, cosine: float
-) -> dict[int, Match]:
-    """By place in `new`: the known question, or the earlier new one, whose vector is nearest, if it is near enough.
+def embedding_matches(arguments: argparse.Namespace, sources: list[Source], old: int) -> dict[Source, Row]:
+    """Which sources from place `old` on repeat an earlier one: the one whose vector is nearest, if it is near enough.
 
-    Memory: the vectors of `new` and of one block of known questions.
+    Memory: all vectors.
     """
-    vectors = await embeddings.of([source.question for source in new])
-    matches: dict[int, Match] = {}
-    known = (source for path in against for source, _ in read_questions(path))
-    for block in iter(lambda: list(islice(known, BLOCK)), []):
-        scores = await embeddings.of([source.question for source in block]) @ vectors.T
-        for place, (best, score) in enumerate(zip(scores.argmax(axis=0), scores.max(axis=0), strict=True)):
-            if score >= cosine and (place not in matches or score > matches[place].score):
-                matches[place] = Match("embedding", float(score), block[best])
-    return matches | _repetitions(new, vectors, matches.keys(), cosine)
+    import numpy
 
-
-def _repetitions(new: list[Source], vectors: numpy.ndarray, known: Collection[int], cosine: float) -> dict[int, Match]:
-    """Which of the others repeats an earlier one of them."""
-    matches: dict[int, Match] = {}
-    kept: list[int] = []
-    others = vectors.copy()  # its first len(kept) rows are those of the kept ones
-    for place in range(len(new)):
-        if place in known:
-            continue
-        scores = others[: len(kept)] @ vectors[place]
-        if kept and scores.max() >= cosine:
-            matches[place] = Match("embedding", float(scores.max()), new[kept[int(scores.argmax())]])
-        else:
-            others[len(kept)] = vectors[place]
-            kept.append(place)
-    return matches
-
-
-def compared(arguments: argparse.Namespace) -> Iterator[tuple[Source, Row, Match | None]]:
-    """Every row of the input and what it repeats, by all methods asked for; a new one is known from then on."""
-    known = KnownQuestions(arguments.near)
-    for source, _ in (item for path in arguments.against for item in read_questions(path)):
-        known.add(source)
-    rows = ((source, row, known.match_or_add(source)) for source, row in read_questions(arguments.input))
-    if not arguments.embedding_model:
-        yield from rows
-        return
     from utils.curation.embeddings import Embeddings
 
-    held = list(rows)
-    new = [source for source, _, match in held if match is None]
     settings = load_settings()
     url = arguments.embedding_base_url or settings.teacher_base_url
     embeddings = Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
-    matches = asyncio.run(embedding_matches(new, arguments.against, embeddings, arguments.cosine)) if new else {}
+    vectors = asyncio.run(embeddings.of([source.question for source in sources]))
     print(f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier", file=sys.stderr)
-    places = iter(range(len(new)))
-    for source, row, match in held:
-        yield source, row, matches.get(next(places)) if match is None else match
+    matches, kept = {}, numpy.arange(len(sources)) < old
+    for start in range(old, len(sources), BLOCK):
+        for place, row in enumerate(vectors[start : start + BLOCK] @ vectors[: start + BLOCK].T, start):
+            cosines = numpy.where(kept[: len(row)], row, -1)
+            best = int(cosines.argmax())
+            if cosines[best] >= arguments.cosine:
+                matches[sources[place]] = match("embedding", float(cosines[best]), sources[best])
+            else:
+                kept[place] = True
+    return matches
 
 
 def filter_rows(arguments: argparse.Namespace) -> None:
     dropped_file = beside(arguments.output, "dropped")
     for file in (arguments.output, dropped_file):
         refuse_existing(file, arguments.force)
-    dropped: list[tuple[Source, Match]] = []
-
-    def new() -> Iterator[Row]:
-        for source, row, match in compared(arguments):
-            if match is None:
-                yield row
-            else:
-                dropped.append((source, match))
-
-    count = write_jsonl(arguments.output, new(), arguments.force)
-    write_jsonl(dropped_file, (match.row(source) for source, match in dropped), arguments.force)
-    methods = Counter(match.method for _, match in dropped)
-    known = ", ".join(f"{number:,} {method}" for method, number in methods.items())
-    print(f"{PROGRAM}: {count:,} new in {arguments.output}; known: {known or 'none'} ({dropped_file})")
+    known = KnownQuestions(arguments.near)
+    for source, _ in (item for path in arguments.against for item in read_questions(path)):
+        known.add(source)
+    old = len(known.by_words)
+    rows = [(source, row, known.match_or_add(source)) for source, row in read_questions(arguments.input)]
+    sources = [*known.by_words.values()]
+    same = embedding_matches(arguments, sources, old) if arguments.embedding_model and sources[old:] else {}
+    new = [row for source, row, found in rows if not found and source not in same]
+    repeated = [(source, found or same[source]) for source, _, found in rows if found or source in same]
+    dropped = [{"id": source.id, "question": source.question, **found} for source, found in repeated]
+    count = write_jsonl(arguments.output, new, arguments.force)
+    write_jsonl(dropped_file, dropped, arguments.force)
+    methods = Counter(row["method"] for row in dropped)
+    found = ", ".join(f"{number:,} {method}" for method, number in methods.items())
+    print(f"{PROGRAM}: {count:,} new in {arguments.output}; known: {found or 'none'} ({dropped_file})")
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:

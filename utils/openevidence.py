@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +36,16 @@ def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClien
     from utils.curation.drafting import Drafter
 
     drafter = Drafter(client, load_settings(), options.db, options.max_turns)
-
-    def count_refused(results: Iterator[tuple[Row, Row]]) -> None:
-        refused = Counter(result["refused"]["reason"] for _, result in results if "refused" in result)
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
-        print(f"{PROGRAM}: refused: {reasons or 'none'}")
+    refused: Counter[str] = Counter()
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
+        if "refused" in result:
+            refused[result["refused"]["reason"]] += 1
         return row | result, "refused" not in result
+
+    def count_refused() -> None:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
+        print(f"{PROGRAM}: refused: {reasons or 'none'}")
 
     def describe() -> str:
         return f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}"

@@ -19,6 +19,7 @@ import asyncio
 import hashlib
 import sys
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,6 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
     Raises:
         FileError: a row lacks the column, or holds something that is no finite number.
     """
-    from math import isfinite
-
     scores, unscored = [], 0
     for number, row in read_jsonl(path):
         value: Any = row
@@ -56,16 +55,19 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
     return scores, unscored
 
 
-def ask_endpoint(arguments: argparse.Namespace, url: str) -> list[float]:
+def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
     """The raw score of every pair, in order; kept in a journal until OUT.scores.jsonl is written.
 
     Raises:
-        RunError: some pairs have no score.
+        UsageError: no endpoint is set; RunError: some pairs have no score.
     """
     from common.llm import LLMError, Usage
     from common.llm_endpoint import without_secrets
     from scoring.reward_model import RewardModelJudge
 
+    url = arguments.url or load_settings().reward_model_url
+    if not url:
+        raise UsageError("no endpoint: set REWARD_MODEL_URL (environment or .env), or give --url")
     pairs = JsonlRows(arguments.pairs, texts=("prompt", "response"))
     model, spent = RewardModelJudge(url, arguments.timeout), Usage()
     fingerprint = {"program": PROGRAM, "url": without_secrets(url), "input": file_digest(arguments.pairs)}
@@ -90,26 +92,18 @@ def ask_endpoint(arguments: argparse.Namespace, url: str) -> list[float]:
     return scores
 
 
-def collect(arguments: argparse.Namespace) -> tuple[list[float], int, str]:
-    """Raw scores, the number of rows without one, and where they come from."""
-    if arguments.pairs:
-        url = arguments.url or load_settings().reward_model_url
-        if not url:
-            raise UsageError("no endpoint: set REWARD_MODEL_URL (environment or .env), or give --url")
-        return ask_endpoint(arguments, url), 0, str(arguments.pairs)
-    path = arguments.run / "episodes.jsonl" if arguments.run else arguments.scores
-    column = arguments.column or ("reward" if arguments.run else "score")
-    return *read_scores(path, column), f"{path}, {column}"
-
-
 def fit_scale(arguments: argparse.Namespace) -> None:
     from utils.curation.scale_fit import FEWEST, draw, fit, summary
 
     output, picture = arguments.output, arguments.output.with_suffix(".png")
-    if not arguments.pairs:
+    if arguments.pairs:
+        scores, unscored, source = ask_endpoint(arguments), 0, str(arguments.pairs)
+    else:
         for file in (output, picture):
             refuse_existing(file, arguments.force)
-    scores, unscored, source = collect(arguments)
+        path = arguments.run / "episodes.jsonl" if arguments.run else arguments.scores
+        column = arguments.column or ("reward" if arguments.run else "score")
+        (scores, unscored), source = read_scores(path, column), f"{path}, {column}"
     scale = fit(scores, arguments.kind)
     draw(scores, scale, source, picture)
     write_jsonl(output, [scale.model_dump()], force=True)

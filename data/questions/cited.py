@@ -1,7 +1,7 @@
 """The cells that evidence names.
 
 cells = CitedCells(open_database(url))
-cells.find({"table": "disease", "row_id": 7, "field": "cause", "quote": "..."})     # Cited or Missing
+cells.find({"table": "disease", "row_id": 7, "field": "cause", "quote": "..."})     # (name, text) or Missing
 """
 
 from __future__ import annotations
@@ -15,14 +15,6 @@ from tools.sql.database import Access, Database, StatementError
 DEADLINE = 10.0  # seconds for one row
 LARGEST_KEY = 2**63
 KEPT_CHARACTERS = 13_000  # the tool keeps 40,000 bytes of a cell; a text shorter than this is whole
-
-
-class Cited(NamedTuple):
-    """A cell: its text, the name of the drug or disease in its row, and whether the tool may have cut it."""
-
-    text: str
-    name: str
-    cut: bool
 
 
 class Missing(NamedTuple):
@@ -43,8 +35,8 @@ class CitedCells:
         self.database = database
         self.columns = {table: {column.name.lower() for column in database.columns(table)} for table in NAME_COLUMN}
 
-    def find(self, item: dict[str, Any]) -> Cited | Missing:
-        """The cell an evidence item names."""
+    def find(self, item: dict[str, Any]) -> tuple[str, str] | Missing:
+        """The name of the drug or disease that an evidence item cites, and the text of the cell it names."""
         key, table, field = item.get("row_id"), (item.get("table") or "").lower(), (item.get("field") or "").lower()
         if not table or key is None or not field:
             return Missing("a quote without table, row_id or field cannot be looked up", wrong=False)
@@ -62,7 +54,7 @@ class CitedCells:
         if not rows:
             return Missing(f"the database has no row {number} in {table}", wrong=False)
         name, text = ("" if cell is None else str(cell) for cell in rows[0])
-        return Cited(text, name, len(text) >= KEPT_CHARACTERS)
+        return name, text
 
     def has_entity(self, names: Iterable[str]) -> bool:
         """Whether a drug or a disease has one of the names."""

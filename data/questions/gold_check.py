@@ -10,16 +10,15 @@ case and width. A check that needs a row the database lacks could not be made, w
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from data.load import DataError, Note, Row, nested, normalise, read_records, statements
-from data.questions.cited import Cited, CitedCells, Missing
+from data.questions.cited import KEPT_CHARACTERS, CitedCells, Missing
 from data.questions.markup import comparable, markup_asked, plain_cell, without_markup
 from data.questions.reasons import EXACT, difference, short, shortfall
 from data.questions.searched import unnamed
@@ -42,6 +41,15 @@ class Finding:
     unchecked: list[Note] = field(default_factory=list)
     number: int = 0
     file: str = ""
+
+    def note(self, column: str, reason: str, wrong: bool) -> None:
+        """Add what is wrong, or why a check could not be made."""
+        (self.problems if wrong else self.unchecked).append((column, reason))
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether the database has not the rows that the evidence cites."""
+        return any(column == "evidence" for column, _ in self.unchecked)
 
     def value(self, column: str) -> str:
         """The text of a column, "" where it is wrong."""
@@ -87,13 +95,9 @@ class Checker:
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
         """One finding a record, in order. Records may be rows, or as `data.load.read_records` gives them."""
+        return [self._check(record) for record in records]
 
-        async def check_all() -> list[Finding]:
-            return [await self._check(record) for record in records]
-
-        return asyncio.run(check_all())
-
-    async def _check(self, record: Mapping[str, Any] | DataError) -> Finding:
+    def _check(self, record: Mapping[str, Any] | DataError) -> Finding:
         if isinstance(record, DataError):
             return Finding({}, [("row", str(record))])
         finding = Finding(*normalise(dict(record)))
@@ -106,29 +110,30 @@ class Checker:
         results = self._run_sql(finding)
         if results is not None:
             self._check_gold(finding, names, results)
-            await self._check_answer(finding, results)
+            self._check_answer(finding, results)
             # Rows under the keys of others' tables tell nothing.
-            foreign = any(column == "evidence" for column, _ in finding.unchecked)
-            if missing := unnamed(finding.row, [] if foreign else results):
-                (finding.problems if missing.wrong else finding.unchecked).append(("answer", missing.reason))
+            if missing := unnamed(finding.row, [] if finding.lacks_rows else results):
+                finding.note("answer", *missing)
         return finding
 
     def _check_evidence(self, finding: Finding, names: list[str]) -> None:
         for item in nested(finding.row, "evidence"):
-            cited = self.cells.find(item)
-            missing = cited if isinstance(cited, Missing) else self._not_quoted(item, cited, names)
-            if missing:
-                (finding.problems if missing.wrong else finding.unchecked).append(("evidence", missing.reason))
+            if missing := self._not_quoted(item, names):
+                finding.note("evidence", *missing)
 
-    def _not_quoted(self, item: dict[str, Any], cited: Cited, names: list[str]) -> Missing | None:
+    def _not_quoted(self, item: dict[str, Any], names: list[str]) -> Missing | None:
         """Why the quote of an evidence item is not in the cell it names; None if it is."""
-        quote, place = item["quote"], f"{item['table']}.{item['field']} of row {item['row_id']}"
-        if quote in cited.text or comparable(quote) in comparable(cited.text):
+        cited = self.cells.find(item)
+        if isinstance(cited, Missing):
+            return cited
+        (name, text), quote = cited, item["quote"]
+        if quote in text or comparable(quote) in comparable(text):
             return None
-        if cited.cut:
+        place = f"{item['table']}.{item['field']} of row {item['row_id']}"
+        if len(text) >= KEPT_CHARACTERS:
             return Missing(f"{place} is longer than the tool reads", wrong=False)
-        if names and comparable(cited.name) not in map(comparable, names) and not self.cells.has_entity(names):
-            said = f"row {item['row_id']} of {item['table']} is {cited.name!r} here, not {', '.join(names)}"
+        if names and comparable(name) not in map(comparable, names) and not self.cells.has_entity(names):
+            said = f"row {item['row_id']} of {item['table']} is {name!r} here, not {', '.join(names)}"
             return Missing(said, wrong=False)
         return Missing(f"{short(repr(quote))} is not in {place}", wrong=True)
 
@@ -156,12 +161,11 @@ class Checker:
 
     def _contradiction(self, finding: Finding, names: list[str], message: str) -> None:
         """A problem, unless the database has not the rows that the question is about."""
-        lacks_rows = any(field == "evidence" for field, _ in finding.unchecked)
         lacks_names = bool(names) and not nested(finding.row, "evidence") and not self.cells.has_entity(names)
-        field = "structured_gt" if finding.row["structured_gt"] else "sql"
-        (finding.unchecked if lacks_rows or lacks_names else finding.problems).append((field, message))
+        column = "structured_gt" if finding.row["structured_gt"] else "sql"
+        finding.note(column, message, wrong=not (finding.lacks_rows or lacks_names))
 
-    async def _check_answer(self, finding: Finding, results: list[QueryResult]) -> None:
+    def _check_answer(self, finding: Finding, results: list[QueryResult]) -> None:
         """Compare with what training compares with: structured_gt and evidence, else what the gold SQL returns."""
         row = without_markup(finding.row)
         gold = {column: said for column in ("structured_gt", "evidence") if (said := nested(row, column))}
@@ -170,27 +174,28 @@ class Checker:
         elif row["answer"]:
             gold = gold or {"structured_gt": without_key(results[-1])}
             context = [result.to_json() for result in results]
-            verdict = await self.judge.judge(Case(row["question"], row["answer"], row["answer"], context, gold))
+            verdict = self.judge.compare(Case(row["question"], row["answer"], row["answer"], context, gold))
             if verdict.score is None or verdict.score < EXACT:
                 finding.problems.append(("answer", shortfall(verdict, gold, row)))
 
 
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:
     """Whether one result is the gold, or all of them together are; a result may have further columns."""
-    wanted = [tuple(map(_cell, line)) for line in gold["rows"]]
-    found = [_project(result, gold["columns"]) for result in results]
-    candidates = [rows for rows in found if rows is not None]
-    together = [line for rows in candidates for line in rows]
+    found = [rows for result in results if (rows := project(result, gold["columns"])) is not None]
     arranged = list if gold.get("ordered") else sorted
-    return bool(candidates) and any(arranged(rows) == arranged(wanted) for rows in (*candidates, together))
+    wanted, *tables = (
+        arranged([*map(_cell, line)] for line in rows) for rows in (gold["rows"], *found, [*chain(*found)])
+    )
+    return bool(found) and wanted in tables
 
 
-def _project(result: QueryResult, columns: Sequence[str]) -> list[tuple[str, ...]] | None:
+def project(result: QueryResult, columns: Sequence[str]) -> list[list[Any]] | None:
+    """The result's rows with these columns alone, by their names in any case; None where it lacks one."""
     names = [name.lower() for name in result.columns]
     if not {column.lower() for column in columns} <= set(names):
         return None
     places = [names.index(column.lower()) for column in columns]
-    return [tuple(_cell(line[place]) for place in places) for line in result.rows]
+    return [[line[place] for place in places] for line in result.rows]
 
 
 def _cell(value: Any) -> str:
@@ -245,11 +250,12 @@ def report_on(findings: list[Finding]) -> dict[str, Any]:
 
     `problems` are {row, id, field, message}, with `file` when there are several files.
     """
-    states = Counter(finding.state for finding in findings)
+    counts = _counts(findings)
+    by_type: dict[str, list[Finding]] = {}
+    for one in findings:
+        by_type.setdefault(one.value("task_type") or "unknown", []).append(one)
     return {
-        "rows": len(findings),
-        "valid": states["valid"],
-        "not_checkable": states["not_checkable"],
+        **{name: counts[name] for name in ("rows", "valid", "not_checkable")},
         "entity_overlap": len(in_several((entity, one.split) for one in findings for entity in one.entities())),
         "problems": [
             ({"file": one.file} if one.file else {})
@@ -257,24 +263,17 @@ def report_on(findings: list[Finding]) -> dict[str, Any]:
             for one in findings
             for name, message in one.problems
         ],
-        "by_task_type": _by_task_type(findings),
+        "by_task_type": {name: _counts(found) for name, found in sorted(by_type.items())},
     }
 
 
-def _by_task_type(findings: list[Finding]) -> dict[str, dict[str, int]]:
-    report: dict[str, dict[str, int]] = {}
-    for finding in findings:
-        kind = finding.value("task_type") or "unknown"
-        counts = report.setdefault(kind, dict.fromkeys(("rows", *STATES, "without_answer"), 0))
-        for name in ("rows", finding.state, *(() if finding.row.get("answer") else ("without_answer",))):
-            counts[name] += 1
-    return dict(sorted(report.items()))
+def _counts(findings: list[Finding]) -> dict[str, int]:
+    states = Counter(finding.state for finding in findings)
+    without = sum(not finding.row.get("answer") for finding in findings)
+    return {"rows": len(findings), **{name: states[name] for name in STATES}, "without_answer": without}
 
 
 def reasons_of(findings: list[Finding]) -> Counter[str]:
     """Why checks could not be made, and how often, without what differs from row to row."""
-    return Counter(f"{name}: {_kind(message)}" for finding in findings for name, message in finding.unchecked)
-
-
-def _kind(message: str) -> str:
-    return " ".join("…" if word.isdigit() else word for word in message.split(":")[0].split())
+    notes = (f"{name}: {message.split(':')[0]}" for finding in findings for name, message in finding.unchecked)
+    return Counter(" ".join("…" if word.isdigit() else word for word in note.split()) for note in notes)

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from data.intake.sources import PIECE, SourceError, detect_encoding, open_parts
+from data.intake.sources import PIECE, SourceError, detect_encoding, open_parts, refusing
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
@@ -77,17 +78,11 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
 
     if not path.is_file():
         raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export")
-    encoding = encoding or detect_encoding(path)
-    try:
+    with refusing(f"{path} can not be read as JSON"):
+        encoding = encoding or detect_encoding(path)
         prefix = _list_prefix(ijson.parse(ijson.from_iter(_pieces(path, encoding)), use_float=True), path)
         content = ijson.from_iter(_pieces(path, encoding))
         yield from enumerate(ijson.items(content, prefix, use_float=True), start=1)
-    except (ijson.JSONError, ValueError, RecursionError, OSError, LookupError) as error:
-        if isinstance(error, SourceError):
-            raise
-        detail = error.args[0] if error.args else ""
-        detail = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(error)
-        raise SourceError(f"{path} can not be read as JSON ({encoding}): {detail.splitlines()[0]}") from None
 
 
 def _pieces(path: Path, encoding: str) -> Iterator[bytes]:
@@ -118,7 +113,7 @@ def _messages_of(record: Any, where: str, number: str) -> Iterator[Message | Unr
         problem = record if isinstance(record, str) else f"{type(record).__name__}, expected an object"
         yield Unreadable(where, problem)
         return
-    session = _scalar(_value(record, "session")) or _scalar(record.get("id"))
+    session = _scalar(_value(record, "session")) or _scalar(record.get("id")) or ""
     listed = _value(record, "messages", list)
     if listed is None:
         yield _message(record, session, where)
@@ -135,7 +130,7 @@ def _message(values: dict[str, Any], session: str, where: str, time: Any = None)
     text = _text(_value(values, "text"))
     if text is None:
         return Unreadable(where, f"no text; it has {', '.join(map(str, list(values)[:8])) or 'nothing'}")
-    role = _scalar(_value(values, "role")).strip().lower()
+    role = (_scalar(_value(values, "role")) or "").strip().lower()
     return Message(session, role, text, as_time(_value(values, "time") or time))
 
 
@@ -150,47 +145,33 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
-def _scalar(value: Any) -> str:
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+def _scalar(value: Any) -> str | None:
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
 
 
 def _text(value: Any) -> str | None:
     """A message's text; a list of parts (OpenAI's form) is joined, its pictures and files left out."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, list):
-        texts = [part if isinstance(part, str) else part.get("text") for part in value if isinstance(part, str | dict)]
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return None
+    if not isinstance(value, list):
+        return _scalar(value)
+    texts = [part if isinstance(part, str) else part.get("text") for part in value if isinstance(part, str | dict)]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def as_time(value: Any) -> str | None:
     """A time as ISO text: from ISO and Chinese forms, seconds or milliseconds since 1970; None for anything else."""
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
-    text = _scalar(value).strip()
-    for moment in (_since_1970(text), _written(text)):
-        if moment is not None and FIRST_YEAR <= moment.year <= LAST_YEAR:
-            return moment.isoformat(sep=" ")
-    return None
-
-
-def _since_1970(text: str) -> datetime | None:
-    try:
-        number = float(text)
-        return datetime.fromtimestamp(number / 1000 if number > 1e11 else number, UTC) if number > 1e8 else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _written(text: str) -> datetime | None:
-    iso = (partial(datetime.fromisoformat, attempt) for attempt in (text.replace("/", "-"), text))
+    text = (_scalar(value) or "").strip()
     forms = (partial(datetime.strptime, text, form) for form in DAY_FORMATS)
-    for read in (*iso, *forms):
-        try:
-            return read()
-        except ValueError:
-            continue
+    iso = (partial(datetime.fromisoformat, attempt) for attempt in (text.replace("/", "-"), text))
+    for read in (partial(_since_1970, text), *iso, *forms):
+        with suppress(ValueError, OverflowError, OSError):
+            moment = read()
+            if FIRST_YEAR <= moment.year <= LAST_YEAR:
+                return moment.isoformat(sep=" ")
     return None
+
+
+def _since_1970(text: str) -> datetime:
+    number = float(text)
+    return datetime.fromtimestamp(number / 1000 if number > 1e11 else number, UTC)

@@ -43,29 +43,18 @@ def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | 
     if RE.only_thanks.fullmatch(text):
         return text, "thanks"
     text = RE.trailing.sub("", RE.leading.sub("", text)).strip()
-    return text, _reason(text, shortest, longest)
-
-
-def _reason(text: str, shortest: int, longest: int) -> str | None:
     if len(text) > longest:
-        return "too_long"
+        return text, "too_long"
+    short = "too_short" if len(text) < shortest else None
     if not RE.asking.search(text) and not RE.topic.search(text):
-        return "too_short" if len(text) < shortest else "not_a_question"
-    if is_follow_up(text):
-        return "follow_up"
-    return "too_short" if len(text) < shortest else None
+        return text, short or "not_a_question"
+    return text, "follow_up" if is_follow_up(text) else short
 
 
 def is_follow_up(text: str) -> bool:
-    """Whether the question needs what was said before: it points back, leaves out its subject, or names nothing."""
+    """Whether the question needs what was said before: its subject, or what it points back to before it names any."""
     alone = RE.following.sub("", text)
     if RE.ellipsis.match(alone) and not RE.concrete.search(alone):
         return True
-    back = RE.back.search(alone)
-    if back and not _names_something(alone[: back.start()]):
-        return True
-    return not _names_something(RE.back.sub("", alone))
-
-
-def _names_something(text: str) -> bool:
-    return len(RE.general.sub("", text)) >= NEEDED
+    before = RE.back.split(alone, maxsplit=1)[0]
+    return len(RE.general.sub("", before)) < NEEDED

@@ -59,11 +59,6 @@ class Draft(BaseModel, extra="forbid"):
     can_answer: bool
     statements: list[Statement]
 
-    @property
-    def answer(self) -> str:
-        """The statements as one text."""
-        return "\n".join(statement.text.strip() for statement in self.statements)
-
 
 def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]]:
     """The prompt: instructions, then question and rows as JSON between marks that no cell can guess.
@@ -89,7 +84,7 @@ def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str
     """
     if not draft.can_answer or not draft.statements:
         raise Refused("declined", "the rows do not answer the question, says the LLM")
-    by_key = {(row.table, row.row_id): row for row in rows}
+    by_key = {row.key: row for row in rows}
     evidence = {}
     for statement in draft.statements:
         if not statement.citations:

@@ -7,12 +7,12 @@ await drafter({"id": "q1", "question": "..."})      # {"answer": ..., ...} or {"
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 from common.llm import LLMClient, LLMError
 from common.llm_error import clean
-from data.questions.gold_check import Checker
+from data.load import compact
+from data.questions.gold_check import Checker, project
 from episodes.agent import Episode
 from episodes.play import play
 from episodes.policy import ChatPolicy, Endpoint
@@ -57,7 +57,6 @@ class Drafter:
             "max_turns": max_turns,
         }
         self.episodes = 0
-        self._checking = asyncio.Lock()  # a Checker holds the cells of one row at a time
 
     def key(self, row: Row) -> str:
         """What a draft is about."""
@@ -82,28 +81,21 @@ class Drafter:
         return played.episode
 
     async def _from(self, row: Row, episode: Episode) -> Row:
-        queries = queries_of(episode)
-        rows_of = {sql: await asyncio.to_thread(self.finder.rows_of, sql) for sql, _ in queries}
+        queries = {query.sql: query.result for query in episode.events if query.result.ok and query.result.rows}
+        rows_of = {sql: await asyncio.to_thread(self.finder.rows_of, sql) for sql in queries}
         rows = merged(shown for listed in rows_of.values() for shown in listed)
         if not rows:
             ran = f"{len(queries)} of {len(episode.events)} queries gave rows, {episode.stop_reason}"
             raise Refused("no_rows", f"the agent found no row that can be cited ({ran})")
-        answer = await self.client.ask(build_messages(row["question"], rows), Draft, max_tokens=ANSWER_TOKENS)
-        evidence = verify(answer.value, row["question"], rows)
+        draft = (await self.client.ask(build_messages(row["question"], rows), Draft, max_tokens=ANSWER_TOKENS)).value
+        evidence = verify(draft, row["question"], rows)
         cited = {(item["table"], item["row_id"]) for item in evidence}
-        used = [
-            (sql, result)
-            for sql, result in queries
-            if result.count == len(result.rows) and cited & {(shown.table, shown.row_id) for shown in rows_of[sql]}
-        ]
-        names = [shown.name for shown in rows if (shown.table, shown.row_id) in cited and shown.name]
-        columns = {
-            "answer": answer.value.answer,
-            "sql": [sql for sql, _ in used],
-            "evidence": _json(evidence),
-            "entities": _json(list(dict.fromkeys(names))),
-        }
-        return await self._checked(row, columns, gold_of(used, evidence))
+        cited_by = {sql: cited & {shown.key for shown in shown_rows} for sql, shown_rows in rows_of.items()}
+        used = {sql: of for sql, of in queries.items() if of.count == len(of.rows) and cited_by[sql]}
+        names = dict.fromkeys(shown.name for shown in rows if shown.key in cited and shown.name)
+        answer = "\n".join(statement.text.strip() for statement in draft.statements)
+        columns = {"answer": answer, "evidence": compact(evidence), "entities": compact(list(names))}
+        return await self._checked(row, columns | {"sql": list(used)}, gold_of([*used.values()], evidence))
 
     async def _checked(self, row: Row, columns: Row, gold: str) -> Row:
         """The columns with the gold table if the answer says all of it, else without; both checked like a data set.
@@ -114,34 +106,18 @@ class Drafter:
         problem, sql = "", columns["sql"]
         for structured in filter(None, (gold, " ")):
             candidate = columns | {"structured_gt": structured.strip()}
-            async with self._checking:
-                finding = (await asyncio.to_thread(self.checker.check, [row | candidate]))[0]
+            (finding,) = await asyncio.to_thread(self.checker.check, [row | candidate])
             if not finding.problems and not any(field == "evidence" for field, _ in finding.unchecked):
                 return candidate | {"sql": sql[0] if len(sql) == 1 else sql}
             problem = ": ".join((finding.problems + finding.unchecked)[0])
         raise Refused("check_failed", problem)
 
 
-def queries_of(episode: Episode) -> list[tuple[str, QueryResult]]:
-    """The agent's different statements that returned rows, in order, with what they returned."""
-    queries: dict[str, QueryResult] = {}
-    for query in episode.events:
-        if query.result.ok and query.result.rows:
-            queries.setdefault(query.sql, query.result)
-    return list(queries.items())
-
-
-def gold_of(used: list[tuple[str, QueryResult]], evidence: list[dict[str, Any]]) -> str:
+def gold_of(used: list[QueryResult], evidence: list[dict[str, Any]]) -> str:
     """What the only query returned in the cited columns, as JSON of `structured_gt`; "" where that can not be told."""
-    if len(used) != 1:
-        return ""
-    result = used[0][1]
     fields = list(dict.fromkeys(item["field"] for item in evidence))
-    names = [name.lower() for name in result.columns]
-    if result.truncated or not set(fields) <= set(names):
-        return ""
-    places = [names.index(field) for field in fields]
-    return _json({"columns": fields, "rows": [[line[place] for place in places] for line in result.rows]})
+    rows = project(used[0], fields) if len(used) == 1 and not used[0].truncated else None
+    return "" if rows is None else compact({"columns": fields, "rows": rows})
 
 
 def agent_endpoint(client: LLMClient) -> Endpoint:
@@ -152,7 +128,3 @@ def agent_endpoint(client: LLMClient) -> Endpoint:
         wanted = "an endpoint that speaks OpenAI's chat completions"
         raise LLMError(f"{client.model}: set TEACHER_BASE_URL to {wanted}", "setup")
     return Endpoint(url, provider.model, provider.api_key, temperature=0.0, top_p=None)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

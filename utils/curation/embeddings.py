@@ -11,15 +11,13 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy
 
 from common.llm import open_cache
 from common.llm_endpoint import LLMEndpoint, load_litellm
 from common.llm_error import LLMError
 from common.llm_retry import persist
-
-if TYPE_CHECKING:
-    import numpy
 
 BATCH = 64  # texts of one request
 ATTEMPTS = 5
@@ -40,8 +38,6 @@ class Embeddings:
         Raises:
             LLMError: the endpoint refuses or fails, or its vectors are no vectors of one length.
         """
-        import numpy
-
         kept = {text: self._cache.get(self._key(text)) for text in texts}
         missing = [text for text, row in kept.items() if row is None]
         self.cached += len(texts) - len(missing)
@@ -63,17 +59,14 @@ class Embeddings:
         return await persist(lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT)
 
     async def _request(self, texts: list[str]) -> numpy.ndarray:
-        import numpy
-
         self.calls += 1
         reply = await self._endpoint.call_litellm("aembedding", input=texts, encoding_format="float")
         try:
             rows = sorted(reply.data, key=lambda item: item["index"])
             table = numpy.asarray([item["embedding"] for item in rows], dtype=numpy.float32)
             lengths = numpy.linalg.norm(table, axis=1, keepdims=True)
+            if len(table) != len(texts) or not numpy.isfinite(table).all() or not (lengths > 0).all():
+                raise ValueError(f"asked for {len(texts)} vectors, got {len(table)}, or some are zero")
         except (TypeError, ValueError, KeyError) as error:
             raise LLMError(f"{self.model}: a reply that holds no vectors ({error})", "malformed") from None
-        if len(table) != len(texts) or not numpy.isfinite(table).all() or not (lengths > 0).all():
-            seen = f"asked for {len(texts)} vectors, got {len(table)}, or some are zero"
-            raise LLMError(f"{self.model}: {seen}", "malformed")
         return table / lengths

@@ -10,13 +10,13 @@ import argparse
 import asyncio
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from common.command import new_parser, positive, run_command
 from common.files import FileError, file_digest
-from common.journal import Failed, Outcome, open_journal, run_all
+from common.journal import Failed, open_journal, run_all
 from common.jsonl import JsonlRows, write_jsonl
 from common.llm import LLMClient, LLMError, client_from_settings
 from common.settings import load_settings
@@ -97,13 +97,13 @@ def run_pass(
     *,
     judge: Callable[[Row, Row], tuple[Row, bool]],
     others: tuple[Path, ...] = (),
-    finish: Callable[[Iterator[tuple[Row, Row]]], None] = lambda results: None,
+    finish: Callable[[], None] = lambda: None,
     describe: Callable[[], str] | None = None,
 ) -> int:
     """Do the `work` of every row, write the outputs and return the exit code.
 
-    `judge` makes an output's row of a row and its result, and says whether it is kept; `finish` is given all rows with
-    results, to write the `others`.
+    `judge` makes an output's row of a row and its result, and says whether it is kept; it is called once for each row
+    that has a result, in order, and then `finish`, to write the `others`.
 
     Raises:
         FileError: an output exists (without --force) or is an input; JournalError, RunError: see common/journal.py.
@@ -125,34 +125,20 @@ def run_pass(
             describe=describe or (lambda: str(client.usage)),
             failures=LLMError,
         )
-        outcome = asyncio.run(everything)
-
-        def judged(wanted: bool) -> Iterator[Row]:
-            pairs = (judge(row, result) for row, result in _results(rows, outcome))
-            return (row for row, is_kept in pairs if is_kept == wanted)
-
-        kept = f"{write_jsonl(options.output, judged(True), force=True):,} kept in {options.output}"
-        left = f"{write_jsonl(dropped, judged(False), force=True):,} dropped in {dropped}"
-        print(f"{program}: {kept}, {left}; {client.usage}")
-        finish(_results(rows, outcome))
-        return _conclude(program, rows, outcome, failed)
-
-
-def _results(rows: JsonlRows, outcome: Outcome[Row]) -> Iterator[tuple[Row, Row]]:
-    return ((row, result) for row, result in zip(rows, outcome, strict=True) if not isinstance(result, Failed))
-
-
-def _conclude(program: str, rows: JsonlRows, outcome: Outcome[Row], file: Path) -> int:
-    """Write the failed rows and return 1; without any remove the journal and an earlier run's file, and return 0."""
-    results = zip(rows, outcome, strict=True)
-    failed = [row | {"error": result.reason} for row, result in results if isinstance(result, Failed)]
-    if not failed:
-        file.unlink(missing_ok=True)
-        outcome.journal.remove()
-        return 0
-    write_jsonl(file, failed, force=True)
-    for reason in list(dict.fromkeys(outcome.failed.values()))[:SHOWN]:
+        results = list(zip(rows, asyncio.run(everything), strict=True))
+        judged = [judge(row, result) for row, result in results if not isinstance(result, Failed)]
+        kept = write_jsonl(options.output, (row for row, is_kept in judged if is_kept), force=True)
+        left = write_jsonl(dropped, (row for row, is_kept in judged if not is_kept), force=True)
+        print(f"{program}: {kept:,} kept in {options.output}, {left:,} dropped in {dropped}; {client.usage}")
+        finish()
+        errors = [row | {"error": result.reason} for row, result in results if isinstance(result, Failed)]
+        if not errors:
+            failed.unlink(missing_ok=True)  # an earlier run's
+            journal.remove()
+            return 0
+    write_jsonl(failed, errors, force=True)
+    for reason in list(dict.fromkeys(row["error"] for row in errors))[:SHOWN]:
         print(f"{program}: {reason}", file=sys.stderr)
     again = "give the same command again to try them, and only them, once more"
-    print(f"{program}: {len(failed):,} rows failed and are in {file}; {again}", file=sys.stderr)
+    print(f"{program}: {len(errors):,} rows failed and are in {failed}; {again}", file=sys.stderr)
     return 1

@@ -99,7 +99,7 @@ def _spans(kind: str, text: str) -> Iterator[Span]:
 
 
 def _names(text: str) -> Iterator[Span]:
-    words = {start: (end, tag) for start, end, tag in _tagged(text)} if SURNAME.search(text) else {}
+    words = _tagged(text) if SURNAME.search(text) else {}
     yield from _by_rule("patterns", text, {})
     yield from _by_rule("likely", text, words)
     yield from (span for span in _by_rule("alone", text, words) if span[0] in words)
@@ -128,16 +128,17 @@ def _may_be_name(text: str, start: int, end: int, tag: str) -> bool:
     return end - start < 2 or tag.startswith("nr") or tag == GUESSED or bool(usual)
 
 
-def _tagged(text: str) -> Iterator[tuple[int, int, str]]:
-    """Start, end and part of speech of each word; GUESSED for a word in no list that it takes for no name."""
+def _tagged(text: str) -> Words:
+    """The words of the text; GUESSED is the part of speech of one in no list that the tagger takes for no name."""
     import jieba.posseg  # late: it takes most of a second
 
     jieba.setLogLevel("ERROR")
-    end = 0
+    words, end = {}, 0
     for word, tag in jieba.posseg.cut(text):
         start, end = end, end + len(word)
         listed = word in jieba.posseg.dt.word_tag_tab
-        yield start, end, tag if listed or tag.startswith("nr") else GUESSED
+        words[start] = end, tag if listed or tag.startswith("nr") else GUESSED
+    return words
 
 
 def plain(text: str) -> str:

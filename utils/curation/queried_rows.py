@@ -11,7 +11,7 @@ through the agent's own guarded tool. Used by `utils/openevidence.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
@@ -34,14 +34,18 @@ class QueriedRow:
     name: str
     cells: dict[str, str]
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """What the row is known by."""
+        return self.table, self.row_id
+
 
 def merged(rows: Iterable[QueriedRow]) -> list[QueriedRow]:
     """The rows of several queries, each once, with the cells of all."""
     by_key: dict[tuple[str, int], QueriedRow] = {}
     for row in rows:
-        known = by_key.get((row.table, row.row_id))
-        cells = (known.cells if known else {}) | row.cells
-        by_key[row.table, row.row_id] = QueriedRow(row.table, row.row_id, row.name, cells)
+        known = by_key.setdefault(row.key, row)
+        by_key[row.key] = replace(row, cells=known.cells | row.cells)
     return list(by_key.values())
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy
+
 from common.command import UsageError
 from common.files import replacing
 from scoring.scale import LogisticScale, QuantileScale, Scale
@@ -37,11 +39,9 @@ def fit_quantile(scores: Sequence[float]) -> QuantileScale:
 
     So a score that many answers get is mapped to its mid-rank, as in rank statistics.
     """
-    shares: dict[float, list[float]] = {}
-    for share in (point / (POINTS - 1) for point in range(POINTS)):
-        shares.setdefault(quantile(scores, share), []).append(share)
-    raw = sorted(shares)
-    return QuantileScale(raw=raw, unit=[statistics.fmean(shares[value]) for value in raw])
+    shares = numpy.linspace(0, 1, POINTS)
+    raw, place = numpy.unique(numpy.quantile(scores, shares), return_inverse=True)
+    return QuantileScale(raw=raw.tolist(), unit=(numpy.bincount(place, shares) / numpy.bincount(place)).tolist())
 
 
 def fit_logistic(scores: Sequence[float]) -> LogisticScale:
@@ -50,30 +50,20 @@ def fit_logistic(scores: Sequence[float]) -> LogisticScale:
     Its quartiles lie 2 ln 3 scales apart (Johnson, Kotz, Balakrishnan: Continuous Univariate Distributions 2, ch. 23).
     Where half of the scores are equal the standard deviation is used, which is pi / sqrt(3) scales.
     """
-    scale = (quantile(scores, 0.75) - quantile(scores, 0.25)) / (2 * math.log(3))
-    if not scale > 0:
-        scale = statistics.pstdev(scores) * math.sqrt(3) / math.pi
+    low, median, high = (float(numpy.quantile(scores, share)) for share in (0.25, 0.5, 0.75))
+    scale = (high - low) / (2 * math.log(3)) or statistics.pstdev(scores) * math.sqrt(3) / math.pi
     if not scale > 0:
         raise UsageError(f"the scores differ by too little for a logistic map ({min(scores)} to {max(scores)})")
-    return LogisticScale(center=quantile(scores, 0.5), scale=scale)
-
-
-def quantile(scores: Sequence[float], share: float) -> float:
-    """The quantile, linear between neighbours (type 7 of Hyndman and Fan, 1996)."""
-    import numpy
-
-    return float(numpy.quantile(scores, share))
+    return LogisticScale(center=median, scale=scale)
 
 
 def summary(scores: Sequence[float]) -> dict[str, float]:
     """What a reader wants to know of the scores; needs two at least."""
-    named = {"5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95}
+    named = {"least": 0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "greatest": 1}
     return {
         "mean": statistics.fmean(scores),
         "standard deviation": statistics.pstdev(scores),
-        "least": min(scores),
-        **{name: quantile(scores, share) for name, share in named.items()},
-        "greatest": max(scores),
+        **{name: float(numpy.quantile(scores, share)) for name, share in named.items()},
         "share outside [0, 1]": sum(not 0 <= score <= 1 for score in scores) / len(scores),
     }
 
@@ -87,8 +77,7 @@ def draw(scores: Sequence[float], scale: Scale, title: str, path: Path) -> None:
     figure.suptitle(f"{len(scores)} scores")
     before.hist(scores, bins=BINS, color="tab:gray")
     before.set(title="before", xlabel="raw score", ylabel="answers")
-    low, high = min(scores), max(scores)
-    raw = [low + (high - low) * step / STEPS for step in range(STEPS + 1)]
+    raw = numpy.linspace(min(scores), max(scores), STEPS + 1).tolist()
     curve.plot(raw, [scale.apply(score) for score in raw], color="tab:blue")
     if isinstance(scale, QuantileScale):
         curve.plot(scale.raw, scale.unit, "o", color="tab:blue", markersize=3)
