@@ -1,18 +1,15 @@
-"""The offline judge: compares the answer with what is known to be right. Deterministic, no network, well under 1 ms.
+"""The offline judge: compares the answer with what is known to be right. Deterministic, no network.
 
     await ReferenceJudge().judge(Case(question, answer, reference, context, gold))
     ReferenceJudge().score(question="...", answer="...", reference="...", rows=[{"dosage": "一次15毫克"}])
 
-What the gold data is decides what is looked for (scoring/reference/gold.py): a number must be equal; names are counted,
-right against extra ones; values must stand with the name they belong to; texts count by the share that is said; where
-nothing was to be found, an honest abstention earns 1 and an invention 0. That share is multiplied by factors for what
-counts against an answer (scoring/reference/penalties.py): copied cells of the tool's results, strange numbers,
-unsupported statements, another name than the question's, hedging, words to the judge, length beyond about twice what is
-needed.
+The score is a product of parts. The first is the share of what gold asks for that the answer gives: facts, names, the
+count, or an honest abstention where nothing was to be found. The others are at most 1: `truth` for what contradicts gold
+or is invented beside it, `precision` for copied cells of the tool's results, `sincerity` for words to a judge and for
+taking the answer back, `prose` for a program's text, `brevity` beyond about twice what is needed.
 
-What it cannot see: synonyms it has no rule for (English drug names, abbreviations, traditional characters), a right
-answer that gold does not hold, a denial in words it has no pattern for, whether advice is sensible, style. It compares
-with gold; it does not know medicine. docs/offline-judge.md has its measured agreement with hand-made labels.
+It compares with gold; it does not know medicine, nor words that synonyms.tsv lacks. docs/offline-judge.md has how well
+it agrees with people.
 """
 
 from __future__ import annotations
@@ -22,14 +19,17 @@ from math import prod
 from typing import Any
 
 from scoring.case import Case, Verdict
-from scoring.reference.abstention import honesty
-from scoring.reference.counts import MOST_NUMBERS, count_worth
-from scoring.reference.coverage import coverage, grouped
-from scoring.reference.degenerate import context_rows, is_degenerate, known_text, without_question
-from scoring.reference.gold import Gold, read_gold
-from scoring.reference.names import named
-from scoring.reference.penalties import brevity, hedging, number_agreement, precision, sincerity, subject, support
-from scoring.reference.text import RE, Reading, canonical, numbers, words_only
+from scoring.reference.abstention import abstains, honesty
+from scoring.reference.counts import count_worth
+from scoring.reference.degenerate import context_rows, is_degenerate, without_question
+from scoring.reference.facts import FOUND, Reading, find, has, invented
+from scoring.reference.gold import Gold, known_text, read_gold
+from scoring.reference.names import named, strange_names
+from scoring.reference.text import RE, amounts, canonical, normalise, words_only
+
+FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a wrong one beside two facts costs 43 %
+OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
+SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
 class ReferenceJudge:
@@ -65,44 +65,89 @@ class ReferenceJudge:
         if is_degenerate(case):
             return Verdict(0.0, {"degenerate": 1.0})
         parts = _parts(gold, case)
-        return Verdict(min(1.0, prod(parts.values())), parts)
+        return Verdict(min(1.0, max(0.0, prod(parts.values()))), parts)
 
 
 def _parts(gold: Gold, case: Case) -> dict[str, float]:
     """The factors of the score by name; which there are depends on the kind of gold."""
-    reading, cells = Reading(without_question(case), case.question), context_rows(case.context)
-    parts = {"sincerity": sincerity(reading)}
+    cells, answer = context_rows(case.context), without_question(case)
+    manner = {"sincerity": _sincerity(case), "prose": 0.2 if RE.program.search(case.answer) else 1.0}
     if gold.kind == "nothing":
         shown = [cell for row in cells for cell in row]
-        return parts | {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)}
-    texts = [*gold.texts, *(text for name, texts in gold.groups.items() for text in (name, *texts))]
-    needed = max(len(words_only(case.reference)), sum(len(words_only(text)) for text in texts))
-    parts["brevity"] = brevity(needed, reading)
-    if gold.kind == "number":
-        return parts | {"number": _number(gold.texts[0], case)}
-    known = known_text(case)
-    parts["coverage"] = _covered(gold, reading)
-    parts["precision"] = precision(cells, reading.words, known)
-    parts["hedging"] = hedging(reading)
+        return {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)} | manner
+    if abstains(answer) and honesty(answer, case.question):
+        return {"answered": 0.0}
+    known, asked = known_text(case), words_only(canonical(case.question))
+    reading = Reading(answer, gold.names, known)
+    manner |= {"precision": _precision(cells, reading, known), "brevity": _brevity(known, case)}
+    if gold.kind == "facts":
+        stated = [_stated(facts, gold, reading, Reading(known), asked) for facts in gold.facts]
+        return max(stated, key=lambda parts: prod(parts.values())) | manner
+    seen = Reading("\n".join([known, *(cell for row in cells for cell in row)]))
+    wrong = _wrongs(reading, seen, asked)
     if gold.kind == "names":
-        return parts
-    parts["agreement"] = number_agreement(map(canonical, texts), reading, known)
-    parts["support"] = support(reading, known, needed)
-    parts["subject"] = subject(reading, known)
-    return parts
+        wrong = max(wrong, len(strange_names(reading.text, known)))
+        found = named(gold.texts, reading.text, asked, gold.ordered)
+        return {"names": found, "truth": _truth(wrong, len(gold.texts))} | manner
+    return {"number": _number(gold.texts[0], case), "truth": _truth(wrong, 1)} | manner
 
 
-def _covered(gold: Gold, reading: Reading) -> float:
-    if gold.kind == "names":
-        return named(gold.texts, reading, gold.ordered)
-    return grouped(gold.groups, reading) if gold.kind == "table" else coverage(gold.texts, reading)
+def _stated(facts: list, gold: Gold, reading: Reading, known: Reading, asked: str) -> dict[str, float]:
+    """The share of the facts that the answer states, and what it states wrongly beside them."""
+    findings = [(find(fact, reading, bool(gold.names)), fact.weight, best) for fact, best in facts]
+    total = sum(weight for _, weight, _ in findings)
+    shares = [(min(1.0, finding.share / best), weight) for finding, weight, best in findings]
+    wrong = sum(finding.contradicted for finding, _, _ in findings) + _strange_rivals(facts, reading, known)
+    wrong += _wrongs(reading, known, asked, sum(1 - share for share, _ in shares))
+    found = sum(share * weight for share, weight in shares)
+    return {"facts": found / total if total else 0.0, "truth": _truth(wrong, len(facts))}
+
+
+def _strange_rivals(facts: list, reading: Reading, known: Reading) -> int:
+    """How often the answer has a rival of what gold says: "睡前" became "空腹"."""
+    wanted = [frozenset().union(*group) for group in zip(*(fact.roles for fact, _ in facts), strict=True)]
+    groups = zip(wanted, reading.roles, known.roles, strict=True)
+    return sum(bool(gold and said - may_be) for gold, said, may_be in groups)
+
+
+def _wrongs(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -> float:
+    """How many numbers and statements known text does not bear out; a missing fact may be one of them in other words."""
+    strange = [amount for amount in reading.amounts if not has(known.amounts, amount) and not _is_small(amount)]
+    return len(strange) + max(0.0, invented(reading, known, asked) - OTHER_WORDS * missing)
+
+
+def _is_small(amount: tuple[float, str]) -> bool:
+    return amount == (1.0, "次") or (not amount[1] and amount[0] <= SMALL and amount[0].is_integer())
+
+
+def _truth(wrong: float, facts: int) -> float:
+    base = max(FEWEST, OF_FACTS * facts)
+    return base / (base + PER_WRONG * wrong)
+
+
+def _precision(context: list[list[str]], reading: Reading, known: str) -> float:
+    """Length of known text against length of foreign cells in the answer; 1 without any."""
+    answer, may_say = words_only(reading.text), words_only(known)
+    cells = {cell for row in context for cell in row if len(cell) >= 4}  # shorter ones occur by chance
+    foreign = sum(len(cell) for cell in cells if cell not in may_say and cell in answer)
+    return max(0, len(answer) - foreign) / len(answer) if answer else 1.0
+
+
+def _sincerity(case: Case) -> float:
+    """Far below 1 for an answer that takes back what it says, or that speaks to a judge, not to who asked."""
+    text, gold = canonical(case.answer), canonical(case.question + case.reference)
+    spoken_to = RE.to_the_judge.search(text) and not RE.to_the_judge.search(gold)
+    return (0.1 if RE.retraction.search(text) else 1.0) * (0.1 if spoken_to else 1.0)
+
+
+def _brevity(known: str, case: Case) -> float:
+    """1 up to about twice the length of what is known, however short that is, then in proportion."""
+    return min(1.0, (2 * len(words_only(known)) + 60) / max(1, len(normalise(case.answer))))
 
 
 def _number(gold: str, case: Case) -> float:
     """1 for the number alone, less for each other value offered beside it, 0 without it."""
     if RE.how_many.search(case.question):
         return count_worth(float(gold), case.answer, case.question)
-    wanted, asked = float(gold), numbers(canonical(case.question))
-    said = numbers(canonical(case.answer))
-    offered = (said - asked) | ({wanted} & said)
-    return 1.0 / len(offered) if wanted in offered and len(offered) <= MOST_NUMBERS else 0.0
+    offered = {number for number, _ in amounts(canonical(case.answer)) - amounts(canonical(case.question))}
+    return 1.0 / len(offered) if float(gold) in offered else 0.0
