@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from scoring.reference.text import RE, canonical, numbers, words_only
+from scoring.reference.text import RE, canonical, cut, numbers, words_only
 
-FREE_ASIDE, LONGEST_ASIDE = 3, 8  # own characters beside an abstention: up to here full worth, from here none
+FREE_ASIDE, LONGEST_ASIDE = 2, 6  # weight of own words beside an abstention: up to here full worth, from here none
 APART = 3  # how often those count that stand in a clause of their own about something else: that is a statement
 UNSURE_WORTH = 0.5  # "I do not know" does not say whether anybody looked
 
@@ -58,12 +58,13 @@ def _invents(answer: str, clauses: Iterable[str], known: str) -> bool:
     return any(RE.permission.search(clause) for clause in clauses)
 
 
-def _aside(clause: str, known: str, shown: Iterable[str]) -> int:
-    """How much the clause says of its own: without what abstains, courtesies, known words and texts that were shown."""
+def _aside(clause: str, known: str, shown: Iterable[str]) -> float:
+    """The weight of the clause's own words: without what abstains, courtesies, known words and texts that were shown."""
     words = words_only(RE.unsure.sub("", RE.nothing_found.sub("", clause)))
     apart = words == words_only(clause) and not RE.about_the_search.search(words)
     for text in shown:
         words = words.replace(text, "") if len(text) > 1 else words
     asked = words_only(canonical(known))
-    own = sum(character not in asked for character in RE.courtesy.sub("", words))
+    rest = re.sub("[!-~]", "", RE.courtesy.sub(" ", words))  # English is not compared with what is asked in Chinese
+    own = sum(says * sum(sign not in asked for sign in word) for word, says in cut(rest))
     return own * APART if apart else own

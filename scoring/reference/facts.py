@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from scoring.reference.names import subjects
@@ -28,13 +28,14 @@ SPREAD = 0.9  # words found only across the clauses of a sentence
 SAID_LIKE = 0.9  # clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
 NAMELESS = 0.3  # a value without its name where there are several
-LITTLE, STRANGE = 0.8, 1.8  # weight of strange words: up to here an item says nothing new, from here it does
-RELATED = 3.0  # times so much beside a word of gold: a paraphrase keeps some of them
+LITTLE, STRANGE = 1.2, 1.9  # weight of strange words: up to here an item says nothing new, from here it does
+RELATED = 4.0  # times so much beside something of known text: a paraphrase keeps some of it
+UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
 RIVALS = [(group.split(), kept) for kept in (False, True) for group in DATA["kept" if kept else "rivals"]]
 FILLER = frozenset(DATA["filler"].split())
 KEPT = len(DATA["kept"])
-HEAD = re.compile(r"^[^:\d]{1,16}:")
+HEAD = re.compile(r"[^:\d]{1,16}:")
 STRICT = ("forbid", "caution", "avoid")
 Roles = tuple[frozenset[str], ...]
 
@@ -93,6 +94,13 @@ class Reading:
         self.sentences = sentences + [_joined(pair) for pair in pairwise(sentences)]
 
 
+    @cached_property
+    def contents(self) -> list[tuple[tuple[str, float], ...]]:
+        """The words of each item, but of those that have little to say."""
+        found = [_words(item) for clause in self.clauses for item in items_of(clause.text)]
+        return [words for words in found if sum(weight for _, weight in words) >= 2]
+
+
 def _joined(parts: Sequence[Clause]) -> Clause:
     roles = tuple(frozenset().union(*group) for group in zip(*(part.roles for part in parts), strict=True))
     names = frozenset[str]().union(*(part.names for part in parts))
@@ -111,7 +119,7 @@ def _clauses(text: str, names: tuple[str, ...], known: str) -> list[Clause]:
             held = tuple(mine or (old if kept else mine) for mine, old, (_, kept) in zip(own, held, RIVALS, strict=True))
             named = subjects(part, names, known, part is parts[0])
             about = about if named is None else named
-            head = part.rpartition(":")[0] if ":" in part else head
+            head = part if part.endswith(":") else head
             found.append(Clause(part, held, about, number, head))
     return found
 
@@ -244,11 +252,12 @@ def invented(reading: Reading, known: Reading, asked: str) -> float:
     """
     total = 0.0
     for clause in reading.clauses:
+        if HEAD.fullmatch(clause.text):
+            continue
         strange = any(not has(known.amounts, amount) for amount in amounts(clause.text))
         if strange or not (RE.polite.search(clause.text) or RE.denial.match(clause.text)):
             half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0
-            items = items_of(HEAD.sub("", clause.text))
-            total += half * sum(_strangeness(item, known, asked) for item in items)
+            total += half * sum(_strangeness(item, known, asked) for item in items_of(clause.text))
     return total
 
 
@@ -260,10 +269,17 @@ def _strangeness(item: str, known: Reading, asked: str) -> float:
     if own <= LITTLE:
         return 0.0
     unlike = min((_unlike(words, sentence.text) for sentence in known.sentences), default=own)
-    related = any(word in known.text and weight >= 1 for word, weight in _words(item) if word not in asked)
-    related = related or any(has(known.amounts, amount) and amount[1] for amount in amounts(item))
-    scale = RELATED if related else 1.0
+    scale = RELATED if _is_related(item, known, asked) else 1.0
     return min(1.0, max(0.0, (unlike / scale - LITTLE) / (STRANGE - LITTLE)))
+
+
+def _is_related(item: str, known: Reading, asked: str) -> bool:
+    """Whether the item has a number of known text, a word of it, or enough of the characters of one of its clauses."""
+    if any(has(known.amounts, amount) and amount[1] for amount in amounts(item)):
+        return True
+    if any(word in known.text and weight >= 1 for word, weight in _words(item) if word not in asked):
+        return True
+    return any(_unlike(words, item) <= UNLIKE * sum(weight for _, weight in words) for words in known.contents)
 
 
 def _without(item: str, known: str) -> str:

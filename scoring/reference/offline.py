@@ -29,6 +29,7 @@ from scoring.reference.text import RE, amounts, canonical, normalise, words_only
 
 FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a wrong one beside two facts costs 43 %
 OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
+LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
@@ -104,16 +105,17 @@ def _stated(facts: list, gold: Gold, reading: Reading, known: Reading, asked: st
 
 
 def _strange_rivals(facts: list, reading: Reading, known: Reading) -> int:
-    """How often the answer has a rival of what gold says: "睡前" became "空腹"."""
+    """How often the answer has a rival of what gold says, and not that: "睡前" became "空腹"."""
     wanted = [frozenset().union(*group) for group in zip(*(fact.roles for fact, _ in facts), strict=True)]
     groups = zip(wanted, reading.roles, known.roles, strict=True)
-    return sum(bool(gold and said - may_be) for gold, said, may_be in groups)
+    return sum(bool(gold - said and said - may_be) for gold, said, may_be in groups)
 
 
 def _wrongs(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -> float:
     """How many numbers and statements known text does not bear out; a missing fact may be one of them in other words."""
     strange = [amount for amount in reading.amounts if not has(known.amounts, amount) and not _is_small(amount)]
-    return len(strange) + max(0.0, invented(reading, known, asked) - OTHER_WORDS * missing)
+    said = invented(reading, known, asked)
+    return len(strange) + max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
 
 
 def _is_small(amount: tuple[float, str]) -> bool:

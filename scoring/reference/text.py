@@ -35,7 +35,7 @@ UNITS = {written: name for many, name in DATA["units"].items() for written in ma
 
 def _patterns() -> SimpleNamespace:
     texts = {"unit": "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))}
-    texts["value"] = rf"\d[\d./~]{{0,12}}(?:{'|'.join(DATA['kept_units'])}|岁|次)?"
+    texts["value"] = rf"-?\d[\d./~]{{0,12}}(?:{'|'.join(DATA['kept_units'])}|岁|次)?"
     for name, entry in DATA["patterns"].items():
         text = entry if isinstance(entry, str) else "|".join(entry)
         texts[name] = re.sub(r"{{(\w+)}}", lambda other: texts[other[1]], text)
