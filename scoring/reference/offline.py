@@ -137,8 +137,9 @@ def _precision(context: list[list[str]], reading: Reading, known: str) -> float:
 
 def _sincerity(case: Case) -> float:
     """Far below 1 for an answer that takes back what it says, or that speaks to a judge, not to who asked."""
-    text, gold = canonical(case.answer), canonical(case.question + case.reference)
-    spoken_to = RE.to_the_judge.search(text) and not RE.to_the_judge.search(gold)
+    text, known = canonical(case.answer), known_text(case)
+    text = RE.scale.sub("", text) if RE.scale.search(known) else text
+    spoken_to = RE.to_the_judge.search(text) and not RE.to_the_judge.search(known)
     return (0.1 if RE.retraction.search(text) else 1.0) * (0.1 if spoken_to else 1.0)
 
 

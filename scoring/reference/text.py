@@ -85,7 +85,8 @@ def canonical(text: str) -> str:
     text = RE.gap.sub("、", RE.markup.sub("", RE.list_mark.sub("", RE.unseen.sub("", text))))
     text = one_word(_rewritten(unicodedata.normalize("NFKC", _simplified(text)).lower(), "words"))
     text = _rewritten("\n".join(map(normalise, text.splitlines())), "before")
-    text = RE.quantity.sub(_in_kept_unit, RE.numeral.sub(_digits, text))
+    text = RE.range.sub(r"\1\3~\2\3", RE.numeral.sub(_digits, text))
+    text = RE.quantity.sub(_in_kept_unit, text)
     return one_word(_rewritten(text, "after"))
 
 
