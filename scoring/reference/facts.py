@@ -24,6 +24,7 @@ NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
 ASKED_WEIGHT = 0.2  # of a word that the question has
 ALIKE = 0.95  # a word of which only characters are there earns so much of their share
 NOTHING, WHOLE = 0.2, 0.6  # shares of a fact's words: up to here it is not said, from here it is
+MUCH, EVEN, REPLACED = 0.45, 0.2, 0.4  # so much of a fact gave way to about as much: what is left of it
 SPREAD = 0.9  # words found only across the clauses of a sentence
 SAID_LIKE = 0.9  # clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
@@ -158,7 +159,7 @@ def items_of(clause: str) -> list[str]:
 @lru_cache(maxsize=8192)
 def _words(item: str, asked: str = "") -> tuple[tuple[str, float], ...]:
     """The words of content with their weights: their length, less for common words and for those the question has."""
-    rest = RE.amount.sub(" ", RE.not_word.sub(" ", item))
+    rest = re.sub("[者的]", " ", RE.amount.sub(" ", RE.not_word.sub(" ", item)))
     found = [(word, says) for word, says in cut(rest) if word not in FILLER]
     found = found or [(word, ASKED_WEIGHT) for word, _ in cut(rest)]
     return tuple((word, len(word) * says * (ASKED_WEIGHT if word in asked else 1.0)) for word, says in found)
@@ -174,6 +175,8 @@ def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
     worth = min(1.0, (best - NOTHING) / (WHOLE - NOTHING))
     if worth <= 0:
         return Finding()
+    if _replaced(fact, max(shares, key=lambda pair: pair[0])[1].text, reading.known):
+        worth *= REPLACED
     said = [clause for share, clause in shares if share >= SAID_LIKE * best]
     agreeing = [clause for clause in said if not _conflict(fact, clause, reading.known)]
     if not agreeing:
@@ -181,6 +184,14 @@ def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
     nameless = several and not any(clause.names for clause in agreeing)
     both = worth >= FOUND and any(_opposed(fact, clause) for clause in said if clause.text not in reading.known)
     return Finding(worth * (NAMELESS if nameless else 1.0), both)
+
+
+def _replaced(fact: Fact, text: str, known: str) -> bool:
+    """Whether much of the fact is missing where most of it is said, and as much stands there that nobody knows."""
+    items = [(_unlike(fact.words, item), item) for item in items_of(text)]
+    missing, item = min(items, default=(0.0, ""))
+    strange = sum(weight for word, weight in _words(item) if word not in known)
+    return missing >= MUCH * fact.weight and abs(strange - missing) <= EVEN * missing
 
 
 def _share(fact: Fact, clause: Clause) -> float:
@@ -233,6 +244,7 @@ def _denies(fact: Fact, text: str) -> bool:
     masked = RE.harmless.sub(lambda match: "＿" * len(match[0]), text)
     denial = RE.deny.search(masked)
     there = [(weight, text.rfind(word)) for word, weight in fact.words if word in text]
+    there += [(NUMBER_WEIGHT, place) for number, _ in fact.amounts if (place := text.find(f"{number:g}")) >= 0]
     after = sum(weight for weight, place in there if denial and place >= denial.start())
     return after > sum(weight for weight, _ in there) / 2 or RE.deny_end.search(masked) is not None
 

@@ -140,7 +140,10 @@ def _sincerity(case: Case) -> float:
     text, known = canonical(case.answer), known_text(case)
     text = RE.scale.sub("", text) if RE.scale.search(known) else text
     spoken_to = RE.to_the_judge.search(text) and not RE.to_the_judge.search(known)
-    return (0.1 if RE.retraction.search(text) else 1.0) * (0.1 if spoken_to else 1.0)
+    denying = RE.denying.match(text)
+    denied = RE.clause.split(text[denying.end() :])[0] if denying else ""
+    taken_back = RE.retraction.search(text) or (denied and denied in known)
+    return (0.1 if taken_back else 1.0) * (0.1 if spoken_to else 1.0)
 
 
 def _brevity(known: str, case: Case) -> float:
