@@ -16,20 +16,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import mul
 from typing import Any
 
 from scoring.case import Case, Verdict
 from scoring.reference.abstention import abstains, honesty
 from scoring.reference.counts import count_worth
 from scoring.reference.degenerate import context_rows, is_degenerate, without_question
-from scoring.reference.facts import FOUND, Reading, find, has, invented
-from scoring.reference.gold import Gold, known_text, read_gold
+from scoring.reference.facts import Reading, has
+from scoring.reference.finding import find, invented
+from scoring.reference.gold import Gold, Wanted, read_gold
 from scoring.reference.names import named, strange_names
-from scoring.reference.text import RE, amounts, canonical, normalise, words_only
+from scoring.reference.text import RE, amounts, canonical, normalise
 
 FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a wrong one beside two facts costs 43 %
 OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
+PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
+SHORTEST_CELL = 4  # characters; shorter ones occur by chance
+FREE_LENGTH = 60  # characters beside twice what is known
 SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
@@ -72,54 +77,53 @@ class ReferenceJudge:
 def _parts(gold: Gold, case: Case) -> dict[str, float]:
     """The factors of the score by name; which there are depends on the kind of gold."""
     cells, answer = context_rows(case.context), without_question(case)
-    manner = {"sincerity": _sincerity(case), "prose": 0.2 if RE.program.search(case.answer) else 1.0}
+    manner = {"sincerity": _sincerity(case, gold.known), "prose": PROGRAM if RE.program.search(case.answer) else 1.0}
     if gold.kind == "nothing":
         shown = [cell for row in cells for cell in row]
         return {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)} | manner
     if abstains(answer) and honesty(answer, case.question):
         return {"answered": 0.0}
-    known, asked = known_text(case), words_only(canonical(case.question))
-    reading = Reading(answer, gold.names, known)
-    manner |= {"precision": _precision(cells, reading, known), "brevity": _brevity(known, case)}
+    reading = Reading(answer, gold.names, gold.known.text)
+    manner |= {"precision": _precision(cells, reading, gold.known), "brevity": _brevity(gold.known, case)}
     if gold.kind == "facts":
-        stated = [_stated(facts, gold, reading, Reading(known), asked) for facts in gold.facts]
-        return max(stated, key=lambda parts: prod(parts.values())) | manner
-    seen = Reading("\n".join([known, *(cell for row in cells for cell in row)]))
-    wrong = _wrongs(reading, seen, asked)
-    if gold.kind == "names":
-        wrong = max(wrong, len(strange_names(reading.text, known)))
-        found = named(gold.texts, reading.text, asked, gold.ordered)
-        return {"names": found, "truth": _truth(wrong, len(gold.texts))} | manner
-    return {"number": _number(gold.texts[0], case), "truth": _truth(wrong, 1)} | manner
+        alternatives = [_facts(wanted, gold, reading) for wanted in gold.facts]
+        return max(alternatives, key=lambda parts: prod(parts.values())) | manner
+    seen = Reading("\n".join([gold.known.text, *(cell for row in cells for cell in row)]))
+    wrong = _wrong(reading, seen, gold.asked)
+    if gold.kind == "number":
+        return {"number": _number(gold.texts[0], case), "truth": _truth(wrong, 1)} | manner
+    wrong = max(wrong, len(strange_names(reading.text, gold.known.text)))
+    found = named(gold.texts, reading.text, gold.asked, gold.ordered)
+    return {"names": found, "truth": _truth(wrong, len(gold.texts))} | manner
 
 
-def _stated(facts: list, gold: Gold, reading: Reading, known: Reading, asked: str) -> dict[str, float]:
+def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     """The share of the facts that the answer states, and what it states wrongly beside them."""
-    findings = [(find(fact, reading, bool(gold.names)), fact.weight, best) for fact, best in facts]
-    total = sum(weight for _, weight, _ in findings)
-    shares = [(min(1.0, finding.share / best), weight) for finding, weight, best in findings]
-    wrong = sum(finding.contradicted for finding, _, _ in findings) + _strange_rivals(facts, reading, known)
-    wrong += _wrongs(reading, known, asked, sum(1 - share for share, _ in shares))
-    found = sum(share * weight for share, weight in shares)
-    return {"facts": found / total if total else 0.0, "truth": _truth(wrong, len(facts))}
+    findings = [find(fact, reading, bool(gold.names)) for fact, _ in wanted]
+    shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
+    weights = [fact.weight for fact, _ in wanted]
+    wrong = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
+    wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares))
+    found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
+    return {"facts": found, "truth": _truth(wrong, len(wanted))}
 
 
-def _strange_rivals(facts: list, reading: Reading, known: Reading) -> int:
+def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
     """How often the answer has a rival of what gold says, and not that: "睡前" became "空腹"."""
-    wanted = [frozenset().union(*group) for group in zip(*(fact.roles for fact, _ in facts), strict=True)]
-    groups = zip(wanted, reading.roles, known.roles, strict=True)
-    return sum(bool(gold - said and said - may_be) for gold, said, may_be in groups)
+    groups = zip(*(fact.roles for fact, _ in wanted), strict=True)
+    sides = zip((frozenset().union(*group) for group in groups), reading.roles, known.roles, strict=False)
+    return sum(bool(gold - said and said - may_be) for gold, said, may_be in sides)
 
 
-def _wrongs(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -> float:
-    """How many numbers and statements known text does not bear out; a missing fact may be one of them in other words."""
-    strange = [amount for amount in reading.amounts if not has(known.amounts, amount) and not _is_small(amount)]
+def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -> float:
+    """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
+    numbers = sum(not has(known.amounts, amount) and not _is_small(*amount) for amount in reading.amounts)
     said = invented(reading, known, asked)
-    return len(strange) + max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
+    return numbers + max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
 
 
-def _is_small(amount: tuple[float, str]) -> bool:
-    return amount == (1.0, "次") or (not amount[1] and amount[0] <= SMALL and amount[0].is_integer())
+def _is_small(number: float, unit: str) -> bool:
+    return (number, unit) == (1, "次") or (not unit and number <= SMALL and number.is_integer())
 
 
 def _truth(wrong: float, facts: int) -> float:
@@ -127,28 +131,27 @@ def _truth(wrong: float, facts: int) -> float:
     return base / (base + PER_WRONG * wrong)
 
 
-def _precision(context: list[list[str]], reading: Reading, known: str) -> float:
+def _precision(context: list[list[str]], reading: Reading, known: Reading) -> float:
     """Length of known text against length of foreign cells in the answer; 1 without any."""
-    answer, may_say = words_only(reading.text), words_only(known)
-    cells = {cell for row in context for cell in row if len(cell) >= 4}  # shorter ones occur by chance
-    foreign = sum(len(cell) for cell in cells if cell not in may_say and cell in answer)
-    return max(0, len(answer) - foreign) / len(answer) if answer else 1.0
+    cells = {cell for row in context for cell in row if len(cell) >= SHORTEST_CELL}
+    foreign = sum(len(cell) for cell in cells if cell not in known.words and cell in reading.words)
+    return max(0.0, 1 - foreign / max(1, len(reading.words)))
 
 
-def _sincerity(case: Case) -> float:
+def _sincerity(case: Case, known: Reading) -> float:
     """Far below 1 for an answer that takes back what it says, or that speaks to a judge, not to who asked."""
-    text, known = canonical(case.answer), known_text(case)
-    text = RE.scale.sub("", text) if RE.scale.search(known) else text
-    spoken_to = RE.to_the_judge.search(text) and not RE.to_the_judge.search(known)
+    text = canonical(case.answer)
+    text = RE.scale.sub("", text) if RE.scale.search(known.text) else text
+    spoken_to = RE.to_the_judge.search(text) and not RE.to_the_judge.search(known.text)
     denying = RE.denying.match(text)
     denied = RE.clause.split(text[denying.end() :])[0] if denying else ""
-    taken_back = RE.retraction.search(text) or (denied and denied in known)
-    return (0.1 if taken_back else 1.0) * (0.1 if spoken_to else 1.0)
+    taken_back = RE.retraction.search(text) or (denied and denied in known.text)
+    return (INSINCERE if taken_back else 1.0) * (INSINCERE if spoken_to else 1.0)
 
 
-def _brevity(known: str, case: Case) -> float:
+def _brevity(known: Reading, case: Case) -> float:
     """1 up to about twice the length of what is known, however short that is, then in proportion."""
-    return min(1.0, (2 * len(words_only(known)) + 60) / max(1, len(normalise(case.answer))))
+    return min(1.0, (2 * len(known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer))))
 
 
 def _number(gold: str, case: Case) -> float:
