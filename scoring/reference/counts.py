@@ -43,12 +43,13 @@ def stated_counts(answer: str, question: str) -> set[float]:
 def _is_the_count(match: re.Match[str], asked: set[str]) -> bool:
     before, rest = match.string[max(0, match.start() - 8) : match.start()], match[2]
     in_all = RE.in_all.search(before)
-    if RE.manner.search(rest[:6]) or (match[1] == "1" and RE.same.search(before) and not in_all):
+    if RE.manner.search(rest) or (match[1] == "1" and RE.same.search(before) and not in_all):
         return False
     if in_all or RE.ends.match(rest):
         return True
-    named = re.search("[药病疾]", rest) or any(rest[i : i + 2] in asked for i in range(len(rest) - 1))
-    return bool(named) and (match[1] != "1" or not before[-1:].isalnum())
+    places = [place for place in range(len(rest)) if rest[place] in "药病疾" or rest[place : place + 2] in asked]
+    article = match[1] == "1" and before[-1:].isalnum()
+    return bool(places) and not (article and places[0])
 
 
 def _bare(text: str, asked: str) -> set[float]:

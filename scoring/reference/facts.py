@@ -41,7 +41,7 @@ class Clause:
     roles: Roles
     names: frozenset[str]
     head: str = ""
-    joined: bool = False  # several clauses in one
+    parts: tuple[Clause, ...] = ()  # of several clauses in one
 
     @cached_property
     def signs(self) -> frozenset[str]:
@@ -84,8 +84,8 @@ class Reading:
         self.words, self.amounts, self.roles = words_only(self.text), amounts(self.text), _roles(self.text)
         sentences = _sentences(self.text, tuple(names), known)
         self.clauses = [clause for sentence in sentences for clause in sentence]
-        whole = [_joined(sentence) for sentence in sentences]
-        self.sentences = whole + [_joined(pair) for pair in pairwise(whole)]
+        two = [[*first, *second] for first, second in pairwise(sentences)]
+        self.sentences = [_joined(clauses) for clauses in sentences + two if len(clauses) > 1]
 
     @cached_property
     def items(self) -> list[Words]:
@@ -117,7 +117,7 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
 def _joined(parts: Sequence[Clause]) -> Clause:
     roles = tuple(frozenset().union(*group) for group in zip(*(part.roles for part in parts), strict=True))
     names = frozenset[str]().union(*(part.names for part in parts))
-    return Clause(",".join(part.text for part in parts), roles, names, joined=True)
+    return Clause(",".join(part.text for part in parts), roles, names, parts=tuple(parts))
 
 
 @lru_cache(maxsize=8192)

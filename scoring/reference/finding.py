@@ -19,6 +19,7 @@ from scoring.reference.text import RE, amounts, words_only
 
 ALIKE = 0.95  # a word of which only characters are there earns so much of their share
 NOTHING, WHOLE = 0.2, 0.6  # shares of a fact's words: up to here it is not said, from here it is
+TELLING, BARE = 2.0, 0.4  # what is left of a number without any of its words, if they weigh so much
 SPREAD = 0.9  # words found only across clauses
 SAID_LIKE = 0.9  # clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
@@ -72,9 +73,13 @@ def _share(fact: Fact, clause: Clause) -> float:
     found = sum(has(there, amount) for amount in fact.amounts)
     if fact.amounts and not found:
         return 0.0
-    said = weight_of(fact.words) - _unlike(fact.words, clause.text)
+    words = weight_of(fact.words)
+    said = words - _unlike(fact.words, clause.text)
     share = (said + NUMBER_WEIGHT * found) / fact.weight
-    return share * found / len(fact.amounts) if fact.amounts else share
+    if not fact.amounts:
+        return share
+    bare = words >= TELLING and said < NOTHING * words
+    return share * found / len(fact.amounts) * (BARE if bare else 1.0)
 
 
 def _unlike(words: Words, text: str) -> float:
@@ -105,8 +110,8 @@ def _conflict(fact: Fact, clause: Clause, known: str) -> bool:
 
 def _opposed(fact: Fact, clause: Clause) -> bool:
     """Whether the clause allows what gold forbids, denies what gold states, and so on."""
-    if clause.joined:
-        return False
+    if clause.parts:
+        return any(_opposed(fact, part) for part in clause.parts if _share(fact, part) >= NOTHING)
     gold, answer = fact.clause.stance, clause.stance
     if gold in STRICT:
         return answer in ("allow", "needless") or {gold, answer} == {"forbid", "caution"}
@@ -146,7 +151,7 @@ def _strangeness(item: str, known: Reading, asked: str) -> float:
     words = tuple(pair for pair in words_of(_without(item, known.text)) if pair[0] not in asked)
     if weight_of(tuple(pair for pair in words if pair[0] not in known.text)) <= LITTLE:
         return 0.0
-    lacking = min(_unlike(words, sentence.text) for sentence in known.sentences)
+    lacking = min(_unlike(words, clause.text) for clause in [*known.clauses, *known.sentences])
     weight = lacking / (RELATED if _is_related(item, known, asked) else 1.0)
     return min(1.0, max(0.0, (weight - LITTLE) / (STRANGE - LITTLE)))
 

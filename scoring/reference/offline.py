@@ -34,7 +34,7 @@ OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be s
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
 SHORTEST_CELL = 4  # characters; shorter ones occur by chance
-FREE_LENGTH = 60  # characters beside twice what is known
+FREE_LENGTH = 40  # characters beside twice what is known
 SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
