@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from scoring.reference.text import RE, canonical, cut, numbers, words_only
+from scoring.reference.facts import words_of
+from scoring.reference.text import RE, canonical, numbers, words_only
 
 FREE_ASIDE, LONGEST_ASIDE = 2, 6  # weight of own words beside an abstention: up to here full worth, from here none
-APART = 3  # how often those count that stand in a clause of their own about something else: that is a statement
+BESIDE, APART = 0.5, 3  # how much those count that stand in a clause that abstains or is polite, and in one of their own
 UNSURE_WORTH = 0.5  # "I do not know" does not say whether anybody looked
 
 
@@ -53,7 +54,7 @@ def _invents(answer: str, clauses: Iterable[str], known: str) -> bool:
     for clause in clauses:
         even_so = RE.even_so.search(clause)
         claim = clause[even_so.end() :] if even_so else ""
-        if len(RE.courtesy.sub("", claim)) > 1 and not (RE.nothing_found.search(claim) or RE.unsure.search(claim)):
+        if _own(claim, "") > 1 and not (RE.nothing_found.search(claim) or RE.unsure.search(claim)):
             return True
     return any(RE.permission.search(clause) for clause in clauses)
 
@@ -61,10 +62,13 @@ def _invents(answer: str, clauses: Iterable[str], known: str) -> bool:
 def _aside(clause: str, known: str, shown: Iterable[str]) -> float:
     """The weight of the clause's own words: without what abstains, courtesies, known words and texts that were shown."""
     words = words_only(RE.unsure.sub("", RE.nothing_found.sub("", clause)))
-    apart = words == words_only(clause) and not RE.about_the_search.search(words)
+    apart = words == words_only(clause) and not RE.polite.search(words)
     for text in shown:
         words = words.replace(text, "") if len(text) > 1 else words
-    asked = words_only(canonical(known))
-    rest = re.sub("[!-~]", "", RE.courtesy.sub(" ", words))  # English is not compared with what is asked in Chinese
-    own = sum(says * sum(sign not in asked for sign in word) for word, says in cut(rest))
-    return own * APART if apart else own
+    return _own(words, words_only(canonical(known))) * (APART if apart else BESIDE)
+
+
+def _own(words: str, known: str) -> float:
+    """What the words weigh that are no courtesies; English is not compared with known text in Chinese."""
+    rest = words_of(re.sub("[!-~]", "", RE.polite.sub("、", words)))
+    return sum(weight * sum(sign not in known for sign in word) / len(word) for word, weight in rest)
