@@ -14,6 +14,7 @@ import re
 from scoring.reference.abstention import abstains
 from scoring.reference.text import RE, amounts, canonical, numbers, words_only
 
+COUNTED = ("", *"种个家款")  # what may stand behind a count
 MOST_NUMBERS = 3  # an answer that offers more values offers none
 SHARED = 0.8  # what several values share
 MOST_BESIDE = 2  # characters of its own beside a bare number
@@ -22,7 +23,7 @@ MOST_BESIDE = 2  # characters of its own beside a bare number
 def count_worth(wanted: float, answer: str, question: str) -> float:
     """1 for the count alone, 0 without it; several values share SHARED. Nothing found counts as 0 found."""
     stated = stated_counts(answer, question)
-    offered = stated | {number for number, unit in amounts(canonical(answer)) if not unit} - numbers(canonical(question))
+    offered = stated | {number for number, unit in amounts(canonical(answer)) if unit in COUNTED} - numbers(canonical(question))
     if wanted == 0 and not offered:
         return float(abstains(answer) or RE.not_one.search(answer) is not None)
     if wanted not in stated or len(offered) > MOST_NUMBERS:

@@ -81,7 +81,7 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
     if gold.kind == "nothing":
         shown = [cell for row in cells for cell in row]
         return {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)} | manner
-    if abstains(answer) and honesty(answer, case.question):
+    if gold.kind != "number" and abstains(answer) and honesty(answer, case.question):
         return {"answered": 0.0}
     reading = Reading(answer, gold.names, gold.known.text)
     manner |= {"precision": _precision(cells, reading, gold.known), "brevity": _brevity(gold.known, case)}
@@ -123,7 +123,7 @@ def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -
 
 
 def _is_small(number: float, unit: str) -> bool:
-    return (number, unit) == (1, "次") or (not unit and number <= SMALL and number.is_integer())
+    return (number, unit) == (1, "次") or (unit in ("", *"种个") and number <= SMALL and number.is_integer())
 
 
 def _truth(wrong: float, facts: int) -> float:
