@@ -3,8 +3,8 @@
 count_worth(3, "共有3种药。", "治头痛的药有几种？")          # 1.0
 count_worth(3, "每日3次，连用3天。", "治头痛的药有几种？")     # 0.0: a number, but no count
 
-A number is the count when a measure word follows it and the clause then ends or names what is counted, or when "in all"
-stands before it; or when the answer is little else than the number. "第3种", "不是3种" and "这是一种药" are none.
+A number is the count when a measure word follows it and the clause ends or names what is counted, when "in all" stands
+before it, or when the answer is little else. "第3种", "不是3种" and "这是一种药" are none.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from scoring.reference.abstention import abstains
 from scoring.reference.text import RE, amounts, canonical, numbers, words_only
 
 COUNTED = ("", *"种个家款")  # what may stand behind a count
-MOST_NUMBERS = 3  # an answer that offers more values offers none
-SHARED = 0.8  # what several values share
+MOST_NUMBERS, SHARED = 3, 0.8  # an answer that offers more values offers none; what several values share
 MOST_BESIDE = 2  # characters of its own beside a bare number
 
 
 def count_worth(wanted: float, answer: str, question: str) -> float:
     """1 for the count alone, 0 without it; several values share SHARED. Nothing found counts as 0 found."""
     stated = stated_counts(answer, question)
-    offered = stated | {number for number, unit in amounts(canonical(answer)) if unit in COUNTED} - numbers(canonical(question))
+    said = {number for number, unit in amounts(canonical(answer)) if unit in COUNTED}
+    offered = stated | (said - numbers(canonical(question)))
     if wanted == 0 and not offered:
         return float(abstains(answer) or RE.not_one.search(answer) is not None)
-    if wanted not in stated or len(offered) > MOST_NUMBERS:
-        return 0.0
-    return 1.0 if len(offered) == 1 else SHARED / len(offered)
+    right = wanted in stated and len(offered) <= MOST_NUMBERS
+    return right * (1.0 if len(offered) == 1 else SHARED / len(offered))
 
 
 def stated_counts(answer: str, question: str) -> set[float]:

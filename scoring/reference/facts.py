@@ -4,8 +4,7 @@
     Reading("成人每次500毫克，饭后吃").clauses              # an answer in the pieces in which facts are looked for
 
 A fact is a piece of a clause between enumeration marks with what holds for it: rivals in it ("饭前" is not "饭后"),
-persons named before it in the sentence, the name its passage is about, and whether its clause, or what heads the list,
-allows, forbids or denies. Its words weigh by their length, less the more common they are.
+persons named before it, the name its passage is about, and whether its clause allows, forbids or denies.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ RIVALS = [(group.split(), kept) for kept in (False, True) for group in DATA["kep
 FILLER = frozenset(DATA["filler"].split())
 STANCES = ("needless", "allow", "forbid", "caution", "avoid", "deny")
 
+signs_of = lru_cache(maxsize=8192)(frozenset[str])
 Roles = tuple[frozenset[str], ...]  # by group, the rivals there are
 Words = tuple[tuple[str, float], ...]  # each with its weight
 Amount = tuple[float, str]
@@ -42,10 +42,6 @@ class Clause:
     names: frozenset[str]
     head: str = ""
     parts: tuple[Clause, ...] = ()  # of several clauses in one
-
-    @cached_property
-    def signs(self) -> frozenset[str]:
-        return frozenset(self.text)
 
     @property
     def stance(self) -> str:
@@ -66,10 +62,6 @@ class Fact:
     @cached_property
     def weight(self) -> float:
         return weight_of(self.words) + NUMBER_WEIGHT * len(self.amounts)
-
-    @cached_property
-    def signs(self) -> frozenset[str]:
-        return frozenset(self.text)
 
     @property
     def is_of_a_person(self) -> bool:

@@ -5,23 +5,33 @@
     find(fact, Reading("儿童每次500毫克"))                   # contradicted: that is another person's dose
     invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")      # 1.0: one statement that nobody knows
 
-A fact is found by its words, in any order, in one clause or else in one sentence or two; its numbers must be there. A
-word that is not there may be so in part: "变宽" as "增宽".
+A fact is found by its words, in any order, in one clause or else in one sentence or two; its numbers must be there.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import itemgetter
 
-from scoring.reference.facts import NUMBER_WEIGHT, Clause, Fact, Reading, Words, has, items_of, weight_of, words_of
-from scoring.reference.text import RE, amounts, words_only
+from scoring.reference.facts import (
+    NUMBER_WEIGHT,
+    Clause,
+    Fact,
+    Reading,
+    Words,
+    has,
+    items_of,
+    signs_of,
+    weight_of,
+    words_of,
+)
+from scoring.reference.text import RE, amounts
 
 ALIKE = 0.95  # a word of which only characters are there earns so much of their share
 NOTHING, WHOLE = 0.2, 0.5  # shares of a fact's words: up to here it is not said, from here it is
 TELLING, BARE = 2.0, 0.55  # what is left of a number without any of its words, if they weigh so much
-SPREAD = 0.9  # words found only across clauses
-SAID_LIKE = 0.9  # clauses with so much of the best share say the same
+SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
 NAMELESS = 0.3  # a value without its name where there are several
 MUCH, EVEN, REPLACED = 0.45, 0.2, 0.4  # so much of a fact gave way to about as much: what is left of it
@@ -45,10 +55,10 @@ class Finding:
 def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
     """How well the answer states the fact. `several`: gold has values of several names."""
     shares = [(_share(fact, clause), clause) for clause in reading.clauses]
-    best, where = max(shares, key=_first, default=(0.0, None))
+    best, where = max(shares, key=itemgetter(0), default=(0.0, None))
     if best < WHOLE and not (fact.amounts and fact.is_of_a_person):
         shares += [(SPREAD * _share(fact, sentence), sentence) for sentence in reading.sentences]
-        best, where = max(shares, key=_first, default=(0.0, None))
+        best, where = max(shares, key=itemgetter(0), default=(0.0, None))
     worth = min(1.0, (best - NOTHING) / (WHOLE - NOTHING))
     if where is None or worth <= 0:
         return Finding()
@@ -62,13 +72,10 @@ def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
     return Finding(worth, worth >= FOUND and opposed)
 
 
-def _first(pair: tuple[float, Clause]) -> float:
-    return pair[0]
-
-
 def _share(fact: Fact, clause: Clause) -> float:
     """The share of the fact's words and numbers in the clause, by weight."""
-    if len(fact.signs & clause.signs) < NOTHING * len(fact.signs):
+    signs = signs_of(fact.text)
+    if len(signs & signs_of(clause.text)) < NOTHING * len(signs):
         return 0.0
     there = amounts(clause.text) if fact.amounts else frozenset()
     found = sum(has(there, amount) for amount in fact.amounts)
@@ -89,7 +96,7 @@ def _unlike(words: Words, text: str) -> float:
 
 
 def _likeness(word: str, text: str) -> float:
-    """What the word's characters in the text are worth: of a long word, such as 青霉素 for 红霉素, less than their share."""
+    """What the word's characters in the text are worth; of a long word (青霉素 for 红霉素) less than their share."""
     there = 0.0 if word.isascii() else sum(sign in text for sign in word) / len(word)
     return ALIKE * there ** max(1, len(word) - 1) if there else 0.0
 
@@ -135,10 +142,7 @@ def _denies(fact: Fact, text: str) -> bool:
 
 
 def invented(reading: Reading, known: Reading, asked: str) -> float:
-    """How many of the answer's items known text does not bear out, each from 0 to 1; courtesies and heads are none.
-
-    What is denied or advised against counts half: "not a bacterium but a virus" says one thing in two ways.
-    """
+    """How many of the answer's items known text does not bear out, each from 0 to 1; what is denied counts half."""
     total = 0.0
     for clause in reading.clauses:
         strange = any(not has(known.amounts, amount) for amount in amounts(clause.text))
@@ -172,7 +176,8 @@ def _without(item: str, known: str) -> str:
     """The item without its stretches of three and more characters that known text has."""
     kept, place = [], 0
     while place < len(item):
-        size = next((size for size in range(min(LONGEST, len(item) - place), 2, -1) if item[place : place + size] in known), 0)
+        sizes = range(min(LONGEST, len(item) - place), 2, -1)
+        size = next((size for size in sizes if item[place : place + size] in known), 0)
         kept.append(" " if size else item[place])
         place += size or 1
     return "".join(kept)

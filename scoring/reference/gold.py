@@ -19,21 +19,20 @@ from scoring.case import Case
 from scoring.reference.abstention import honesty
 from scoring.reference.facts import Fact, Reading, facts_of
 from scoring.reference.finding import find
-from scoring.reference.text import RE, canonical, closeness, numbers, words_only
+from scoring.reference.text import RE, canonical, numbers, words_only
 
-LONGEST_NAME = 40
-LONGEST_COUNT = 30  # characters of a reference that is a count alone
+LONGEST_NAME, LONGEST_COUNT = 40, 30  # characters: of a name; of a reference that is a count alone
 SHARED = 0.25  # share of the gold facts that the reference must repeat for both to be of one answer
-TOLD = 0.6  # a cell or fact so close to the reference is part of the answer
+TOLD = 0.6  # a fact that the reference says so far is part of the answer
 
 Wanted = list[tuple[Fact, float]]  # facts, and what the reference itself earns for each
 
 
 @dataclass(frozen=True)
 class Gold:
-    """`texts`: the number or the names; `facts`: alternatives; `names`: if several, what the facts are of.
+    """`texts`: the number or names; `facts`: alternatives; `names`: if several, what the facts are of.
 
-    `known`: question, reference and gold, all that an answer may say without inventing it; `asked`: the question's words.
+    `known`: question, reference and gold, all that may be said without inventing it; `asked`: the question's words.
     """
 
     kind: str
@@ -54,11 +53,7 @@ def read_gold(case: Case) -> Gold | None:
 def _read(question: str, reference: str, encoded: str) -> Gold | None:
     case = Case(question, "", reference, gold=json.loads(encoded))
     found = _gold_of(case)
-    return found and replace(found, known=Reading(known_text(case)), asked=_asked(case))
-
-
-def _asked(case: Case) -> str:
-    return words_only(canonical(case.question))
+    return found and replace(found, known=Reading(known_text(case)), asked=words_only(canonical(question)))
 
 
 def known_text(case: Case) -> str:
@@ -91,17 +86,15 @@ def _of_rows(columns: list[str], rows: list[list[str]], case: Case, ordered: boo
     key = next((i for i, column in enumerate(columns) if RE.name_column.search(column)), None)
     if len(rows[0]) == 1 and key == 0 and max(map(len, cells)) <= LONGEST_NAME:
         return Gold("names", tuple(dict.fromkeys(map(canonical, cells))), ordered=ordered)
-    said = words_only(canonical(case.reference))
-    values = [cell for row in rows for i, cell in enumerate(row) if i != key and words_only(cell)] or cells
-    told = [cell for cell in values if closeness(words_only(canonical(cell)), said) >= TOLD] or values
+    values = [[cell for i, cell in enumerate(row) if i != key and words_only(cell)] for row in rows]
     if key is None or len(rows) == 1:
-        return _of_values({"": told}, case)
-    return _of_values({row[key]: [cell for cell in row if cell in told] for row in rows}, case)
+        return _of_values({"": [cell for row in values for cell in row] or cells}, case)
+    return _of_values({row[key]: said for row, said in zip(rows, values, strict=True)}, case)
 
 
 def _of_values(values: dict[str, list[str]], case: Case) -> Gold:
     """Facts of the texts of each name; a name without texts is a fact itself."""
-    names, asked = tuple(canonical(name) for name in values if name), _asked(case)
+    names, asked = tuple(canonical(name) for name in values if name), words_only(canonical(case.question))
     facts: list[Fact] = []
     for name, texts in values.items():
         for text in (f"{name}：{text}" if name else text for text in texts or [""]):
@@ -122,7 +115,7 @@ def _of_texts(quotes: list[str], case: Case) -> Gold:
     said = numbers(canonical(case.reference)) - numbers(canonical(case.question))
     if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= LONGEST_COUNT:
         return Gold("number", (f"{min(said):g}",))
-    names, asked = _heads(case), _asked(case)
+    names, asked = _heads(case), words_only(canonical(case.question))
     cited = [fact for quote in quotes for fact in facts_of(quote, asked=asked)]
     if shared := _shared(cited, case.reference):
         return Gold("facts", facts=[shared])

@@ -3,7 +3,7 @@
 named(("莎洛胶囊", "维诺散"), "维诺散,莎洛胶囊", asked="", ordered=False)     # 1.0: in any order
 strange_names("维诺散,朵朵片", known="维诺散")                                # {"朵朵片"}
 
-All texts are canonical. A name counts by its whole, by its stem (without salt and dosage form), or nearly spelt.
+All texts are canonical.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from scoring.reference.text import RE, canonical, words_only
+from scoring.reference.text import RE, words_only
 
-STEM, NEAR = 0.75, 0.25  # what a drug without its dosage form, and a name almost copied, is worth
-ALMOST, THE_SAME = 79, 75  # of 100: from here a name is almost another; the name of something known
-NOT_ORDERED = 0.5  # the names are there where gold's order counts, and another order
+STEM = 0.75  # what a drug without its dosage form is worth
+THE_SAME = 75  # of 100: from here a name is that of something known
+NOT_ORDERED = 0.5  # names in another order, where gold's counts
 
 
 @lru_cache(maxsize=4096)
@@ -74,8 +74,7 @@ def _worth(name: str, text: str, asked: str) -> tuple[float, int]:
         place = text.find(alias) if alias == name or alias not in asked else -1
         if place >= 0 and (alias == name or not RE.form.match(text, place + len(alias))):
             return (1.0 if alias == name else STEM), place
-    match = fuzz.partial_ratio_alignment(name, text) if len(text) >= len(name) else None
-    return (NEAR, match.dest_start) if match and match.score >= ALMOST else (0.0, -1)
+    return 0.0, -1
 
 
 def strange_names(text: str, known: str) -> set[str]:

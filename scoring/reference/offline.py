@@ -3,13 +3,9 @@
     await ReferenceJudge().judge(Case(question, answer, reference, context, gold))
     ReferenceJudge().score(question="...", answer="...", reference="...", rows=[{"dosage": "一次15毫克"}])
 
-The score is a product of parts. The first is the share of what gold asks for that the answer gives: facts, names, the
-count, or an honest abstention where nothing was to be found. The others are at most 1: `truth` for what contradicts gold
-or is invented beside it, `precision` for copied cells of the tool's results, `sincerity` for words to a judge and for
-taking the answer back, `prose` for a program's text, `brevity` beyond about twice what is needed.
-
-It compares with gold; it does not know medicine, nor words that synonyms.tsv lacks. docs/offline-judge.md has how well
-it agrees with people.
+The score is a product of parts: the share of what gold asks for (facts, names, the count, or an honest abstention), and
+factors for what is wrong or foreign beside it and for its manner. docs/offline-judge.md explains them, and has how well
+they agree with people.
 """
 
 from __future__ import annotations
@@ -33,8 +29,7 @@ FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a w
 OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
-SHORTEST_CELL = 4  # characters; shorter ones occur by chance
-FREE_LENGTH = 40  # characters beside twice what is known
+SHORTEST_CELL, FREE_LENGTH = 4, 40  # characters: shorter cells occur by chance; an answer may have beside twice gold's
 SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
@@ -84,7 +79,8 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
     if gold.kind != "number" and abstains(answer) and honesty(answer, case.question):
         return {"answered": 0.0}
     reading = Reading(answer, gold.names, gold.known.text)
-    manner |= {"precision": _precision(cells, reading, gold.known), "brevity": _brevity(gold.known, case)}
+    brevity = (2 * len(gold.known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer)))
+    manner |= {"precision": _precision(cells, reading, gold.known), "brevity": min(1.0, brevity)}
     if gold.kind == "facts":
         alternatives = [_facts(wanted, gold, reading) for wanted in gold.facts]
         return max(alternatives, key=lambda parts: prod(parts.values())) | manner
@@ -102,7 +98,7 @@ def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     findings = [find(fact, reading, bool(gold.names)) for fact, _ in wanted]
     shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
     weights = [fact.weight for fact, _ in wanted]
-    wrong = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
+    wrong: float = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
     wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares))
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
     return {"facts": found, "truth": _truth(wrong, len(wanted))}
@@ -117,13 +113,10 @@ def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
 
 def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -> float:
     """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
-    numbers = sum(not has(known.amounts, amount) and not _is_small(*amount) for amount in reading.amounts)
+    small = [(float(number), unit) for number in range(SMALL + 1) for unit in ("", "种", "个")]
+    numbers = sum(not has(known.amounts, amount) for amount in reading.amounts.difference(small, [(1.0, "次")]))
     said = invented(reading, known, asked)
     return numbers + max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
-
-
-def _is_small(number: float, unit: str) -> bool:
-    return (number, unit) == (1, "次") or (unit in ("", *"种个") and number <= SMALL and number.is_integer())
 
 
 def _truth(wrong: float, facts: int) -> float:
@@ -147,11 +140,6 @@ def _sincerity(case: Case, known: Reading) -> float:
     denied = RE.clause.split(text[denying.end() :])[0] if denying else ""
     taken_back = RE.retraction.search(text) or (denied and denied in known.text)
     return (INSINCERE if taken_back else 1.0) * (INSINCERE if spoken_to else 1.0)
-
-
-def _brevity(known: Reading, case: Case) -> float:
-    """1 up to about twice the length of what is known, however short that is, then in proportion."""
-    return min(1.0, (2 * len(known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer))))
 
 
 def _number(gold: str, case: Case) -> float:

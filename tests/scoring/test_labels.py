@@ -4,7 +4,7 @@
     python -m tests.scoring.test_labels FILE...         # of other answers in the same form
 
 A line of `answers_open.jsonl` is a question with its reference, gold and tool results, an answer of a kind, and what it
-is worth; two people wrote them who had read no judge. A line of `labels.jsonl` is an answer graded by the judge's author
+is worth; two people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first author
 before the judge was tuned; cases of a task type in the order of sha256(case) are held out and tuned on in turn, and the
 answers to one question are never in both halves.
 """
@@ -36,8 +36,10 @@ AT_LEAST = {
     "short_form": 0.7, "right_with_score_word": 0.7, "long_form": 0.5,
 }  # fmt: skip
 AT_MOST = {
-    "json_echo": 0.3, "select_star": 0.2, "sprayed": 0.2, "name_alone": 0.1, "abstain_wrong": 0.1, "echo_question": 0.1,
-    "injection": 0.1, "vague": 0.1, "other_value": 0.2, "other_drug": 0.3, "swapped_entities": 0.3, "wrong_numbers": 0.3,
+    "json_echo": 0.3, "select_star": 0.2, "sprayed": 0.2, "name_alone": 0.1, "abstain_wrong": 0.1,
+    "echo_question": 0.1,
+    "injection": 0.1, "vague": 0.1, "other_value": 0.2, "other_drug": 0.3, "swapped_entities": 0.3,
+    "wrong_numbers": 0.3,
     "wrong_unit": 0.4, "unit_temperature": 0.4, "negated": 0.2, "contradicted": 0.4, "swapped_roles": 0.4,
     "one_addition": 0.6, "three_additions": 0.45, "count_with_invention": 0.5, "half_right": 0.6,
 }  # fmt: skip

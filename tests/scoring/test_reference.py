@@ -353,8 +353,8 @@ def test_the_helper_reads_rows_as_dicts():
         "可能是恶心、头晕、皮疹、便秘、腹泻或者失眠",
     ],
 )
-def test_many_guesses_are_degenerate(answer):
-    assert is_degenerate(Case(QUESTION, answer, REFERENCE, [], GOLD))
+def test_many_guesses_are_worth_nothing(answer):
+    assert score(answer) < 0.1
 
 
 @pytest.mark.parametrize("answer", [FIELD, "可能是一次15毫克或20毫克", REFERENCE, "恶心、头晕、皮疹、便秘、腹泻"])
