@@ -27,7 +27,7 @@ def count_worth(wanted: float, answer: str, question: str) -> float:
     if wanted == 0 and not offered:
         return float(abstains(answer) or RE.not_one.search(answer) is not None)
     right = wanted in stated and len(offered) <= MOST_NUMBERS
-    return right * (1.0 if len(offered) == 1 else SHARED / len(offered))
+    return right * (1.0 if len(offered) < 2 else SHARED / len(offered))
 
 
 def stated_counts(answer: str, question: str) -> set[float]:
