@@ -33,7 +33,7 @@ def honesty(answer: str, known: str, shown: Iterable[str] = ()) -> float:
     are words of texts the agent really saw. Repeating either costs nothing.
     """
     clauses, shown = _clauses(answer), [words_only(canonical(text)) for text in shown]
-    if strange_names(canonical(answer), canonical(known) + "".join(shown)):
+    if strange_names(RE.nothing_found.sub("、", canonical(answer)), canonical(known) + "".join(shown)):
         return 0.0
     found = [clause for clause in clauses if RE.nothing_found.search(clause)]
     unsure = [clause for clause in clauses if RE.unsure.search(clause)]
