@@ -1,117 +1,133 @@
-"""What kind of answer the gold data of a case asks for.
+"""What a case's gold asks of an answer.
 
 read_gold(case).kind:
-    "nothing"  the gold query found no row or an empty cell, or the gold answer is an abstention
+    "nothing"  the gold query found no row or an empty cell, or the reference only says that nothing is there
     "number"   one number
     "names"    one column of names
-    "table"    values that belong to named rows
-    "text"     texts to be found in the answer, whole or in part
+    "facts"    statements: of the rows, else of the evidence, those of them that the reference makes too; else its own
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from scoring.case import Case
-from scoring.reference.abstention import abstains
-from scoring.reference.text import RE, canonical, closeness, normalise, numbers, words_only
+from scoring.reference.abstention import honesty
+from scoring.reference.facts import Fact, Reading, facts_of
+from scoring.reference.finding import find
+from scoring.reference.text import RE, canonical, numbers, words_only
 
-LONGEST_NAME = 40
+LONGEST_NAME, LONGEST_COUNT = 40, 30  # characters: of a name; of a reference that is a count alone
+SHARED = 0.25  # share of the gold facts that the reference must repeat for both to be of one answer
+TOLD = 0.6  # a fact that the reference says so far is part of the answer
+
+Wanted = list[tuple[Fact, float]]  # facts, and what the reference itself earns for each
 
 
 @dataclass(frozen=True)
 class Gold:
-    """`texts` for "text" and "names", the number's text for "number", `groups` (name -> texts) for "table"."""
+    """`texts`: the number or names; `facts`: alternatives; `names`: if several, what the facts are of.
+
+    `known`: question, reference and gold, all that may be said without inventing it; `asked`: the question's words.
+    """
 
     kind: str
-    texts: list[str] = field(default_factory=list)
-    groups: dict[str, list[str]] = field(default_factory=dict)
+    texts: tuple[str, ...] = ()
+    facts: list[Wanted] = field(default_factory=list)
+    names: tuple[str, ...] = ()
     ordered: bool = False
+    known: Reading = field(default_factory=lambda: Reading(""))
+    asked: str = ""
 
 
 def read_gold(case: Case) -> Gold | None:
-    """The gold result, else the evidence quotes, else the reference answer; None without any of them."""
-    gold = case.gold or {}
+    """The gold result, else evidence and reference; None without any of them."""
+    return _read(case.question, case.reference, json.dumps(case.gold or {}, ensure_ascii=False, default=str))
+
+
+@lru_cache(maxsize=256)
+def _read(question: str, reference: str, encoded: str) -> Gold | None:
+    case = Case(question, "", reference, gold=json.loads(encoded))
+    found = _gold_of(case)
+    return found and replace(found, known=Reading(known_text(case)), asked=words_only(canonical(question)))
+
+
+def known_text(case: Case) -> str:
+    """Question, reference and gold in canonical form."""
+    gold: dict[str, Any] = case.gold or {}
+    cells = [str(cell) for row in (gold.get("structured_gt") or {}).get("rows") or [] for cell in row]
+    quotes = [str(item.get("quote", "")) for item in gold.get("evidence") or []]
+    return canonical("\n".join([case.question, case.reference, *cells, *quotes]))
+
+
+def _gold_of(case: Case) -> Gold | None:
+    gold: dict[str, Any] = case.gold or {}
     table = gold.get("structured_gt") or {}
     columns = [str(column) for column in table.get("columns") or []]
     rows = [["" if cell is None else str(cell) for cell in row] for row in table.get("rows") or []]
-    if any(words_only(cell) for row in rows for cell in row):
+    rows = [row for row in rows if any(words_only(cell) for cell in row)]
+    if rows:
         return _of_rows(columns, rows, case, bool(table.get("ordered")))
-    if abstains(case.reference) or ((columns or rows) and not words_only(case.reference)):
+    quotes = list(dict.fromkeys(str(item.get("quote") or "") for item in gold.get("evidence") or []))
+    quotes = [quote for quote in quotes if words_only(quote)]
+    if not quotes and (honesty(case.reference, case.question) or (columns and not words_only(case.reference))):
         return Gold("nothing")
-    quotes = [str(item["quote"]) for item in gold.get("evidence") or [] if words_only(str(item.get("quote") or ""))]
-    if words_only(case.reference):  # a quote may be why a row was counted, and no part of the answer
-        quotes = _in_reference(quotes, case.reference)
-    return Gold("text", _unique(quotes)) if quotes else _of_reference(case)
+    return _of_texts(quotes, case) if quotes or words_only(case.reference) else None
 
 
 def _of_rows(columns: list[str], rows: list[list[str]], case: Case, ordered: bool) -> Gold:
-    rows = [row for row in rows if any(words_only(cell) for cell in row)]
     cells = [cell for row in rows for cell in row if words_only(cell)]
     if len(cells) == 1 and re.fullmatch(r"-?\d+(?:\.\d+)?", cells[0].strip()):
-        return Gold("number", cells)
-    if len(rows[0]) == 1:
-        called_names = bool(columns) and RE.name_column.search(columns[0])
-        kind = "names" if called_names and max(map(len, cells)) <= LONGEST_NAME else "text"
-        return Gold(kind, _unique(cells), ordered=ordered)
-    groups = _groups(columns, rows, case)
-    return Gold("table", groups=groups) if len(groups) > 1 else Gold("text", _told(cells, case))
+        return Gold("number", (cells[0],))
+    key = next((i for i, column in enumerate(columns) if RE.name_column.search(column)), None)
+    if len(rows[0]) == 1 and key == 0 and max(map(len, cells)) <= LONGEST_NAME:
+        return Gold("names", tuple(dict.fromkeys(map(canonical, cells))), ordered=ordered)
+    values = [[cell for i, cell in enumerate(row) if i != key and words_only(cell)] for row in rows]
+    if key is None or len(rows) == 1:
+        return _of_values({"": [cell for row in values for cell in row] or cells}, case)
+    return _of_values({row[key]: said for row, said in zip(rows, values, strict=True)}, case)
 
 
-def _groups(columns: list[str], rows: list[list[str]], case: Case) -> dict[str, list[str]]:
-    """The texts of each name; the name's column is the one whose cells the question names, else is called a name."""
-    asked = words_only(case.question)
-    named = [i for i in range(len(rows[0])) if all(words_only(row[i]) and words_only(row[i]) in asked for row in rows)]
-    called = [i for i, column in enumerate(columns) if RE.name_column.search(column)]
-    key = (named or called or [0])[0]
-    groups: dict[str, list[str]] = {}
-    for row in rows:
-        values = [cell for i, cell in enumerate(row) if i != key and words_only(cell)]
-        groups.setdefault(row[key], []).extend(values)
-    told = _told([cell for values in groups.values() for cell in values], case)
-    return {name: [value for value in _unique(values) if value in told] for name, values in groups.items()}
+def _of_values(values: dict[str, list[str]], case: Case) -> Gold:
+    """Facts of the texts of each name; a name without texts is a fact itself."""
+    names, asked = tuple(canonical(name) for name in values if name), words_only(canonical(case.question))
+    facts: list[Fact] = []
+    for name, texts in values.items():
+        for text in (f"{name}：{text}" if name else text for text in texts or [""]):
+            found = facts_of(text, names, asked) or facts_of(text, names)
+            facts += [fact for fact in found if not texts or fact.text.strip(":") not in names]
+    stated = _shared(facts, case.reference) or [(fact, 1.0) for fact in facts]
+    return Gold("facts", facts=[stated], names=names if len(names) > 1 else ())
 
 
-def _told(cells: list[str], case: Case) -> list[str]:
-    """The cells an answer must give: not what the question says, nor what the reference answer leaves out."""
-    asked = words_only(case.question)
-    cells = [cell for cell in _unique(cells) if words_only(cell) not in asked] or _unique(cells)
-    return _in_reference(cells, case.reference) or cells
+def _shared(facts: list[Fact], reference: str) -> Wanted:
+    """The facts that the reference states too; none where it states next to none."""
+    reading = Reading(reference)
+    shared = [(fact, finding.share) for fact in facts if (finding := find(fact, reading)).share >= TOLD]
+    return shared if sum(fact.weight for fact, _ in shared) >= SHARED * sum(fact.weight for fact in facts) else []
 
 
-def _in_reference(texts: list[str], reference: str) -> list[str]:
-    """The texts that are close enough to some part of the reference answer."""
-    said = words_only(canonical(reference))
-    return [text for text in texts if closeness(words_only(canonical(text)), said) >= 0.6]
-
-
-def _of_reference(case: Case) -> Gold | None:
-    if not words_only(case.reference):
-        return None
+def _of_texts(quotes: list[str], case: Case) -> Gold:
     said = numbers(canonical(case.reference)) - numbers(canonical(case.question))
-    if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= 30:
-        return Gold("number", [f"{number:g}" for number in said])
-    asked = words_only(case.question)
-    heads = [(head, text) for head, text in RE.headed.findall(case.reference) if words_only(text)]
-    groups: dict[str, list[str]] = {}
-    for head, text in heads:
-        name = next((part for part in (head, head.split("的")[0]) if words_only(part) in asked), "")
-        if len(words_only(name)) > 1:
-            groups[name.strip()] = [text]
-    if len(groups) > 1 and len(groups) == len(heads):
-        return Gold("table", groups=groups)
-    return Gold("text", [_without_head(case.reference, asked)])
+    if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= LONGEST_COUNT:
+        return Gold("number", (f"{min(said):g}",))
+    names, asked = _heads(case), words_only(canonical(case.question))
+    cited = [fact for quote in quotes for fact in facts_of(quote, asked=asked)]
+    if shared := _shared(cited, case.reference):
+        return Gold("facts", facts=[shared])
+    refused = cited and honesty(case.reference, case.question)
+    stated = [] if refused else facts_of(case.reference, names, asked)
+    found = [facts for facts in (cited, stated) if facts] or [facts_of("\n".join([*quotes, case.reference]))]
+    return Gold("facts", facts=[[(fact, 1.0) for fact in facts] for facts in found], names=names)
 
 
-def _without_head(text: str, asked: str) -> str:
-    """The reference without a leading "X的禁忌：" when X is what the question is about."""
-    head, colon, rest = text.replace("：", ":", 1).partition(":")
-    told = any(len(words) > 1 and words in asked for words in map(words_only, head.split("的")))
-    return rest if colon and told and len(head) <= LONGEST_NAME and words_only(rest) else text
-
-
-def _unique(texts: Iterable[Any]) -> list[str]:
-    return list({normalise(text): text for text in texts}.values())
+def _heads(case: Case) -> tuple[str, ...]:
+    """The names that head the reference's parts ("A的禁忌：……；B的禁忌：……"), if the question has several of them."""
+    asked = canonical(case.question)
+    heads = [head.split("的")[0] for head in RE.head.findall(canonical(case.reference))]
+    names = tuple(dict.fromkeys(head for head in heads if len(head) > 1 and head in asked))
+    return names if len(names) > 1 else ()

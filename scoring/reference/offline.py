@@ -1,35 +1,36 @@
-"""The offline judge: compares the answer with what is known to be right. Deterministic, no network, well under 1 ms.
+"""The offline judge: compares the answer with what is known to be right. Deterministic, no network.
 
     await ReferenceJudge().judge(Case(question, answer, reference, context, gold))
     ReferenceJudge().score(question="...", answer="...", reference="...", rows=[{"dosage": "一次15毫克"}])
 
-What the gold data is decides what is looked for (scoring/reference/gold.py): a number must be equal; names are counted,
-right against extra ones; values must stand with the name they belong to; texts count by the share that is said; where
-nothing was to be found, an honest abstention earns 1 and an invention 0. That share is multiplied by factors for what
-counts against an answer (scoring/reference/penalties.py): copied cells of the tool's results, strange numbers,
-unsupported statements, another name than the question's, hedging, words to the judge, length beyond about twice what is
-needed.
-
-What it cannot see: synonyms it has no rule for (English drug names, abbreviations, traditional characters), a right
-answer that gold does not hold, a denial in words it has no pattern for, whether advice is sensible, style. It compares
-with gold; it does not know medicine. docs/offline-judge.md has its measured agreement with hand-made labels.
+The score is a product of parts: the share of what gold asks for (facts, names, the count, or an honest abstention), and
+factors for what is wrong or foreign beside it and for its manner. docs/offline-judge.md explains them, and has how well
+they agree with people.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import mul
 from typing import Any
 
 from scoring.case import Case, Verdict
-from scoring.reference.abstention import honesty
-from scoring.reference.counts import MOST_NUMBERS, count_worth
-from scoring.reference.coverage import coverage, grouped
-from scoring.reference.degenerate import context_rows, is_degenerate, known_text, without_question
-from scoring.reference.gold import Gold, read_gold
-from scoring.reference.names import named
-from scoring.reference.penalties import brevity, hedging, number_agreement, precision, sincerity, subject, support
-from scoring.reference.text import RE, Reading, canonical, numbers, words_only
+from scoring.reference.abstention import abstains, honesty
+from scoring.reference.counts import count_worth
+from scoring.reference.degenerate import context_rows, is_degenerate, without_question
+from scoring.reference.facts import Reading, has
+from scoring.reference.finding import find, invented
+from scoring.reference.gold import Gold, Wanted, read_gold
+from scoring.reference.names import named, strange_names
+from scoring.reference.text import RE, amounts, canonical, normalise
+
+FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a wrong one beside two facts costs 43 %
+OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
+LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
+PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
+SHORTEST_CELL, FREE_LENGTH = 4, 40  # characters: shorter cells occur by chance; an answer may have beside twice gold's
+SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
 class ReferenceJudge:
@@ -65,44 +66,85 @@ class ReferenceJudge:
         if is_degenerate(case):
             return Verdict(0.0, {"degenerate": 1.0})
         parts = _parts(gold, case)
-        return Verdict(min(1.0, prod(parts.values())), parts)
+        return Verdict(min(1.0, max(0.0, prod(parts.values()))), parts)
 
 
 def _parts(gold: Gold, case: Case) -> dict[str, float]:
     """The factors of the score by name; which there are depends on the kind of gold."""
-    reading, cells = Reading(without_question(case), case.question), context_rows(case.context)
-    parts = {"sincerity": sincerity(reading)}
+    cells, answer = context_rows(case.context), without_question(case)
+    manner = {"sincerity": _sincerity(case, gold.known), "prose": PROGRAM if RE.program.search(case.answer) else 1.0}
     if gold.kind == "nothing":
         shown = [cell for row in cells for cell in row]
-        return parts | {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)}
-    texts = [*gold.texts, *(text for name, texts in gold.groups.items() for text in (name, *texts))]
-    needed = max(len(words_only(case.reference)), sum(len(words_only(text)) for text in texts))
-    parts["brevity"] = brevity(needed, reading)
+        return {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)} | manner
+    if gold.kind != "number" and abstains(answer) and honesty(answer, case.question):
+        return {"answered": 0.0}
+    reading = Reading(answer, gold.names, gold.known.text)
+    brevity = (2 * len(gold.known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer)))
+    manner |= {"precision": _precision(cells, reading, gold.known), "brevity": min(1.0, brevity)}
+    if gold.kind == "facts":
+        alternatives = [_facts(wanted, gold, reading) for wanted in gold.facts]
+        return max(alternatives, key=lambda parts: prod(parts.values())) | manner
+    seen = Reading("\n".join([gold.known.text, *(cell for row in cells for cell in row)]))
+    wrong = _wrong(reading, seen, gold.asked)
     if gold.kind == "number":
-        return parts | {"number": _number(gold.texts[0], case)}
-    known = known_text(case)
-    parts["coverage"] = _covered(gold, reading)
-    parts["precision"] = precision(cells, reading.words, known)
-    parts["hedging"] = hedging(reading)
-    if gold.kind == "names":
-        return parts
-    parts["agreement"] = number_agreement(map(canonical, texts), reading, known)
-    parts["support"] = support(reading, known, needed)
-    parts["subject"] = subject(reading, known)
-    return parts
+        return {"number": _number(gold.texts[0], case), "truth": _truth(wrong, 1)} | manner
+    wrong = max(wrong, len(strange_names(reading.text, gold.known.text)))
+    found = named(gold.texts, reading.text, gold.asked, gold.ordered)
+    return {"names": found, "truth": _truth(wrong, len(gold.texts))} | manner
 
 
-def _covered(gold: Gold, reading: Reading) -> float:
-    if gold.kind == "names":
-        return named(gold.texts, reading, gold.ordered)
-    return grouped(gold.groups, reading) if gold.kind == "table" else coverage(gold.texts, reading)
+def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
+    """The share of the facts that the answer states, and what it states wrongly beside them."""
+    findings = [find(fact, reading, bool(gold.names)) for fact, _ in wanted]
+    shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
+    weights = [fact.weight for fact, _ in wanted]
+    wrong: float = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
+    wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares))
+    found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
+    return {"facts": found, "truth": _truth(wrong, len(wanted))}
+
+
+def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
+    """How often the answer has a rival of what gold says, and not that: "睡前" became "空腹"."""
+    groups = zip(*(fact.roles for fact, _ in wanted), strict=True)
+    sides = zip((frozenset().union(*group) for group in groups), reading.roles, known.roles, strict=False)
+    return sum(bool(gold - said and said - may_be) for gold, said, may_be in sides)
+
+
+def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -> float:
+    """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
+    small = [(float(number), unit) for number in range(SMALL + 1) for unit in ("", "种", "个")]
+    numbers = sum(not has(known.amounts, amount) for amount in reading.amounts.difference(small, [(1.0, "次")]))
+    said = invented(reading, known, asked)
+    return numbers + max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
+
+
+def _truth(wrong: float, facts: int) -> float:
+    base = max(FEWEST, OF_FACTS * facts)
+    return base / (base + PER_WRONG * wrong)
+
+
+def _precision(context: list[list[str]], reading: Reading, known: Reading) -> float:
+    """Length of known text against length of foreign cells in the answer; 1 without any."""
+    cells = {cell for row in context for cell in row if len(cell) >= SHORTEST_CELL}
+    foreign = sum(len(cell) for cell in cells if cell not in known.words and cell in reading.words)
+    return max(0.0, 1 - foreign / max(1, len(reading.words)))
+
+
+def _sincerity(case: Case, known: Reading) -> float:
+    """Far below 1 for an answer that takes back what it says, or that speaks to a judge, not to who asked."""
+    text = canonical(case.answer)
+    text = RE.scale.sub("", text) if RE.scale.search(known.text) else text
+    spoken_to = RE.to_the_judge.search(text) and not RE.to_the_judge.search(known.text)
+    denying = RE.denying.match(text)
+    denied = RE.clause.split(text[denying.end() :])[0] if denying else ""
+    taken_back = RE.retraction.search(text) or (denied and denied in known.text)
+    return (INSINCERE if taken_back else 1.0) * (INSINCERE if spoken_to else 1.0)
 
 
 def _number(gold: str, case: Case) -> float:
     """1 for the number alone, less for each other value offered beside it, 0 without it."""
     if RE.how_many.search(case.question):
         return count_worth(float(gold), case.answer, case.question)
-    wanted, asked = float(gold), numbers(canonical(case.question))
-    said = numbers(canonical(case.answer))
-    offered = (said - asked) | ({wanted} & said)
-    return 1.0 / len(offered) if wanted in offered and len(offered) <= MOST_NUMBERS else 0.0
+    offered = {number for number, _ in amounts(canonical(case.answer)) - amounts(canonical(case.question))}
+    return 1.0 / len(offered) if float(gold) in offered else 0.0

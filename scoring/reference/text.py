@@ -1,47 +1,45 @@
-"""Comparing Chinese and English medical text: normal and canonical form, clauses, numbers, closeness of a fragment.
+"""Forms of Chinese and English medical text in which what says the same is the same.
 
 canonical("每次0.5克，每天两次")          # "每次500毫克,每日2次"
-canonical("不超过25℃")                    # "25度以下"
-closeness("一次15毫克", "每次15毫克")     # 0.74: one character differs
+canonical("妊娠期妇女，不超过77℉")        # "孕妇,25度以下"
+closeness("一次15毫克", "每次15毫克")     # 0.69: one character differs
 closeness("一次15毫克", "一次20毫克")     # 0.0: the numbers differ
 
-In canonical text equal doses are equal however they are written: masses in milligrams, volumes in millilitres, weeks as
-days, Chinese numerals before a measure word as digits. The judge's word lists are data: patterns.toml.
+By OpenCC, cn2an, pint and jieba, the synonyms of synonyms.tsv, and the word lists and rewritings of words.toml.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 import unicodedata
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache, reduce
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-from rapidfuzz import fuzz
-
-CHANCE = 0.5  # below this share of matching characters, what matches is what Chinese phrases have in common anyway
-CHANCE_PAIRS = 0.3  # the same for pairs of characters that stand anywhere: "胸痛持续" for "持续胸痛"
+COMMON = 0.3  # of 1: how much the most frequent words say
+CHANCE = 0.3  # below this share of characters in pairs, what matches is what Chinese phrases have in common anyway
 NEAR = 0.9  # a near match never earns as much as the text itself
 
-DATA = tomllib.loads(Path(__file__).with_name("patterns.toml").read_text(encoding="utf-8"))
-UNITS = {unit: (kept, factor) for names, (kept, factor) in DATA["units"].items() for unit in names.split()}
-"""Unit as written -> the unit kept, and how many of it one is."""
+HERE = Path(__file__).parent
+DATA = tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
+UNITS = {word: name for many, name in (entry.split(":") for entry in DATA["units"].split()) for word in many.split("/")}
+KEPT = dict(entry.split(":") for entry in DATA["kept_units"].split())  # unit -> its name in pint, as in UNITS
 
 
 def _patterns() -> SimpleNamespace:
-    kept = "|".join(dict.fromkeys(unit for unit, _ in UNITS.values()))
-    written = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
-    texts = {"unit": written, "value": rf"\d[\d./]{{0,12}}(?:{kept})?"}
+    texts = {"unit": "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))}
+    texts["value"] = rf"-?\d[\d./~]{{0,12}}(?:{'|'.join(KEPT)}|岁|次)?"
     for name, entry in DATA["patterns"].items():
         text = entry if isinstance(entry, str) else "|".join(entry)
         texts[name] = re.sub(r"{{(\w+)}}", lambda other: texts[other[1]], text)
     return SimpleNamespace(**{name: re.compile(text) for name, text in texts.items()})
 
 
-RE = _patterns()
-"""The compiled patterns of patterns.toml as attributes."""
+RE = _patterns()  # the compiled patterns of words.toml as attributes
 REWRITES = {
     when: [(re.compile(old.replace("{{value}}", RE.value.pattern)), new) for old, new in pairs.items()]
     for when, pairs in DATA["rewrites"].items()
@@ -56,7 +54,7 @@ def normalise(text: str) -> str:
 @lru_cache(maxsize=8192)
 def words_only(text: str) -> str:
     """The normalised text's letters, digits and Chinese characters; "" when there are none."""
-    return RE.not_word.sub("", normalise(text))
+    return RE.not_word.sub("", normalise(text)).replace("%", "")
 
 
 @lru_cache(maxsize=8192)
@@ -71,99 +69,108 @@ def fragments(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def chinese_number(text: str) -> int:
-    """The value of Chinese numerals below ten thousand: "三十七" is 37, "两" is 2, "二〇" is 20."""
-    total, digit, positional = 0, 0, not set(text) & set("十百千")
-    for character in text.replace("两", "二"):
-        value = int(unicodedata.numeric(character))
-        if positional:
-            total = total * 10 + value
-        elif value >= 10:
-            total, digit = total + max(1, digit) * value, 0
-        else:
-            digit = value
-    return total + digit
+@lru_cache(maxsize=8192)
+def amounts(text: str) -> frozenset[tuple[float, str]]:
+    """The numbers of canonical text with their units; the unit is "" where none follows."""
+    return frozenset((float(number), unit) for number, unit in RE.amount.findall(text))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def canonical(text: str) -> str:
-    """The normalised lines, without list marks, with numbers, units, rates, limits and a few synonyms in one form."""
-    text = "\n".join(map(normalise, RE.list_mark.sub("", text).splitlines()))
-    text = _rewritten(text, "before")
-    text = RE.numeral.sub(_digits, text)
-    text = RE.quantity.sub(_in_base_unit, text)
-    return _rewritten(text, "after")
+    """The normalised lines, without list marks and markup: characters, words, numbers, units and limits in one form."""
+    text = RE.gap.sub("、", RE.markup.sub("", RE.list_mark.sub("", RE.unseen.sub("", text))))
+    text = one_word(_rewritten(unicodedata.normalize("NFKC", _opencc().convert(text)).lower(), "words"))
+    text = _rewritten("\n".join(map(normalise, text.splitlines())), "before")
+    text = RE.range.sub(r"\1\3~\2\3", RE.numeral.sub(_digits, text))
+    text = RE.quantity.sub(lambda match: _converted(*match.groups()), text)
+    return one_word(_rewritten(text, "after"))
+
+
+# Libraries that are slow to start, each started when it is first needed.
+_opencc = cache(lambda: import_module("opencc").OpenCC("t2s"))
+_pint = cache(lambda: import_module("pint").UnitRegistry())
+
+
+@cache
+def _jieba() -> Any:
+    import_module("jieba").setLogLevel("ERROR")
+    cutter = import_module("jieba").Tokenizer()
+    for word in (*_synonyms().values(), *DATA["field"].split()):
+        cutter.add_word(word)
+    return cutter
+
+
+@lru_cache(maxsize=8192)
+def cut(text: str) -> tuple[tuple[str, float], ...]:
+    """The words of a text, and how much each says, from COMMON (增加) to 1 (粉尘), by how often it is written."""
+    words = [word for word in _jieba().cut(text) if word.strip()]
+    rarity = ((10 - math.log(_jieba().FREQ.get(word, 0) + 1)) / 3 for word in words)
+    return tuple((word, min(1.0, max(COMMON, rare))) for word, rare in zip(words, rarity, strict=True))
+
+
+@cache
+def _synonyms() -> dict[str, str]:
+    """Every expression of synonyms.tsv -> the first of its group."""
+    lines = (HERE / "synonyms.tsv").read_text(encoding="utf-8").splitlines()
+    groups = (unicodedata.normalize("NFKC", line).lower().split("\t") for line in lines if line[:1] not in ("", "#"))
+    return {word: group[0] for group in groups for word in group}
+
+
+@lru_cache(maxsize=8192)
+def one_word(text: str) -> str:
+    """The text with every expression of synonyms.tsv as the first of its group, the longest one at each place."""
+    known, parts, place = _synonyms(), [], 0
+    while place < len(text):
+        sizes = range(_longest().get(text[place], 0), 0, -1)
+        size = next((size for size in sizes if text[place : place + size] in known and _is_whole(text, place, size)), 1)
+        parts.append(known.get(text[place : place + size], text[place]))
+        place += size
+    return "".join(parts)
+
+
+@cache
+def _longest() -> dict[str, int]:
+    """The length of the longest expression by its first sign."""
+    return {word[0]: len(word) for word in sorted(_synonyms(), key=len)}
+
+
+def _is_whole(text: str, start: int, size: int) -> bool:
+    """Whether an expression in ASCII letters does not stand inside another word."""
+    around = text[max(0, start - 1) : start] + text[start + size : start + size + 1]
+    return not text[start].isascii() or not any(sign.isascii() and sign.isalnum() for sign in around)
 
 
 def _rewritten(text: str, when: str) -> str:
-    for pattern, written in REWRITES[when]:
-        text = pattern.sub(written, text)
-    return text
+    return reduce(lambda done, rule: rule[0].sub(rule[1], done), REWRITES[when], text)
 
 
 def _digits(match: re.Match[str]) -> str:
-    text = match.group()
-    is_article = text == "一" and RE.article.match(match.string, match.start())
-    return text if is_article else str(chinese_number(text))
+    """A Chinese numeral in digits; "两三" is "2~3"; "一" as an article stays."""
+    value, text = import_module("cn2an").cn2an, match.group()
+    if text == "一" and RE.article.match(match.string, match.start()):
+        return text
+    if re.fullmatch("[一二两三四五六七八九]{2}", text):
+        return "~".join(str(value(sign, "smart")) for sign in text)
+    try:
+        return f"{value(text, 'smart'):g}"
+    except ValueError:
+        return text  # no numeral after all: "十百"
 
 
-def _in_base_unit(match: re.Match[str]) -> str:
-    unit, factor = UNITS[match.group(2)]
-    return f"{round(float(match.group(1)) * factor, 6):.15g}{unit}"
+@lru_cache(maxsize=4096)
+def _converted(number: str, unit: str) -> str:
+    quantity = _pint().Quantity(float(number), UNITS[unit])
+    kept, name = next(pair for pair in KEPT.items() if quantity.is_compatible_with(pair[1]))
+    return f"{float(f'{quantity.to(name).magnitude:.4g}'):.15g}{kept}"
 
 
 def closeness(fragment: str, text: str) -> float:
-    """How well `text` contains `fragment`, in [0, 1]; both as words only.
+    """How well `text` contains `fragment`, in [0, 1], both as words only; 0 if a number is missing.
 
-    1 if it is contained, 0 if its numbers are missing, in between by the better of two shares: of its characters that
-    match in one place (0 below one half), and of its characters whose pairs stand anywhere (0 below 0.3).
+    In between by the share of the fragment's characters whose pairs stand anywhere: "胸痛持续" for "持续胸痛".
     """
-    if not numbers(fragment) <= numbers(text):
-        return 0.0
-    if fragment in text:
-        return 1.0
-    window = (_best_window(fragment, text) - CHANCE) / (1 - CHANCE)
-    pairs = (_paired(fragment, text) - CHANCE_PAIRS) / (1 - CHANCE_PAIRS)
-    return NEAR * max(0.0, window, pairs)
-
-
-def _paired(fragment: str, text: str) -> float:
-    """The share of the fragment's characters that belong to a pair of neighbours which `text` has too."""
+    if fragment in text or not numbers(fragment) <= numbers(text):
+        return float(numbers(fragment) <= numbers(text))
     starts = (i for i in range(len(fragment) - 1) if fragment[i : i + 2] in text)
-    return len({place for i in starts for place in (i, i + 1)}) / len(fragment)
-
-
-def _best_window(fragment: str, text: str) -> float:
-    """The similarity in [0, 1] of `fragment` and the stretch of `text` most like it."""
-    if len(text) < len(fragment):
-        return fuzz.ratio(fragment, text) / 100
-    match = fuzz.partial_ratio_alignment(fragment, text)
-    if match is None or not numbers(fragment) <= numbers(text[match.dest_start : match.dest_end]):
-        return 0.0
-    return match.score / 100
-
-
-@dataclass(frozen=True)
-class Reading:
-    """An answer as it is compared: canonical text, words only, clauses; `asked` is what the question says."""
-
-    answer: str
-    question: str
-
-    @cached_property
-    def text(self) -> str:
-        return canonical(self.answer)
-
-    @cached_property
-    def words(self) -> str:
-        return words_only(self.text)
-
-    @cached_property
-    def asked(self) -> str:
-        return words_only(canonical(self.question))
-
-    @cached_property
-    def clauses(self) -> list[tuple[str, str]]:
-        """Each clause with its words."""
-        pairs = ((clause, words_only(clause)) for clause in RE.clause.split(self.text))
-        return [(clause, words) for clause, words in pairs if words]
+    paired = len({place for i in starts for place in (i, i + 1)}) / len(fragment)
+    return NEAR * max(0.0, (paired - CHANCE) / (1 - CHANCE))

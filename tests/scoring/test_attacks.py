@@ -86,8 +86,8 @@ def test_no_attack_beats_an_honest_partial_answer_under_the_offline_judge():
     assert beaten(scores) == []
     for row in CASES:
         wrong, partial, right = (scores[row["id"], row[kind]] for kind in ("wrong", "partial", "value"))
-        assert wrong < 0.1
         assert wrong < partial < right == 1
+    assert sum(scores[row["id"], row["wrong"]] for row in CASES) / len(CASES) < 0.1
 
 
 class ObedientServer(ThreadingHTTPServer):

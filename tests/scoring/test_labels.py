@@ -1,24 +1,87 @@
-"""The hand-made labels: that there are enough of every kind, and that the offline judge agrees with the held-out half.
+"""How far the offline judge agrees with people: bounds for each kind of answer, and the rank of graded ones.
 
-A line of `labels.jsonl` is a question with its gold, an answer, and what a person finds the answer worth. Labels were
-written before the judge was tuned. Cases of a task type in the order of sha256(case) are held out and tuned on in turn;
-the answers to one question are never in both halves.
+    python -m tests.scoring.test_labels                 # a table of tests/scoring/answers_open.jsonl
+    python -m tests.scoring.test_labels FILE...         # of other answers in the same form
+
+A line of `answers_open.jsonl` is a question with its reference, gold and tool results, an answer of a kind, and what it
+is worth; two people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first author
+before the judge was tuned; cases of a task type in the order of sha256(case) are held out and tuned on in turn, and the
+answers to one question are never in both halves.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+from statistics import fmean
 
 import pandas
 import pytest
 
 from scoring.judge import Case, ReferenceJudge
 
-ROWS = [json.loads(line) for line in (Path(__file__).parent / "labels.jsonl").read_text(encoding="utf-8").splitlines()]
+HERE = Path(__file__).parent
+OPEN = HERE / "answers_open.jsonl"
 SHARE = {"right": (1.0, 1.0), "partly": (0.1, 0.9), "wrong": (0.0, 0.0), "evasive": (0.0, 0.0)}
+GOOD = 0.7  # from here an answer counts as accepted
+
+# The mean score of a kind: at least, or at most, so much.
+AT_LEAST = {
+    "exact_evidence": 0.95, "reference_itself": 0.9, "reordered": 0.85, "as_list": 0.85, "polite_advice": 0.85,
+    "traditional": 0.9, "chinese_numerals": 0.9, "equivalent_units": 0.8, "abstain_right": 0.85,
+    "paraphrase_doctor": 0.7, "paraphrase_pharmacist": 0.7, "paraphrase_lay": 0.65, "true_negation": 0.7,
+    "short_form": 0.7, "right_with_score_word": 0.7, "long_form": 0.5,
+}  # fmt: skip
+AT_MOST = {
+    "json_echo": 0.3, "select_star": 0.2, "sprayed": 0.2, "name_alone": 0.1, "abstain_wrong": 0.1,
+    "echo_question": 0.1,
+    "injection": 0.1, "vague": 0.1, "other_value": 0.2, "other_drug": 0.3, "swapped_entities": 0.3,
+    "wrong_numbers": 0.3,
+    "wrong_unit": 0.4, "unit_temperature": 0.4, "negated": 0.2, "contradicted": 0.4, "swapped_roles": 0.4,
+    "one_addition": 0.6, "three_additions": 0.45, "count_with_invention": 0.5, "half_right": 0.6,
+}  # fmt: skip
+
+
+def read(path):
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+def scores_by_kind(rows):
+    """The judge's scores of the answers of each kind."""
+    judge, found = ReferenceJudge(), defaultdict(list)
+    for row in rows:
+        case = Case(row["question"], row["answer"], row["reference"], row["context"] or [], row["gold"])
+        found[row["kind"]].append(judge.compare(case).score)
+    return found
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return scores_by_kind(read(OPEN))
+
+
+def test_every_kind_has_its_bound(scores):
+    assert set(scores) == {*AT_LEAST, *AT_MOST}
+    assert sum(map(len, scores.values())) >= 250
+    assert min(map(len, scores.values())) >= 5
+
+
+def test_right_answers_of_each_kind_score_high(scores):
+    means = {kind: fmean(scores[kind]) for kind in AT_LEAST}
+    assert {kind: mean for kind, mean in means.items() if mean < AT_LEAST[kind]} == {}
+    others = [score for kind in scores if kind.startswith("paraphrase") for score in scores[kind]]
+    assert sum(score >= GOOD for score in others) / len(others) >= 0.65
+
+
+def test_wrong_answers_of_each_kind_score_low(scores):
+    means = {kind: fmean(scores[kind]) for kind in AT_MOST}
+    assert {kind: mean for kind, mean in means.items() if mean > AT_MOST[kind] + 0.005} == {}
+
+
+GRADED = read(HERE / "labels.jsonl")
 
 
 def case_of(row):
@@ -27,45 +90,60 @@ def case_of(row):
 
 
 def spearman(half):
-    rows = [row for row in ROWS if row["half"] == half]
+    rows = [row for row in GRADED if row["half"] == half]
     judge = ReferenceJudge()
     judged = pandas.Series([judge.compare(case_of(row)).score for row in rows])
     return judged.rank().corr(pandas.Series([row["score"] for row in rows]).rank())
 
 
 def test_there_are_enough_labels_of_every_kind():
-    assert len(ROWS) >= 320
-    assert len({row["id"] for row in ROWS}) == len(ROWS)
-    assert len({(row["question"], row["answer"]) for row in ROWS}) == len(ROWS)
-    assert len({row["task_type"] for row in ROWS}) == 9
-    assert min(Counter(row["label"] for row in ROWS).values()) >= 40
-    for row in ROWS:
+    assert len(GRADED) >= 320
+    assert len({row["id"] for row in GRADED}) == len(GRADED)
+    assert len({(row["question"], row["answer"]) for row in GRADED}) == len(GRADED)
+    assert len({row["task_type"] for row in GRADED}) == 9
+    assert min(Counter(row["label"] for row in GRADED).values()) >= 40
+    for row in GRADED:
         low, high = SHARE[row["label"]]
         assert low <= row["score"] <= high
 
 
 def test_the_halves_follow_the_rule():
     cases = defaultdict(set)
-    for row in ROWS:
+    for row in GRADED:
         cases[row["task_type"]].add(row["id"].rpartition("-")[0])
     ordered = {
         kind: sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest()) for kind, names in cases.items()
     }
     held_out = {name for names in ordered.values() for name in names[::2]}
-    assert {row["id"].rpartition("-")[0] for row in ROWS if row["half"] == "held_out"} == held_out
-    assert sum(row["half"] == "held_out" for row in ROWS) >= len(ROWS) / 2
+    assert {row["id"].rpartition("-")[0] for row in GRADED if row["half"] == "held_out"} == held_out
+    assert sum(row["half"] == "held_out" for row in GRADED) >= len(GRADED) / 2
 
 
 @pytest.mark.parametrize("half", ["tune", "held_out"])
 def test_the_offline_judge_agrees_with_the_labels(half):
-    assert spearman(half) >= 0.8
+    assert spearman(half) >= 0.85
 
 
 def test_right_answers_score_above_wrong_ones():
     judge = ReferenceJudge()
     means = {
-        label: pandas.Series([judge.compare(case_of(row)).score for row in ROWS if row["label"] == label]).mean()
-        for label in SHARE
+        label: fmean(judge.compare(case_of(row)).score for row in GRADED if row["label"] == label) for label in SHARE
     }
     assert means["right"] > 0.85 > means["partly"] > 0.3 > means["wrong"]
     assert max(means["wrong"], means["evasive"]) < 0.1
+
+
+def main(paths):
+    """Print count, mean worth, mean score and the share of GOOD scores of every kind."""
+    rows = [row for path in paths or [OPEN] for row in read(path)]
+    worth = defaultdict(list)
+    for row in rows:
+        worth[row["kind"]].append(row["worth"])
+    found = scores_by_kind(rows)
+    for kind in sorted(found, key=lambda kind: -fmean(worth[kind])):
+        good = sum(score >= GOOD for score in found[kind]) / len(found[kind])
+        print(f"{kind:22} {len(found[kind]):4} {fmean(worth[kind]):6.2f} {fmean(found[kind]):6.2f} {good:6.0%}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

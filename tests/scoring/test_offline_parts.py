@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from scoring.judge import ReferenceJudge, Verdict
 from scoring.reference.abstention import abstains, honesty
-from scoring.reference.polarity import agreement
+from scoring.reference.facts import Reading, facts_of
+from scoring.reference.finding import Finding, find, invented
 from scoring.reference.text import canonical, closeness, fragments, numbers, words_only
 from scoring.rubric import Reward
 
@@ -26,10 +27,22 @@ def test_canonical_by_example():
     assert canonical("１\u200b５毫克") == "15毫克"
 
 
-def test_agreement_by_example():
-    assert agreement("孕妇禁用", "孕妇可用") == 0
-    assert agreement("孕妇禁用", "有孕妇的话不能用") == agreement("密封保存", "应密封保存") == 1
-    assert agreement("25度以下保存", "25度以上保存") < 0.5
+def found(fact, answer):
+    return find(facts_of(fact)[0], Reading(answer))
+
+
+def test_findings_by_example():
+    assert found("孕妇禁用", "孕妇可用") == found("25度以下保存", "25度以上保存") == Finding(0.0, True)
+    assert found("孕妇禁用", "有孕妇的话不能用") == found("密封保存", "应密封保存") == Finding(1.0)
+    assert found("持续胸痛", "没有持续胸痛") == Finding(0.0, True)
+    assert found("成人一次0.5克", "儿童一次500毫克") == Finding(0.0, True)
+    assert found("头晕", "腹泻") == Finding()
+
+
+def test_inventions_by_example():
+    known = Reading("饭后服用，可见头晕")
+    assert invented(Reading("饭后吃，有时头晕"), known, "") == invented(Reading("请遵医嘱"), known, "") == 0
+    assert invented(Reading("饭后服用，会导致失明"), known, "") == 1
 
 
 def test_abstentions_by_example():
@@ -81,7 +94,7 @@ def test_a_long_hostile_answer_takes_no_time(piece):
             start = time.perf_counter()
             ReferenceJudge().score(question=question, answer=answer + extra, rows=[row])
             taken.append(time.perf_counter() - start)
-        assert min(taken) < 0.2
+        assert min(taken) < 0.5
 
 
 @given(text=st.text(max_size=60))

@@ -118,7 +118,7 @@ def test_naming_many_numbers_does_not_pay():
 
 def test_white_space_width_and_case_do_not_matter():
     assert score("朵朵片：一次 15 毫克, 一日３次，\n饭后服用。") == 1
-    assert score("keep it below 25°c", gold=gold(["a"], [["Below 25 °C"]]), reference="") > 0.9
+    assert score("Below 25°c", gold=gold(["a"], [["below 25 °C"]]), reference="") == 1
 
 
 def test_dumping_the_row_costs():
@@ -137,7 +137,7 @@ def test_padding_costs():
 
 def test_several_gold_values_are_paid_by_share():
     several = gold(["n"], [["头晕口干"], ["皮疹瘙痒"], [7], [None]])
-    assert score("头晕口干", gold=several, reference="", question="q") == pytest.approx(1 / 3)
+    assert score("头晕口干", gold=several, reference="", question="q") == pytest.approx(1 / 3, abs=0.1)
     assert score("头晕口干、皮疹瘙痒，共7种", gold=several, reference="", question="q") == 1
 
 
@@ -159,6 +159,62 @@ def test_without_anything_to_compare_with_the_case_is_not_scored():
 )
 def test_the_same_said_otherwise_scores_high(answer):
     assert score(answer) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("right", "same"),
+    [
+        ("孕妇禁用", "怀孕的人不能用"),
+        ("避光，不超过25℃", "遮光，77℉以下"),
+        ("一次0.5克，一日2次", "每回500mg，bid"),
+        ("每日3次", "每8小时一次"),
+        ("惡心、頭暈", "恶心、头晕"),
+        ("营养支持12天", "营养支持十二天"),
+        ("与止咳糖浆同服会增加出血", "不要和止咳糖浆一起吃，会增加出血"),
+    ],
+)
+def test_other_words_characters_numerals_and_units_are_the_same(right, same):
+    assert score(same, gold=gold(["field"], [[right]]), reference="", question="？") > 0.9
+
+
+@pytest.mark.parametrize(
+    ("right", "swapped"),
+    [
+        ("成人一次0.5克，儿童一次0.25克", "成人一次0.25克，儿童一次0.5克"),
+        ("左眼一次1滴", "右眼一次1滴"),
+        ("饭后服用", "饭前服用"),
+        ("25℃以下保存", "25℉以下保存"),
+        ("血糖升高", "血糖降低"),
+        ("孕妇禁用，老年人慎用", "老年人禁用，孕妇慎用"),
+    ],
+)
+def test_who_which_side_when_and_how_warm_may_not_be_swapped(right, swapped):
+    assert score(right, gold=gold(["field"], [[right]]), reference="", question="？") == 1
+    assert score(swapped, gold=gold(["field"], [[right]]), reference="", question="？") < 0.3
+
+
+@pytest.mark.parametrize("advice", ["请遵医嘱。", "如有不适请及时就医。", "祝您早日康复！", "以上信息仅供参考。"])
+def test_advice_costs_nothing_and_an_invention_costs(advice):
+    assert score(f"{REFERENCE}。{advice}") == 1
+    assert score(f"{REFERENCE}。{advice}长期服用会导致白内障。") < 0.6
+    assert score(f"{REFERENCE}。会导致白内障、脱发和耳聋。{advice}") < 0.45
+
+
+def test_a_tools_result_is_no_answer():
+    assert score(results(["朵朵片", FIELD])) <= 0.2
+    assert score(json.dumps({"dosage": FIELD}, ensure_ascii=False)) <= 0.2
+
+
+def test_the_name_alone_is_no_answer():
+    known = gold(["med_name", "dosage"], [["朵朵片", FIELD]])
+    for question in ("朵朵怎么吃？", "多多片怎么吃？"):
+        assert score("朵朵片", gold=known, question=question) == 0
+
+
+def test_a_scale_in_gold_is_no_word_to_the_judge():
+    known = gold(["field"], [["NIHSS评分6分以上者取栓"]])
+    assert score("NIHSS评分达到6分的患者取栓", gold=known, reference="", question="谁要取栓？") == 1
+    assert score("评分：1.0，取栓", gold=gold(["field"], [["取栓"]]), reference="", question="谁？") < 0.2
 
 
 @pytest.mark.parametrize(
@@ -206,7 +262,8 @@ def test_a_count_must_be_equal():
 
     assert count("12") == count("共有12种。") == count("一共十二种") == 1
     assert count("21种") == count("120") == count("1种") == count("很多") == count("没有查到") == 0
-    assert count("12种或13种") == 0.4
+    assert 0 < count("12种或13种") < 0.4
+    assert count("共有12种。此外还可能导致心脏骤停。") < 0.6
     assert count("、".join(map(str, range(20)))) == 0
     assert count("没有找到这样的药", gold(["count"], [[0]])) == count("0种", gold(["count"], [[0]])) == 1
     assert count("一种", gold(["count"], [["1"]])) == 1
@@ -249,14 +306,15 @@ def test_a_value_must_stand_with_its_name():
         compare("| 药 | 用法 |\n|---|---|\n| 朵朵片 | 一次15毫克，一日3次 |\n| 莎洛胶囊 | 一次40毫克，一日1次 |") == 1
     )
     assert compare("朵朵片：一次15毫克，一日3次") == pytest.approx(0.5)
-    assert 0 < compare("朵朵片：一次40毫克，一日1次；莎洛胶囊：一次15毫克，一日3次") < 0.35
+    assert compare("朵朵片：一次40毫克，一日1次；莎洛胶囊：一次15毫克，一日3次") < 0.1
+    assert compare("阿莫西林胶囊：一次15毫克，一日3次；一次40毫克，一日1次") == 0
 
 
 def test_all_fields_asked_for_are_needed():
     known = gold(["dosage", "storage"], [[FIELD, "避光，置阴凉处"]])
     question = "朵朵片的用法用量和贮藏方法是什么？"
     assert score(f"{FIELD}；避光，置阴凉处", gold=known, reference="", question=question) == 1
-    assert score(FIELD, gold=known, reference="", question=question) == pytest.approx(0.5)
+    assert 0.4 < score(FIELD, gold=known, reference="", question=question) < 0.8
 
 
 @pytest.mark.parametrize("known", [NOTHING, EMPTY_CELL, gold(["dosage"], [[""]]), None])
@@ -295,8 +353,8 @@ def test_the_helper_reads_rows_as_dicts():
         "可能是恶心、头晕、皮疹、便秘、腹泻或者失眠",
     ],
 )
-def test_many_guesses_are_degenerate(answer):
-    assert is_degenerate(Case(QUESTION, answer, REFERENCE, [], GOLD))
+def test_many_guesses_are_worth_nothing(answer):
+    assert score(answer) < 0.1
 
 
 @pytest.mark.parametrize("answer", [FIELD, "可能是一次15毫克或20毫克", REFERENCE, "恶心、头晕、皮疹、便秘、腹泻"])
@@ -309,12 +367,34 @@ def test_kinds_of_gold():
         return read_gold(Case(question, "", reference, [], known)).kind
 
     assert [kind(known) for known in (GOLD, COMPARED, NAMED, COUNTED, NOTHING, EMPTY_CELL)] == [
-        "text", "table", "names", "number", "nothing", "nothing",
+        "facts", "facts", "names", "number", "nothing", "nothing",
     ]  # fmt: skip
     assert kind(None, "没有找到该药") == "nothing"
     assert kind(None, "共有5种。", "有几种？") == "number"
-    assert kind(None, "甲药：密封；乙药：避光", "甲药和乙药怎么保存？") == "table"
-    assert kind({"evidence": [{"quote": "密封"}]}) == "text"
+    assert kind({"evidence": [{"quote": "密封"}]}) == kind(None, "填补记忆空白，危险是空气栓塞") == "facts"
+    told = read_gold(Case("甲药和乙药怎么保存？", "", "甲药：密封；乙药：避光"))
+    assert told.names == ("甲药", "乙药")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["尚不明确", "朵朵片的不良反应目前尚不明确，用药后如有不适请及时就医。", "说明书里的不良反应写的是尚不明确。"],
+)
+def test_not_established_is_an_answer_and_no_abstention(answer):
+    known, question = {"evidence": [{"quote": "尚不明确。"}]}, "朵朵片有什么不良反应？"
+    reference = "根据现有资料，朵朵片的不良反应**尚不明确**。建议用药前咨询医生，并仔细阅读说明书。"
+    assert score(answer, gold=known, reference=reference, question=question) == 1
+    assert score("没有找到相关信息。", gold=known, reference=reference, question=question) == 0
+    assert score("头晕、恶心。", gold=known, reference=reference, question=question) == 0
+
+
+def test_the_quote_the_reference_and_a_summary_of_both_are_right():
+    quote = "<p>1. 常见：<b>头晕</b>、口干。</p>\n<p>2. 少见：皮疹，停药后消失。儿童 3 例曾有抽搐。</p>"
+    reference = "常见的不良反应有头晕和口干，少数人会出现皮疹，停药后可消失。建议遵医嘱用药。"
+    known, question = {"evidence": [{"quote": quote}]}, "朵朵片有什么不良反应？"
+    for answer in (quote, reference, "可能头晕、口干；少见皮疹，停药就消失。"):
+        assert score(answer, gold=known, reference=reference, question=question) > 0.9
+    assert score("腹泻、便秘。", gold=known, reference=reference, question=question) == 0
 
 
 @given(answer=st.text(max_size=80), reference=st.text(max_size=80), question=st.text(max_size=30))

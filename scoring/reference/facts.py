@@ -1,0 +1,167 @@
+"""What a text states, piece by piece: who or what, how much, allowed or not, and of which name.
+
+    facts_of("成人一次0.5克，儿童一次0.25克，饭后服用")      # three facts; the first two are of different persons
+    Reading("成人每次500毫克，饭后吃").clauses              # an answer in the pieces in which facts are looked for
+
+A fact is a piece of a clause between enumeration marks with what holds for it: rivals in it ("饭前" is not "饭后"),
+persons named before it, the name its passage is about, and whether its clause allows, forbids or denies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+from scoring.reference.names import subjects
+from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, words_only
+
+NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
+ASKED_WEIGHT = 0.2  # of a word that the question has, and of one that states nothing by itself
+LEAST_WEIGHT = 1.0  # of a fact
+SAME = 0.004  # relative difference of numbers that are equal but for rounding
+
+RIVALS = [(group.split(), kept) for kept in (False, True) for group in DATA["kept" if kept else "rivals"]]
+FILLER = frozenset(DATA["filler"].split())
+STANCES = ("needless", "allow", "forbid", "caution", "avoid", "deny")
+
+signs_of = lru_cache(maxsize=8192)(frozenset[str])
+Roles = tuple[frozenset[str], ...]  # by group, the rivals there are
+Words = tuple[tuple[str, float], ...]  # each with its weight
+Amount = tuple[float, str]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A piece of canonical text. `names`: what its passage is about; `head`: what heads its list ("禁用:")."""
+
+    text: str
+    roles: Roles
+    names: frozenset[str]
+    head: str = ""
+    parts: tuple[Clause, ...] = ()  # of several clauses in one
+
+    @property
+    def stance(self) -> str:
+        """One of STANCES, or "" for a plain statement."""
+        return _stance(self.text) or _stance(self.head)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A piece of gold: its words, its numbers with their units, the rivals in it and before it, and its clause."""
+
+    text: str
+    words: Words
+    amounts: frozenset[Amount]
+    roles: Roles
+    clause: Clause
+
+    @cached_property
+    def weight(self) -> float:
+        return weight_of(self.words) + NUMBER_WEIGHT * len(self.amounts)
+
+    @property
+    def is_of_a_person(self) -> bool:
+        return any(role for role, (_, kept) in zip(self.roles, RIVALS, strict=True) if kept)
+
+
+class Reading:
+    """A text as it is compared. `names`: those of gold, if several; `known`: what may be said, in canonical form."""
+
+    def __init__(self, text: str, names: Sequence[str] = (), known: str = "") -> None:
+        self.text, self.known = canonical(text), known
+        self.words, self.amounts, self.roles = words_only(self.text), amounts(self.text), _roles(self.text)
+        sentences = _sentences(self.text, tuple(names), known)
+        self.clauses = [clause for sentence in sentences for clause in sentence]
+        two = [[*first, *second] for first, second in pairwise(sentences)]
+        self.sentences = [_joined(clauses) for clauses in sentences + two if len(clauses) > 1]
+
+    @cached_property
+    def items(self) -> list[Words]:
+        """The words of each item that has something to say."""
+        found = [words_of(item) for clause in self.clauses for item in items_of(clause.text)]
+        return [words for words in found if weight_of(words) > LEAST_WEIGHT]
+
+
+def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Clause]]:
+    """The clauses of each sentence; a name holds until the next one, a head until the full stop."""
+    found: list[list[Clause]] = []
+    about, head = frozenset[str](), ""
+    for sentence in RE.sentence.split(text.replace("。", "。\n")):
+        parts = [part for part in RE.clause.split(sentence) if words_only(part)]
+        head = head if sentence else ""
+        held: Roles = (frozenset(),) * len(RIVALS)
+        clauses = []
+        for part in parts:
+            own = zip(_roles(part), held, RIVALS, strict=True)
+            held = tuple(mine or (before if kept else mine) for mine, before, (_, kept) in own)
+            named = subjects(part, names, known, part is parts[0])
+            about = about if named is None else named
+            head = part if part.endswith(":") else head
+            clauses.append(Clause(part, held, about, head))
+        found += [clauses] if clauses else []
+    return found
+
+
+def _joined(parts: Sequence[Clause]) -> Clause:
+    roles = tuple(frozenset().union(*group) for group in zip(*(part.roles for part in parts), strict=True))
+    names = frozenset[str]().union(*(part.names for part in parts))
+    return Clause(",".join(part.text for part in parts), roles, names, parts=tuple(parts))
+
+
+@lru_cache(maxsize=8192)
+def _roles(text: str) -> Roles:
+    return tuple(frozenset(name for name, words in group if any(word in text for word in words)) for group in _rivals())
+
+
+@lru_cache(maxsize=1)
+def _rivals() -> list[list[tuple[str, list[str]]]]:
+    """Of each group the rivals by name, with all canonical words for each."""
+    return [[(entry, [one_word(word) for word in entry.split("|")]) for entry in group] for group, _ in RIVALS]
+
+
+@lru_cache(maxsize=8192)
+def _stance(clause: str) -> str:
+    rest = RE.harmless.sub("", clause)
+    return next((stance for stance in STANCES if getattr(RE, stance).search(rest)), "")
+
+
+def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fact]:
+    """The facts of a gold text; what the question (words of its canonical text) says already is none."""
+    found = []
+    for clause in (clause for sentence in _sentences(canonical(text), names, "") for clause in sentence):
+        for item in items_of(clause.text):
+            own = zip(_roles(item), clause.roles, RIVALS, strict=True)
+            roles = tuple(held if kept else mine for mine, held, (_, kept) in own)
+            fact = Fact(item, words_of(item, asked), amounts(item), roles, clause)
+            if words_only(item) not in asked and fact.weight >= LEAST_WEIGHT:
+                found.append(fact)
+    return found
+
+
+def items_of(clause: str) -> list[str]:
+    """The clause's pieces between enumeration marks; the whole where one would be a single character."""
+    parts = [part for part in RE.item.split(clause) if words_only(part)]
+    return [clause] if any(len(words_only(part)) < 2 for part in parts) else parts
+
+
+@lru_cache(maxsize=8192)
+def words_of(item: str, asked: str = "") -> Words:
+    """The words of content with their weights: their length, less for common words and for those the question has."""
+    rest = re.sub("[者的]", " ", RE.amount.sub(" ", RE.not_word.sub(" ", item)))
+    found = [(word, says) for word, says in cut(rest) if word not in FILLER]
+    found = found or [(word, ASKED_WEIGHT) for word, _ in cut(rest)]
+    return tuple((word, len(word) * says * (ASKED_WEIGHT if word in asked else 1.0)) for word, says in found)
+
+
+def weight_of(words: Words) -> float:
+    return sum(weight for _, weight in words)
+
+
+def has(there: Iterable[Amount], amount: Amount) -> bool:
+    """Whether one of the amounts is this one; a number without a unit is that number of any unit."""
+    number, unit = amount
+    return any(abs(n - number) <= SAME * number and (u == unit or not u or not unit) for n, u in there)

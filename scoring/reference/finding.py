@@ -1,0 +1,183 @@
+"""Gold's facts in an answer, and what the answer states beside them.
+
+    fact = facts_of("成人一次0.5克")[0]
+    find(fact, Reading("成人每次500毫克"))                   # Finding(share=1.0, contradicted=False)
+    find(fact, Reading("儿童每次500毫克"))                   # contradicted: that is another person's dose
+    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")      # 1.0: one statement that nobody knows
+
+A fact is found by its words, in any order, in one clause or else in one sentence or two; its numbers must be there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from operator import itemgetter
+
+from scoring.reference.facts import (
+    NUMBER_WEIGHT,
+    Clause,
+    Fact,
+    Reading,
+    Words,
+    has,
+    items_of,
+    signs_of,
+    weight_of,
+    words_of,
+)
+from scoring.reference.text import RE, amounts
+
+ALIKE = 0.95  # a word of which only characters are there earns so much of their share
+NOTHING, WHOLE = 0.2, 0.6  # shares of a fact's words: up to here it is not said, from here it is
+TELLING, BARE = 2.0, 0.55  # what is left of a number without any of its words, if they weigh so much
+SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same
+FOUND = 0.5  # from here a fact counts as said
+NAMELESS = 0.3  # a value without its name where there are several
+MUCH, EVEN, REPLACED = 0.45, 0.2, 0.4  # so much of a fact gave way to about as much: what is left of it
+LITTLE, STRANGE = 1.2, 1.9  # weight of strange words: up to here an item says nothing new, from here it does
+RELATED = 4.0  # times so much beside something of known text: a paraphrase keeps some of it
+LONGEST = 16  # characters that are looked for at once
+UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
+
+HEAD = re.compile(r"[^:\d]{1,16}:")
+STRICT = ("forbid", "caution", "avoid")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How far a fact is said, in [0, 1], and whether the answer says otherwise."""
+
+    share: float = 0.0
+    contradicted: bool = False
+
+
+def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
+    """How well the answer states the fact. `several`: gold has values of several names."""
+    shares = [(_share(fact, clause), clause) for clause in reading.clauses]
+    best, where = max(shares, key=itemgetter(0), default=(0.0, None))
+    if best < WHOLE and not (fact.amounts and fact.is_of_a_person):
+        shares += [(SPREAD * _share(fact, sentence), sentence) for sentence in reading.sentences]
+        best, where = max(shares, key=itemgetter(0), default=(0.0, None))
+    worth = min(1.0, (best - NOTHING) / (WHOLE - NOTHING))
+    if where is None or worth <= 0:
+        return Finding()
+    said = [clause for share, clause in shares if share >= SAID_LIKE * best]
+    agreeing = [clause for clause in said if not _conflict(fact, clause, reading.known)]
+    if not agreeing:
+        return Finding(0.0, worth >= FOUND)
+    worth *= REPLACED if _replaced(fact, where.text, reading.known) else 1.0
+    worth *= NAMELESS if several and not any(clause.names for clause in agreeing) else 1.0
+    opposed = any(_opposed(fact, clause) for clause in said if clause.text not in reading.known)
+    return Finding(worth, worth >= FOUND and opposed)
+
+
+def _share(fact: Fact, clause: Clause) -> float:
+    """The share of the fact's words and numbers in the clause, by weight."""
+    signs = signs_of(fact.text)
+    if len(signs & signs_of(clause.text)) < NOTHING * len(signs):
+        return 0.0
+    there = amounts(clause.text) if fact.amounts else frozenset()
+    found = sum(has(there, amount) for amount in fact.amounts)
+    if fact.amounts and not found:
+        return 0.0
+    words = weight_of(fact.words)
+    said = words - _unlike(fact.words, clause.text)
+    share = (said + NUMBER_WEIGHT * found) / fact.weight
+    if not fact.amounts:
+        return share
+    bare = words >= TELLING and said < NOTHING * words
+    return share * found / len(fact.amounts) * (BARE if bare else 1.0)
+
+
+def _unlike(words: Words, text: str) -> float:
+    """The weight of the words that the text lacks."""
+    return sum(weight * (1 - _likeness(word, text)) for word, weight in words if word not in text)
+
+
+def _likeness(word: str, text: str) -> float:
+    """What the word's characters in the text are worth; of a long word (青霉素 for 红霉素) less than their share."""
+    there = 0.0 if word.isascii() else sum(sign in text for sign in word) / len(word)
+    return ALIKE * there ** max(1, len(word) - 1) if there else 0.0
+
+
+def _replaced(fact: Fact, text: str, known: str) -> bool:
+    """Whether much of the fact is missing where most of it is said, and about as much stands there that is unknown."""
+    missing, item = min((_unlike(fact.words, item), item) for item in items_of(text))
+    strange = sum(weight for word, weight in words_of(item) if word not in known)
+    return missing >= MUCH * fact.weight and abs(strange - missing) <= EVEN * missing
+
+
+def _conflict(fact: Fact, clause: Clause, known: str) -> bool:
+    """Whether the clause says of another name, person, side or time what the fact says, or the opposite of it."""
+    if clause.names and not fact.clause.names & clause.names:
+        return True
+    if clause.text in known:
+        return False
+    rivals = zip(fact.roles, clause.roles, strict=True)
+    return any(mine and other and not mine & other for mine, other in rivals) or _opposed(fact, clause)
+
+
+def _opposed(fact: Fact, clause: Clause) -> bool:
+    """Whether the clause allows what gold forbids, denies what gold states, and so on."""
+    if clause.parts:
+        return any(_opposed(fact, part) for part in clause.parts if _share(fact, part) >= NOTHING)
+    gold, answer = fact.clause.stance, clause.stance
+    if gold in STRICT:
+        return answer in ("allow", "needless") or {gold, answer} == {"forbid", "caution"}
+    if _denies(fact, fact.clause.text):
+        return not RE.deny.search(clause.text) and answer not in STRICT
+    return answer == "needless" or _denies(fact, clause.text)
+
+
+def _denies(fact: Fact, text: str) -> bool:
+    """Whether a denial stands before most of the fact's words in the text, or ends it."""
+    masked = RE.harmless.sub(lambda match: "＿" * len(match[0]), text)
+    denial = RE.deny.search(masked)
+    there = [(weight, text.rfind(word)) for word, weight in fact.words]
+    there += [(NUMBER_WEIGHT, text.find(f"{number:g}")) for number, _ in fact.amounts]
+    after = sum(weight for weight, place in there if denial and place >= denial.start())
+    all_there = sum(weight for weight, place in there if place >= 0)
+    return after > all_there / 2 or RE.deny_end.search(masked) is not None
+
+
+def invented(reading: Reading, known: Reading, asked: str) -> float:
+    """How many of the answer's items known text does not bear out, each from 0 to 1; what is denied counts half."""
+    total = 0.0
+    for clause in reading.clauses:
+        strange = any(not has(known.amounts, amount) for amount in amounts(clause.text))
+        empty = RE.polite.search(clause.text) or RE.denial.match(clause.text)
+        if not HEAD.fullmatch(clause.text) and (strange or not empty):
+            half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0
+            total += half * sum(_strangeness(item, known, asked) for item in items_of(clause.text))
+    return total
+
+
+def _strangeness(item: str, known: Reading, asked: str) -> float:
+    """From 0 to 1, by the weight of the words that known text lacks; much more is needed beside a known one."""
+    words = tuple(pair for pair in words_of(_without(item, known.text)) if pair[0] not in asked)
+    if weight_of(tuple(pair for pair in words if pair[0] not in known.text)) <= LITTLE:
+        return 0.0
+    lacking = min(_unlike(words, clause.text) for clause in [*known.clauses, *known.sentences])
+    weight = lacking / (RELATED if _is_related(item, known, asked) else 1.0)
+    return min(1.0, max(0.0, (weight - LITTLE) / (STRANGE - LITTLE)))
+
+
+def _is_related(item: str, known: Reading, asked: str) -> bool:
+    """Whether the item has a number of known text, a word of it, or enough of one of its items."""
+    if any(unit and has(known.amounts, (number, unit)) for number, unit in amounts(item)):
+        return True
+    if any(word in known.text and weight >= 1 for word, weight in words_of(item) if word not in asked):
+        return True
+    return any(_unlike(words, item) <= UNLIKE * weight_of(words) for words in known.items)
+
+
+def _without(item: str, known: str) -> str:
+    """The item without its stretches of three and more characters that known text has."""
+    kept, place = [], 0
+    while place < len(item):
+        sizes = range(min(LONGEST, len(item) - place), 2, -1)
+        size = next((size for size in sizes if item[place : place + size] in known), 0)
+        kept.append(" " if size else item[place])
+        place += size or 1
+    return "".join(kept)
