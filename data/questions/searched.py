@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from data.database.schema import NAME_COLUMN
 from data.load import Row, nested
 from data.questions.cited import Missing
-from scoring.reference.names import mentions
+from scoring.reference.names import mentioned
 from scoring.reference.text import RE, canonical, closeness, words_only
 from tools.sql.query import QueryResult
 
@@ -35,7 +35,7 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
     if row["task_type"] not in SEARCHES or not said or not (names or evidence):
         return None
     if names:
-        found = any(mentions(name, names, said) for name in names)
+        found = any(mentioned(name, names, said) for name in names)
         return None if found else Missing(f"names none of the {len(names)} found, such as {names[0]!r}", wrong=True)
     known = words_only("\n".join([row["question"], *(item["quote"] for item in evidence)]))
     texts = [part for groups in PLACES.findall(row["answer"]) for text in groups for part in text.split("、")]
