@@ -1,7 +1,7 @@
 """What a check of gold says when two things differ: what was compared, with as much of it as shows the difference.
 
 difference(gold, columns, lines)       # gold SQL returns [["避光"]], structured_gt says [["密封"]]
-shortfall(verdict, gold, row)          # lacks the gold value '密封' (scores 0.00, expected 1; coverage 0.00)
+shortfall(verdict, gold, row)          # lacks the gold value '密封' (scores 0.00, expected 1; facts 0.00)
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def shortfall(verdict: Verdict, gold: dict[str, Any], row: Row) -> str:
         return f"is not scored: {verdict.cause}"
     low = ", ".join(f"{name} {_below_1(value)}" for name, value in verdict.parts.items() if value < EXACT)
     reason = f"scores {_below_1(verdict.score)}, expected 1; {low or ', '.join(verdict.parts)}"
-    lacking = _lacking(gold, row["question"], row["answer"]) if "coverage" in low else ""
+    lacking = _lacking(gold, row["question"], row["answer"]) if "facts" in low else ""
     return f"lacks the gold value {short(repr(lacking))} ({reason})" if lacking else reason
 
 

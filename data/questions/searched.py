@@ -35,7 +35,8 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
     if row["task_type"] not in SEARCHES or not said or not (names or evidence):
         return None
     if names:
-        found = any(mentioned(name, names, said) for name in names)
+        texts = [canonical(name) for name in names]
+        found = any(mentioned(text, texts, said) for text in texts)
         return None if found else Missing(f"names none of the {len(names)} found, such as {names[0]!r}", wrong=True)
     known = words_only("\n".join([row["question"], *(item["quote"] for item in evidence)]))
     texts = [part for groups in PLACES.findall(row["answer"]) for text in groups for part in text.split("、")]

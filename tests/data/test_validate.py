@@ -152,7 +152,7 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
         ({"evidence": quote(field="storage FROM drugs_info; --")}, "evidence", "has no column"),
         ({"evidence": quote(row_id="1 OR 1=1")}, "evidence", "is no whole number"),
         ({"evidence": quote(row_id=True)}, "evidence", "is no whole number"),
-        ({"answer": "甲片要避光"}, "answer", "lacks the gold value '密封' (scores 0.00, expected 1; coverage 0.00)"),
+        ({"answer": "甲片要避光"}, "answer", "lacks the gold value '密封' (scores 0.00, expected 1; facts 0.00)"),
         (
             {"sql": "SELECT storage AS a FROM drugs_info WHERE id = 1", "answer": ""},
             "structured_gt",
