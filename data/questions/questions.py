@@ -3,14 +3,14 @@
 Nothing here looks at a database: a `Draft` says what ought to come back, and `data/questions/generate.py` runs the SQL
 and keeps only what does.
 
-    draft = about_fields("drug_field", [entity], ["storage"], "{name}怎么保存？", {"name": "阿朵片"})
+    draft = about_fields("drug_field", [entity], ["storage"], "{name}怎么保存？", "")
     row = row_of(draft, result, "train")
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,19 +51,16 @@ class Called:
 
 
 def about_fields(
-    kind: str,
-    entities: Sequence[Entity],
-    fields: Sequence[str],
-    template: str,
-    words: Mapping[str, str],
-    called: Called | None = None,
+    kind: str, entities: Sequence[Entity], fields: Sequence[str], template: str, word: str, called: Called | None = None
 ) -> Draft:
-    """Fields of one entity or of several of one table; `words` are put into the template.
+    """Fields of one entity or of several of one table; `word` is what the question calls the fields.
 
     The names are selected too where the question alone does not say whose a row is: of several, and of one called by
     another name, which the SQL searches for.
     """
-    table, named, question = entities[0].table, bool(called) or len(entities) > 1, template.format(**words)
+    table, named = entities[0].table, bool(called) or len(entities) > 1
+    first, second = called.text if called else entities[0].name, entities[-1].name
+    question = template.format(name=first, first=first, second=second, field=word)
     texts = {entity.name: tuple(entity.fields[field] for field in fields) for entity in entities}
     names = ", ".join(map(_quoted, texts))
     where = f"{NAME_COLUMN[table]} " + (f"IN ({names})" if len(entities) > 1 else f"= {names}")
@@ -136,9 +133,8 @@ def _select(columns: Sequence[str], table: str, where: str) -> str:
 
 def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
     """The draft as a row of the question files, but for its wording, the template; `rows` is what its SQL returned."""
-    copied = {
-        name: getattr(draft, name) for name in ("question", "answer", "task_type", "difficulty", "sql", "wording")
-    }
+    shared = ("question", "answer", "task_type", "difficulty", "sql", "wording")
+    copied = {name: getattr(draft, name) for name in shared}
     return copied | {
         "id": f"{draft.task_type}-{hashlib.sha256(draft.question.encode()).hexdigest()[:12]}",
         "structured_gt": compact({"columns": draft.columns, "rows": rows}),

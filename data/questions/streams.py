@@ -19,18 +19,7 @@ from typing import TypeVar
 from data.database.schema import ASKABLE, NAME_COLUMN
 from data.questions.entities import Catalogue, Entity, SearchWord, is_plain, names_of
 from data.questions.questions import Called, Draft, about_fields, about_word, without_answer
-from data.questions.templates import (
-    COMPARE,
-    COUNT,
-    MISNAMING,
-    MULTI,
-    NEEDS,
-    QUESTIONS,
-    SEARCH,
-    TO_DRUG,
-    WORDS,
-    Wordings,
-)
+from data.questions.templates import COMPARE, COUNT, MISNAMING, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS, Phrases
 from scoring.reference.text import words_only
 from tools.sql.result import neutralise
 
@@ -94,7 +83,7 @@ def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
                 waiting.remove(one)
 
 
-def worded(things: Sequence[T], wordings: Wordings, pool: Pool) -> Iterator[tuple[T, str]]:
+def worded(things: Sequence[T], wordings: Phrases, pool: Pool) -> Iterator[tuple[T, str]]:
     """Each thing with a wording, wordings in equal shares; then each with the next one, until it has had them all."""
     order = wordings.order(pool.rng, pool.held_out)
     for turn in range(len(order)):
@@ -117,7 +106,7 @@ def _field(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
         if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
             template = pool.rng.choice(general)
         called = _called(entity, pool)
-        yield about_fields(kind, [entity], [column], template, {"name": called.text if called else entity.name}, called)
+        yield about_fields(kind, [entity], [column], template, "", called)
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
@@ -170,8 +159,7 @@ def _several(table: str, pool: Pool) -> Iterator[Draft]:
             chosen = chosen[:2]
         if len(chosen) > 1 and sum(len(entity.fields[column]) for column in chosen) <= LONGEST_TEXT:
             *others, last = (rng.choice(WORDS[column]) for column in chosen)
-            texts = {"name": entity.name, "fields": "、".join(others) + "和" + last}
-            yield about_fields("multi_field", [entity], chosen, template, texts)
+            yield about_fields("multi_field", [entity], chosen, template, "、".join(others) + "和" + last)
 
 
 def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
@@ -183,17 +171,16 @@ def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
         for number, pair in enumerate(pairs):
             texts = [entity.fields[column] for entity in pair]
             if texts[0] != texts[1] and sum(map(len, texts)) <= LONGEST_TEXT:
-                names = {"first": pair[0].name, "second": pair[1].name, "field": pool.rng.choice(WORDS[column])}
-                yield about_fields(kind, pair, [column], order[number % len(order)], names)
+                yield about_fields(kind, pair, [column], order[number % len(order)], pool.rng.choice(WORDS[column]))
 
 
-def _by_word(kind: str, wordings: Mapping[str, Wordings], counted: bool, pool: Pool) -> Iterator[Draft]:
+def _by_word(kind: str, wordings: Mapping[str, Phrases], counted: bool, pool: Pool) -> Iterator[Draft]:
     """The words of every column there are wordings for; whole values are only counted."""
     words = {column: [w for w in pool.words if w.column == column and (counted or not w.whole)] for column in wordings}
     return in_turn(_about_words(kind, words[column], wordings[column], counted, pool) for column in wordings)
 
 
-def _about_words(kind: str, words: Words, wordings: Wordings, counted: bool, pool: Pool) -> Iterator[Draft]:
+def _about_words(kind: str, words: Words, wordings: Phrases, counted: bool, pool: Pool) -> Iterator[Draft]:
     for word, template in worded(words, wordings, pool):
         yield about_word(kind, word, template, None if counted else names_of(word, pool.catalogue))
 

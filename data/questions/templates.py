@@ -11,14 +11,13 @@ import tomllib
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import Any
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _COLUMNS = {column: texts for table in _TEXTS["columns"].values() for column, texts in table.items()}
 
 
 @dataclass(frozen=True)
-class Wordings:
+class Phrases:
     """Ways to ask one thing: those of every split, and those that only questions held out have."""
 
     seen: list[str]
@@ -34,12 +33,8 @@ class Wordings:
         return both[start:] + both[:start]
 
 
-def _wordings(texts: dict[str, Any]) -> Wordings:
-    return Wordings(texts["seen"], texts["unseen"])
-
-
 # Phrasings that ask for one field of one drug or disease, and words for the field in questions about several.
-QUESTIONS = {name: _wordings(texts) for name, texts in _COLUMNS.items() if "seen" in texts}
+QUESTIONS = {name: Phrases(texts["seen"], texts["unseen"]) for name, texts in _COLUMNS.items() if "seen" in texts}
 WORDS: dict[str, list[str]] = {name: texts["words"] for name, texts in _COLUMNS.items() if "words" in texts}
 # The word for the field in gold answers.
 LABELS = {name: words[0] for name, words in WORDS.items()}
@@ -49,9 +44,9 @@ KEYWORDS: dict[str, dict[str, list[str]]] = {
 }
 # Phrasings that ask for a particular, and the words of which a text that has it has one.
 NEEDS: dict[str, list[str]] = _TEXTS["needs"]
-# Fields are joined by 、 and 和 into {fields}.
-MULTI, COMPARE, TO_DRUG = (_wordings(_TEXTS[name]) for name in ("multi", "compare", "to_drug"))
+# Fields are joined by 、 and 和 into {field}.
+MULTI, COMPARE, TO_DRUG = (Phrases(**_TEXTS[name]) for name in ("multi", "compare", "to_drug"))
 # By the column that is searched, and by what is counted.
-SEARCH, COUNT = ({name: _wordings(texts) for name, texts in _TEXTS[table].items()} for table in ("search", "count"))
+SEARCH, COUNT = ({name: Phrases(**texts) for name, texts in _TEXTS[table].items()} for table in ("search", "count"))
 ANSWERS: dict[str, str] = _TEXTS["answers"]
 MISNAMING: dict[str, str] = _TEXTS["misnaming"]
