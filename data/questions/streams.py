@@ -203,8 +203,9 @@ def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
         cut = min(HEAD, len(first.name) // 2)
         name = first.name[:cut] + second.name[cut:]
         if pool.catalogue.is_unknown(name):
-            column = [*wordings][number % len(wordings)]
-            yield without_answer(table, name, column, rng.choice(wordings[column]), ())
+            turn, at = divmod(number, len(wordings))
+            column, order = list(wordings.items())[at]
+            yield without_answer(table, name, column, order[turn % len(order)], ())
 
 
 def _by_column(maker: Callable[..., Iterator[Draft]], kind: str, table: str, pool: Pool) -> Iterator[Draft]:
