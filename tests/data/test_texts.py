@@ -78,7 +78,7 @@ def test_doses_and_strengths_are_those_of_the_form(rows: dict[str, list[dict[str
         assert strength, row["component"]
         assert int(strength[1]) in MILLIGRAMS
         if row["dosage"]:
-            dose = re.match(r"一次(半|\d+)(片|粒|袋|克|丸|支|毫升)，一日\d次，", row["dosage"])
+            dose = re.match(r"每次(半|\d+)(片|粒|袋|克|丸|支|毫升)，一日\d次，", row["dosage"])
             assert dose, row["dosage"]
             assert dose[2] in COUNTED[form], row["dosage"]
             assert dose[1] == "半" or int(dose[1]) <= (20 if dose[2] == "毫升" else 10)
