@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from data.questions.gold_check import Finding
 
 REQUIRED = ("id", "question")
-TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split")
+TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split", "wording")
 COLUMNS = (
     "id", "question", "answer", "task_type", "difficulty", "sql", "structured_gt", "evidence", "entities", "split",
+    "wording",
 )  # fmt: skip
 ALIASES = {"qid": "id", "ground_truth": "answer"}
 

@@ -43,7 +43,8 @@ class ServiceError(Failure):
 class Task:
     """One row of an agent's data, checked; an agent's own subclass adds what its environment needs.
 
-    question, reference: what a person reads as the task and its gold answer. max_turns: its budget; None: the run's.
+    question, reference: what a person reads as the task and its gold answer. wording: "seen" where a training task is
+    worded alike, "unseen" where none is; "": not known. max_turns: its budget; None: the run's.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Task:
     reference: str = ""
     task_type: str = "all"
     difficulty: str = "unknown"
+    wording: str = ""
     max_turns: int | None = None
 
 

@@ -22,9 +22,10 @@ from typing import Any
 
 from common.command import UsageError, run_command
 from episodes import registry
-from evaluation.metrics import headline_of, interval
+from episodes.agent import Record
+from evaluation.metrics import GROUPINGS, groups_of, headline_of, interval
 from evaluation.results import read_episodes, read_scores
-from evaluation.tables import IDENTITY, PARTS, Report, Rows, points, span
+from evaluation.tables import IDENTITY, PARTS, Report, Rows, groups_in, points, span
 
 SHOWN = 20  # questions listed in each direction; --json has all
 SIDES = ("a", "b")
@@ -69,7 +70,7 @@ def read_evaluation(folder: Path) -> Evaluation:
 
 
 def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
-    """The paired difference, overall and by task type, and the questions that changed.
+    """The paired difference, overall and of every group, and the questions that changed.
 
     Raises UsageError: they are of two agents, or there is no task both played.
     """
@@ -79,8 +80,8 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
     both = [name for name in a.means if name in b.means and a.asked(name) == b.asked(name)]
     if not both:
         raise UsageError(f"{a.folder} and {b.folder} have no question in common (same id, same text)")
-    kinds = {name: a.episodes[name]["task_type"] for name in both}
-    types = {kind: [name for name in both if kinds[name] == kind] for kind in sorted(set(kinds.values()))}
+    episodes = [b.episodes[name] for name in both]
+    groups = {f"by_{column}": groups_of(episodes, column) for column in GROUPINGS}
     changes = sorted((b.means[name] - a.means[name], name) for name in both)
     return {
         "a": a.summary(),
@@ -88,8 +89,8 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
         "same_data": a.scores["data"]["sha256"] == b.scores["data"]["sha256"],
         "left_out": len(a.means.keys() | b.means.keys()) - len(both),
         "different_conditions": _different_conditions(a.scores, b.scores),
-        "overall": _difference(a, b, both, seed),
-        "by_task_type": {kind: _difference(a, b, names, seed) for kind, names in types.items()},
+        "overall": _difference(a, b, episodes, seed),
+        **{by: {name: _difference(a, b, part, seed) for name, part in parts.items()} for by, parts in groups.items()},
         "better": [_change(a, b, name) for change, name in reversed(changes) if change > SAME],
         "worse": [_change(a, b, name) for change, name in changes if change < -SAME],
     }
@@ -106,7 +107,8 @@ def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, lis
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _difference(a: Evaluation, b: Evaluation, names: Sequence[str], seed: int) -> dict[str, Any]:
+def _difference(a: Evaluation, b: Evaluation, episodes: Sequence[Record], seed: int) -> dict[str, Any]:
+    names = [episode["id"] for episode in episodes]
     changes = [b.means[name] - a.means[name] for name in names]
     return {
         "n": len(names),
@@ -129,9 +131,8 @@ def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
 
 
 def report_of(result: dict[str, Any]) -> Report:
-    """What `compare` found, in points: differences overall and by task type, then the questions that changed most."""
-    groups = {"overall": result["overall"], **result["by_task_type"]}
-    tables: dict[str, Rows] = {"": [HEADER, *(_row(name, part) for name, part in groups.items())]}
+    """What `compare` found, in points: differences overall and by group, then the questions that changed most."""
+    tables: dict[str, Rows] = {"": [HEADER, *(_row(name, part) for name, part in groups_in(result).items())]}
     for name in ("better", "worse"):
         if changes := result[name]:
             most = f", the {SHOWN} that changed most" if len(changes) > SHOWN else ""

@@ -22,7 +22,7 @@ from episodes.agent import Agent, Record
 from evaluation.compare import compare, read_evaluation
 from evaluation.metrics import headline_of
 from evaluation.results import read_episodes, read_scores
-from evaluation.tables import Rows, named, number, show_table, span
+from evaluation.tables import PARTS, Rows, groups_in, named, number, show_table, span
 
 BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
 SIDES = (BEFORE, AFTER)
@@ -54,7 +54,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         **facts,
         "commit": commit(),
         "by_failure": by_failure(agent, *(read_episodes(folder / side) for side in SIDES)),
-        "by_task_type": {kind: _difference(part) for kind, part in comparison["by_task_type"].items()},
+        **{by: {name: _difference(part) for name, part in comparison[by].items()} for by in PARTS[1:]},
         **{name: {side: points(scores[side]["overall"].get(name)) for side in SIDES} for name in shown},
         "stop_reasons": {side: scores[side]["overall"]["stop_reasons"] for side in SIDES},
         **{name: scores[BEFORE][name] for name in ("sampling", "data")},
@@ -151,7 +151,7 @@ def seed_rows(results: Sequence[dict[str, Any]]) -> Rows:
 
 def show(result: dict[str, Any]) -> None:
     """Print the tables and what has to be known with them."""
-    gains = {"all": result, **result["by_task_type"]}
+    gains = groups_in(result | {"overall": result})
     title = f"{result['headline'].replace('_', ' ')} on tasks never trained"
     show_table([GAINS, *(_gain_row(*group) for group in gains.items())], title)
     if failures := result["by_failure"]:

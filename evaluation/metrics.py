@@ -1,6 +1,6 @@
 """From the records of an evaluation's episodes to its numbers.
 
-    scores = summarise(agent, records, seed=0)       # {"overall": {...}, "by_task_type": {...}, "by_difficulty": {...}}
+    scores = summarise(agent, records, seed=0)       # {"overall": {...}, "by_task_type": {...}, ...}
 
 A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are one cluster: every
 number is a mean over questions of the mean over a question's episodes, and intervals come from resampling questions.
@@ -20,6 +20,7 @@ from episodes.agent import Agent, Record
 
 Clusters = list[list[float]]
 
+GROUPINGS = ("task_type", "difficulty", "wording")  # what a task carries to be grouped by; "" is in no group
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
 RESAMPLES = 10_000
 CHUNK = 500  # resamples drawn at a time: memory stays at CHUNK x questions numbers
@@ -27,13 +28,17 @@ TAILS = (2.5, 97.5)  # percentiles: a 95 % interval
 
 
 def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """The scores of all records, and of each task type and difficulty by itself."""
-    scores = {"overall": scores_of(agent, records, seed)}
-    for column in ("task_type", "difficulty"):
-        names = sorted({record[column] for record in records})
-        parts = {name: [record for record in records if record[column] == name] for name in names}
-        scores[f"by_{column}"] = {name: scores_of(agent, part, seed) for name, part in parts.items()}
-    return scores
+    """The scores of all records, and of each group of every grouping by itself."""
+    return {"overall": scores_of(agent, records, seed)} | {
+        f"by_{column}": {name: scores_of(agent, part, seed) for name, part in groups_of(records, column).items()}
+        for column in GROUPINGS
+    }
+
+
+def groups_of(records: Sequence[Record], column: str) -> dict[str, list[Record]]:
+    """The records by what they have in one of GROUPINGS; {} for records from before there was such a grouping."""
+    names = sorted({record.get(column, "") for record in records} - {""})
+    return {name: [record for record in records if record.get(column) == name] for name in names}
 
 
 def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:

@@ -66,6 +66,7 @@ def record_of(sample: Sample, scored: Scored, environment: Environment) -> Recor
         "sample": sample.number,
         "task_type": task.task_type,
         "difficulty": task.difficulty,
+        "wording": task.wording,
         "question": task.question,
         "reference": task.reference,
         "answer": episode.answer,

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from episodes.agent import Agent, Column
+from evaluation.metrics import GROUPINGS
 
 Scores = dict[str, Any]
 Cell = Callable[[Scores], str]
 Rows = Sequence[Sequence[str]]
-PARTS = ("overall", "by_task_type", "by_difficulty")
+PARTS = ("overall", *(f"by_{column}" for column in GROUPINGS))
 # What tells evaluations apart without being a condition that their scores depend on.
 IDENTITY = ("agent", "model", "kind", "base_url", "model_digest", "data", "seed")
 NARROW = 8  # columns that fit a terminal; Markdown has all
@@ -88,14 +89,20 @@ def show_table(rows: Rows, title: str = "") -> None:
 
 
 def report_of(agent: Agent, scores: Scores) -> Report:
-    """The report of an evaluation: overall, task types, difficulties. Points are 100 x the share or score."""
+    """The report of an evaluation: overall, and every group. Points are 100 x the share or score."""
     columns = _columns(agent)
-    groups = {"overall": scores["overall"], **scores["by_task_type"]}
-    groups |= {f"difficulty {name}": part for name, part in scores["by_difficulty"].items()}
-    rows = [[name, *(cell(part) for cell in columns.values())] for name, part in groups.items()]
+    rows = [[name, *(cell(part) for cell in columns.values())] for name, part in groups_in(scores).items()]
     note = "Points are 100 x the share or score; what each column means: docs/evaluation.md."
     title = f"Evaluation of {scores['model']}"
     return Report(title, _facts(agent, scores), {"": [["group", *columns], *rows]}, note)
+
+
+def groups_in(scores: Scores) -> dict[str, Any]:
+    """What is said of all tasks and of each group, by its name in a table; a task type's own name says enough."""
+    groups = {"overall": scores["overall"]} | scores["by_task_type"]
+    for column in GROUPINGS[1:]:
+        groups |= {f"{column} {name}": part for name, part in scores.get(f"by_{column}", {}).items()}
+    return groups
 
 
 def _columns(agent: Agent) -> dict[str, Cell]:

@@ -39,6 +39,7 @@ def task_of(row: Row) -> SqlTask:
         reference=row["answer"],
         task_type=row["task_type"] or "unknown",
         difficulty=row["difficulty"] or "unknown",
+        wording=row["wording"],
         gold={column: nested(row, column) for column in ("structured_gt", "evidence") if row[column]} or None,
         sql=tuple(statements(row)),
         names=tuple(nested(row, "entities")),

@@ -20,19 +20,18 @@ from training.supervised import ColdStartError
 
 CARD = "tiny_model_card.md"
 FACTS = "cold_start.json"
-GREEDY_QUESTIONS = 160
 
 
 def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
     """Score the model, and the one before imperfections were put in (`mastered`), on questions neither was taught.
 
-    Temperature 1 on every test question, an episode each; greedy on 160 validation questions.
+    Temperature 1 on every test question, an episode each; greedy on the validation questions.
 
     Raises ColdStartError: an evaluation failed; its messages are on stderr.
     """
     ceiling = _evaluate(agent, mastered, "test", "--temperature", "1")
     start = _evaluate(agent, model, "test", "--temperature", "1")
-    greedy = _evaluate(agent, model, "val", "--temperature", "0", "--n", str(GREEDY_QUESTIONS))
+    greedy = _evaluate(agent, model, "val", "--temperature", "0")
     overall = start["overall"]
     return {
         "ceiling": _points(ceiling["overall"]["score"]),
@@ -42,9 +41,14 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
         "questions": overall["n"],
         **({"queried": _points(overall["queried"])} if "queried" in overall else {}),
         "stop_reasons": overall["stop_reasons"],
-        "ceiling_by_type": {kind: _points(part["score"]) for kind, part in ceiling["by_task_type"].items()},
-        "start_by_type": {kind: _points(part["score"]) for kind, part in start["by_task_type"].items()},
+        "ceiling_by_group": _by_group(ceiling),
+        "start_by_group": _by_group(start),
     }
+
+
+def _by_group(scores: dict[str, Any]) -> dict[str, float]:
+    groups = scores["by_task_type"] | {f"{name} wordings": part for name, part in scores["by_wording"].items()}
+    return {name: _points(part["score"]) for name, part in groups.items()}
 
 
 def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, Any]:
@@ -63,11 +67,13 @@ def _points(share: float) -> float:
 
 def card(agent: Agent, facts: dict[str, Any]) -> str:
     """The model card: the text for every agent around the agent's own, with the numbers."""
-    rows = [f"| {kind} | {facts['start_by_type'][kind]} | {high} |" for kind, high in facts["ceiling_by_type"].items()]
+    rows = [
+        f"| {name} | {facts['start_by_group'][name]} | {high} |" for name, high in facts["ceiling_by_group"].items()
+    ]
     ends = [f"{facts['queried']} % of the episodes query"] if "queried" in facts else []
     ends.append(", ".join(f"{reason} {count}" for reason, count in facts["stop_reasons"].items()))
     low, high = facts["start_ci95"]
-    values = facts | {"by_type": "\n".join(rows), "ends": "; ".join(ends), "interval": f"{low} to {high}"}
+    values = facts | {"by_group": "\n".join(rows), "ends": "; ".join(ends), "interval": f"{low} to {high}"}
     own, shared = (Template((of / CARD).read_text(encoding="utf-8")) for of in (agent.folder, Path(__file__).parent))
     return shared.substitute(values, agent=agent.name, lessons=own.substitute(values).strip())
 

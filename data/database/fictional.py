@@ -33,6 +33,7 @@ DRUGS_PER_COMPANY, DRUGS_PER_DISEASE = 3, 2
 SCATTER = 10_007  # prime to any power of the number of syllables: neighbouring makers get unlike names, none twice
 SYLLABLES = sorted(words.SYLLABLES)
 FORMS = tuple(words.DRUG_FORMS)
+SYSTEMS = tuple(words.SYSTEMS.values())
 WRITTEN_AT = "2025-01-01 00:00:00"
 MAX_TRIES = 10_000
 
@@ -55,17 +56,20 @@ def invent_names(count: int, stems: Iterator[str], endings: Sequence[str], rng: 
 
 
 class Filling(dict[str, Any]):
-    """What the braces of a field's text stand for: a value given, a number of a range, or a word of a list."""
+    """What the braces of a field's text stand for: a value given, a number of a range, or a word of a list.
 
-    def __init__(self, rng: random.Random, samples: Mapping[str, int], **given: Any) -> None:
-        super().__init__(given | {name: rng.sample(getattr(words, name), count) for name, count in samples.items()})
-        self.rng = rng
+    The lists are those of all rows, those of one system of the body, and the `own` ones of what the row is.
+    """
+
+    def __init__(self, rng: random.Random, samples: Mapping[str, int], own: Mapping[str, Any], **given: Any) -> None:
+        self.rng, self.lists = rng, vars(words) | rng.choice(SYSTEMS) | own
+        super().__init__(given | {name: rng.sample(self.lists[name], count) for name, count in samples.items()})
 
     def __missing__(self, key: str) -> Any:
         if key == "maker":
             return maker_of(self["number"], self.rng)
         low, is_range, high = key.partition("-")
-        return self.rng.randint(int(low), int(high)) if is_range else self.rng.choice(getattr(words, key))
+        return self.rng.randint(int(low), int(high)) if is_range else self.rng.choice(self.lists[key])
 
 
 def maker_of(number: int, rng: random.Random) -> str:
@@ -85,19 +89,17 @@ def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> 
 
 def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Cells:
     """The fields of one drug, `id` and `source` left out; `diseases` are the names an indication may hold."""
-    form = next(ending for ending in words.DRUG_FORMS if name.endswith(ending))
-    stem = name.removesuffix(form)
-    text = Filling(rng, words.drug["samples"], name=name, number=number, form=form, stem=stem, time=WRITTEN_AT)
-    text["initials"] = "".join(words.SYLLABLES[syllable] for syllable in stem) + words.DRUG_FORMS[form]
-    text |= {"unit": words.DOSE_UNITS[form], "piece": "支" if form == "口服液" else "份", "dose": rng.randint(2, 99)}
-    linked = linked_disease(number, diseases, rng)
-    text["complaint"] = linked or "{SEVERITIES}{SITES}{PROBLEMS}".format_map(text)
+    form = next(ending for ending in FORMS if name.endswith(ending))
+    stem, own = name.removesuffix(form), words.DRUG_FORMS[form]
+    text = Filling(rng, words.drug["samples"], own, name=name, number=number, stem=stem, time=WRITTEN_AT)
+    text["initials"] = "".join(words.SYLLABLES[syllable] for syllable in stem) + own["initials"]
+    text["complaint"] = linked_disease(number, diseases, rng) or "{SEVERITIES}{COMPLAINTS}".format_map(text)
     return {column: field.format_map(text) for column, field in words.drug["fields"].items()}
 
 
 def invent_disease(name: str, number: int, rng: random.Random) -> Cells:
     """The fields of one disease, `id` and `source` left out; its number changes nothing."""
-    text = Filling(rng, words.disease["samples"], name=name, time=WRITTEN_AT)
+    text = Filling(rng, words.disease["samples"], {}, name=name, time=WRITTEN_AT)
     return {column: field.format_map(text) for column, field in words.disease["fields"].items()}
 
 

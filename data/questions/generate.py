@@ -32,6 +32,7 @@ from tools.sql.query import QueryTool
 # A family holds at most this share of the entities, so that even the smallest split can be filled.
 LARGEST_FAMILY = 1 / 50
 SMALLEST_BOUND = 8
+HELD_OUT = "test"  # the split in which half of the questions have wordings of their own
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,9 @@ class Generator:
             self.dataset.splits[split] = rows = asyncio.run(self._fill_split(split, tool))
             for row in rows if split != first else ():  # nothing is compared with the last one filled
                 self.near.add(row["id"], row["question"])
+        seen = {row["wording"] for row in self.dataset.splits[first]}
+        for row in (row for rows in self.dataset.splits.values() for row in rows):
+            row["wording"] = "seen" if row["wording"] in seen else "unseen"
         return self.dataset
 
     def _deal(self) -> dict[str, str]:
@@ -142,7 +146,8 @@ class Generator:
             return [word for word in own if self.owners.may_use(self._held_by(word), split)]
 
         own = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
-        return Pool(own, mine(self.links), mine(self.words), self.catalogue, self.request.rates, self.rng)
+        links, words = mine(self.links), mine(self.words)
+        return Pool(own, links, words, self.catalogue, self.request.rates, self.rng, split == HELD_OUT)
 
     def _accepted(self, drafts: Iterable[Draft], split: str) -> Iterator[Draft]:
         for draft in drafts:

@@ -3,7 +3,7 @@
 Nothing here looks at a database: a `Draft` says what ought to come back, and `data/questions/generate.py` runs the SQL
 and keeps only what does.
 
-    draft = about_fields("drug_field", [entity], ["storage"], "阿朵片怎么保存？")
+    draft = about_fields("drug_field", [entity], ["storage"], "{name}怎么保存？", "")
     row = row_of(draft, result, "train")
 """
 
@@ -26,7 +26,7 @@ class Draft:
 
     difficulty: "hard" when called by another name, "easy" when one field is asked for in its own words, else "mid".
     columns, rows: what the SQL must return, in any order. entities: every name, search word and filter value the
-    question and its answer hold.
+    question and its answer hold. wording: the question with nothing yet put into its braces.
     """
 
     task_type: str
@@ -38,6 +38,7 @@ class Draft:
     rows: tuple[tuple[str | int | None, ...], ...]
     evidence: list[dict[str, Any]]
     entities: tuple[str, ...]
+    wording: str
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,16 @@ class Called:
 
 
 def about_fields(
-    kind: str, entities: Sequence[Entity], fields: Sequence[str], question: str, called: Called | None = None
+    kind: str, entities: Sequence[Entity], fields: Sequence[str], template: str, word: str, called: Called | None = None
 ) -> Draft:
-    """Fields of one entity or of several of one table.
+    """Fields of one entity or of several of one table; `word` is what the question calls the fields.
 
     The names are selected too where the question alone does not say whose a row is: of several, and of one called by
     another name, which the SQL searches for.
     """
     table, named = entities[0].table, bool(called) or len(entities) > 1
+    first, second = called.text if called else entities[0].name, entities[-1].name
+    question = template.format(name=first, first=first, second=second, field=word)
     texts = {entity.name: tuple(entity.fields[field] for field in fields) for entity in entities}
     names = ", ".join(map(_quoted, texts))
     where = f"{NAME_COLUMN[table]} " + (f"IN ({names})" if len(entities) > 1 else f"= {names}")
@@ -73,6 +76,7 @@ def about_fields(
         tuple((name, *line) if named else line for name, line in texts.items()),
         [_quote(table, entity.row_id, field, entity.fields[field]) for entity in entities for field in fields],
         (*texts, called.text) if called else tuple(texts),
+        template,
     )
 
 
@@ -91,6 +95,7 @@ def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] 
         ((count,),) if names is None else tuple((name,) for name in names),
         [_quote(word.table, key, word.column, word.text) for key in word.keys],
         (word.text, *(names or ())),
+        template,
     )
 
 
@@ -100,7 +105,7 @@ def without_answer(table: str, name: str, column: str, template: str, rows: tupl
     answer = ANSWERS["unanswerable"].format(name=name, label=label)
     sql = _select([column], table, f"{NAME_COLUMN[table]} = {_quoted(name)}")
     difficulty = "easy" if label in question else "mid"
-    return Draft("unanswerable", difficulty, question, answer, sql, (column,), rows, [], (name,))
+    return Draft("unanswerable", difficulty, question, answer, sql, (column,), rows, [], (name,), template)
 
 
 def _quote(table: str, row_id: int, field: str, text: str) -> dict[str, Any]:
@@ -127,8 +132,9 @@ def _select(columns: Sequence[str], table: str, where: str) -> str:
 
 
 def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
-    """The draft as a row of the question files; `rows` is what its SQL returned."""
-    copied = {name: getattr(draft, name) for name in ("question", "answer", "task_type", "difficulty", "sql")}
+    """The draft as a row of the question files, but for its wording, the template; `rows` is what its SQL returned."""
+    shared = ("question", "answer", "task_type", "difficulty", "sql", "wording")
+    copied = {name: getattr(draft, name) for name in shared}
     return copied | {
         "id": f"{draft.task_type}-{hashlib.sha256(draft.question.encode()).hexdigest()[:12]}",
         "structured_gt": compact({"columns": draft.columns, "rows": rows}),

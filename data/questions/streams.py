@@ -19,7 +19,7 @@ from typing import TypeVar
 from data.database.schema import ASKABLE, NAME_COLUMN
 from data.questions.entities import Catalogue, Entity, SearchWord, is_plain, names_of
 from data.questions.questions import Called, Draft, about_fields, about_word, without_answer
-from data.questions.templates import COMPARE, COUNT, MISNAMING, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS
+from data.questions.templates import COMPARE, COUNT, MISNAMING, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS, Phrases
 from scoring.reference.text import words_only
 from tools.sql.result import neutralise
 
@@ -48,7 +48,8 @@ class Rates:
 class Pool:
     """What the questions of one split may be about.
 
-    links: the diseases that drugs name. words: search words and filter values.
+    links: the diseases that drugs name. words: search words and filter values. held_out: half of the questions are in
+    wordings that no other split has.
     """
 
     entities: Sequence[Entity]
@@ -57,6 +58,7 @@ class Pool:
     catalogue: Catalogue
     rates: Rates
     rng: random.Random
+    held_out: bool = False
 
     def of(self, table: str) -> list[Entity]:
         """The split's entities of one table, shuffled."""
@@ -81,9 +83,9 @@ def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
                 waiting.remove(one)
 
 
-def worded(things: Sequence[T], wordings: Sequence[str], rng: random.Random) -> Iterator[tuple[T, str]]:
+def worded(things: Sequence[T], wordings: Phrases, pool: Pool) -> Iterator[tuple[T, str]]:
     """Each thing with a wording, wordings in equal shares; then each with the next one, until it has had them all."""
-    order = rng.sample(list(wordings), len(wordings))
+    order = wordings.order(pool.rng, pool.held_out)
     for turn in range(len(order)):
         for number, thing in enumerate(things):
             yield thing, order[(number + turn) % len(order)]
@@ -93,15 +95,18 @@ def _columns(pool: Pool, table: str) -> list[str]:
     return [column for column in ASKABLE[table] if column in pool.catalogue.columns[table]]
 
 
+def _orders(pool: Pool, table: str) -> dict[str, list[str]]:
+    return {column: QUESTIONS[column].order(pool.rng, pool.held_out) for column in _columns(pool, table)}
+
+
 def _field(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
     members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
-    general = [template for template in QUESTIONS[column] if template not in NEEDS]
-    for entity, template in worded(members, QUESTIONS[column], pool.rng):
+    general = [template for template in QUESTIONS[column].order(pool.rng, pool.held_out) if template not in NEEDS]
+    for entity, template in worded(members, QUESTIONS[column], pool):
         if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
             template = pool.rng.choice(general)
         called = _called(entity, pool)
-        question = template.format(name=called.text if called else entity.name)
-        yield about_fields(kind, [entity], [column], question, called)
+        yield about_fields(kind, [entity], [column], template, "", called)
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
@@ -147,15 +152,14 @@ def _finds(entity: Entity, column: str, part: str, catalogue: Catalogue) -> bool
 
 def _several(table: str, pool: Pool) -> Iterator[Draft]:
     rng = pool.rng
-    for entity, template in worded(pool.of(table), MULTI, rng):
+    for entity, template in worded(pool.of(table), MULTI, pool):
         columns = [column for column in _columns(pool, table) if usable(entity.fields[column])]
         chosen = rng.sample(columns, min(3, len(columns)))
         if sum(len(entity.fields[column]) for column in chosen) > THREE_FIELDS or rng.random() < 0.5:
             chosen = chosen[:2]
         if len(chosen) > 1 and sum(len(entity.fields[column]) for column in chosen) <= LONGEST_TEXT:
             *others, last = (rng.choice(WORDS[column]) for column in chosen)
-            question = template.format(name=entity.name, fields="、".join(others) + "和" + last)
-            yield about_fields("multi_field", [entity], chosen, question)
+            yield about_fields("multi_field", [entity], chosen, template, "、".join(others) + "和" + last)
 
 
 def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
@@ -163,45 +167,45 @@ def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
     for _ in range(PASSES):
         pool.rng.shuffle(members)
         pairs = list(zip(members[::2], members[1::2], strict=False))
-        order = pool.rng.sample(COMPARE, len(COMPARE))
+        order = COMPARE.order(pool.rng, pool.held_out)
         for number, pair in enumerate(pairs):
             texts = [entity.fields[column] for entity in pair]
             if texts[0] != texts[1] and sum(map(len, texts)) <= LONGEST_TEXT:
-                names = {"first": pair[0].name, "second": pair[1].name, "field": pool.rng.choice(WORDS[column])}
-                yield about_fields(kind, pair, [column], order[number % len(order)].format(**names))
+                yield about_fields(kind, pair, [column], order[number % len(order)], pool.rng.choice(WORDS[column]))
 
 
-def _by_word(kind: str, wordings: Mapping[str, Sequence[str]], counted: bool, pool: Pool) -> Iterator[Draft]:
+def _by_word(kind: str, wordings: Mapping[str, Phrases], counted: bool, pool: Pool) -> Iterator[Draft]:
     """The words of every column there are wordings for; whole values are only counted."""
     words = {column: [w for w in pool.words if w.column == column and (counted or not w.whole)] for column in wordings}
     return in_turn(_about_words(kind, words[column], wordings[column], counted, pool) for column in wordings)
 
 
-def _about_words(kind: str, words: Words, wordings: Sequence[str], counted: bool, pool: Pool) -> Iterator[Draft]:
-    for word, template in worded(words, wordings, pool.rng):
+def _about_words(kind: str, words: Words, wordings: Phrases, counted: bool, pool: Pool) -> Iterator[Draft]:
+    for word, template in worded(words, wordings, pool):
         yield about_word(kind, word, template, None if counted else names_of(word, pool.catalogue))
 
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     """Questions for cells that are empty."""
-    members, columns = pool.of(table), _columns(pool, table)
-    cells = [(entity, column) for entity in members for column in columns if not entity.fields[column].strip()]
+    members, wordings = pool.of(table), _orders(pool, table)
+    cells = [(entity, column) for entity in members for column in wordings if not entity.fields[column].strip()]
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
-            template = QUESTIONS[column][(number + turn) % len(QUESTIONS[column])]
+            template = wordings[column][(number + turn) % len(wordings[column])]
             yield without_answer(table, entity.name, column, template, ((entity.cells[column],),))
 
 
 def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
     """Questions about names that sound like the table's and are in neither table."""
-    members, columns, rng = pool.of(table), _columns(pool, table), pool.rng
+    members, wordings, rng = pool.of(table), _orders(pool, table), pool.rng
     for number in range(PASSES * len(members) if len(members) > 1 else 0):
         first, second = rng.sample(members, 2)
         cut = min(HEAD, len(first.name) // 2)
         name = first.name[:cut] + second.name[cut:]
         if pool.catalogue.is_unknown(name):
-            column = columns[number % len(columns)]
-            yield without_answer(table, name, column, rng.choice(QUESTIONS[column]), ())
+            turn, at = divmod(number, len(wordings))
+            column, order = list(wordings.items())[at]
+            yield without_answer(table, name, column, order[turn % len(order)], ())
 
 
 def _by_column(maker: Callable[..., Iterator[Draft]], kind: str, table: str, pool: Pool) -> Iterator[Draft]:

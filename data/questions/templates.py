@@ -6,14 +6,35 @@ the entity, `{word}` a search word, a disease or a filter value.
 
 from __future__ import annotations
 
+import random
 import tomllib
+from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _COLUMNS = {column: texts for table in _TEXTS["columns"].values() for column, texts in table.items()}
 
+
+@dataclass(frozen=True)
+class Phrases:
+    """Ways to ask one thing: those of every split, and those that only questions held out have."""
+
+    seen: list[str]
+    unseen: list[str]
+
+    def order(self, rng: random.Random, held_out: bool) -> list[str]:
+        """All that may be used, shuffled; of questions held out, every second one is unseen."""
+        known, new = (rng.sample(wordings, len(wordings)) for wordings in (self.seen, self.unseen))
+        if not held_out:
+            return known
+        pairs, start = zip(known, cycle(new), strict=False), rng.randrange(2)
+        both = [wording for pair in pairs for wording in pair]
+        return both[start:] + both[:start]
+
+
 # Phrasings that ask for one field of one drug or disease, and words for the field in questions about several.
-QUESTIONS: dict[str, list[str]] = {name: texts["questions"] for name, texts in _COLUMNS.items() if "questions" in texts}
+QUESTIONS = {name: Phrases(texts["seen"], texts["unseen"]) for name, texts in _COLUMNS.items() if "seen" in texts}
 WORDS: dict[str, list[str]] = {name: texts["words"] for name, texts in _COLUMNS.items() if "words" in texts}
 # The word for the field in gold answers.
 LABELS = {name: words[0] for name, words in WORDS.items()}
@@ -23,12 +44,9 @@ KEYWORDS: dict[str, dict[str, list[str]]] = {
 }
 # Phrasings that ask for a particular, and the words of which a text that has it has one.
 NEEDS: dict[str, list[str]] = _TEXTS["needs"]
-# Fields are joined by 、 and 和 into {fields}.
-MULTI: list[str] = _TEXTS["multi"]
-COMPARE: list[str] = _TEXTS["compare"]
-TO_DRUG: list[str] = _TEXTS["to_drug"]
+# Fields are joined by 、 and 和 into {field}.
+MULTI, COMPARE, TO_DRUG = (Phrases(**_TEXTS[name]) for name in ("multi", "compare", "to_drug"))
 # By the column that is searched, and by what is counted.
-SEARCH: dict[str, list[str]] = _TEXTS["search"]
-COUNT: dict[str, list[str]] = _TEXTS["count"]
+SEARCH, COUNT = ({name: Phrases(**texts) for name, texts in _TEXTS[table].items()} for table in ("search", "count"))
 ANSWERS: dict[str, str] = _TEXTS["answers"]
 MISNAMING: dict[str, str] = _TEXTS["misnaming"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -110,7 +111,7 @@ def test_no_word_of_an_invented_text_names_a_real_entity(database):
 
 
 def test_an_exhausted_vocabulary_is_an_error_not_a_loop(monkeypatch):
-    monkeypatch.setattr(fictional.words, "MEAL_TIMES", ("饭后服用",))
+    monkeypatch.setattr(fictional.words, "SCHEDULES", ("1次，睡前",))
     monkeypatch.setattr(fictional, "MAX_TRIES", 50)
     with pytest.raises(RuntimeError, match="add words"):
         fictional.invent_all(drugs=2000, diseases=1)
@@ -161,8 +162,12 @@ def test_a_search_for_part_of_a_name_reads_the_index_only(database, table, name)
     assert all(f"/* {label} */" in text for label in TABLES[table].values())
 
 
+def both(wordings):
+    return [*wordings.seen, *wordings.unseen]
+
+
 def test_a_phrasing_belongs_to_one_column():
-    phrasings = [phrasing for column in QUESTIONS.values() for phrasing in column]
+    phrasings = [phrasing for wordings in QUESTIONS.values() for phrasing in both(wordings)]
     assert len(phrasings) == len(set(phrasings))
     assert all("{name}" in phrasing for phrasing in phrasings)
     askable = {column for columns in ASKABLE.values() for column in columns}
@@ -179,15 +184,48 @@ def test_words_of_one_field_belong_to_no_other():
 
 
 def test_each_need_is_of_a_phrasing_and_leaves_general_ones():
-    for phrasings in QUESTIONS.values():
-        assert sum(phrasing not in NEEDS for phrasing in phrasings) >= 4
-    assert NEEDS.keys() <= {phrasing for phrasings in QUESTIONS.values() for phrasing in phrasings}
+    for wordings in QUESTIONS.values():
+        assert sum(phrasing not in NEEDS for phrasing in wordings.seen) >= 4
+        assert sum(phrasing not in NEEDS for phrasing in wordings.unseen) >= 2
+    assert NEEDS.keys() <= {phrasing for wordings in QUESTIONS.values() for phrasing in both(wordings)}
 
 
 def test_no_two_types_share_a_phrasing():
     groups = [words.MULTI, words.COMPARE, words.TO_DRUG, *words.SEARCH.values(), *words.COUNT.values()]
-    every = [phrasing for group in groups for phrasing in group]
+    every = [phrasing for group in groups for phrasing in both(group)]
     assert len(set(every)) == len(every)
+
+
+def forms(wordings):
+    """A regular expression for every question worded so, whatever its names."""
+    return [re.sub(r"\\{\w+\\}", "(.+)", re.escape(wording)) for wording in wordings]
+
+
+def test_half_of_the_test_questions_are_worded_as_no_other_question_is(committed):
+    groups = [words.MULTI, words.COMPARE, words.TO_DRUG]
+    groups += [group for table in (QUESTIONS, words.SEARCH, words.COUNT) for group in table.values()]
+    held_out = re.compile("|".join(form for group in groups for form in forms(group.unseen)))
+    for split in ("train", "val"):
+        assert not [row["question"] for row in committed[split] if held_out.fullmatch(row["question"])]
+        assert {row["wording"] for row in committed[split]} == {"seen"}
+    for row in committed["test"]:
+        assert row["wording"] == "unseen" or not held_out.fullmatch(row["question"]), row["question"]
+    new = [row["question"] for row in committed["test"] if row["wording"] == "unseen"]
+    assert sum(not held_out.fullmatch(question) for question in new) < 6  # one that training may use and does not
+    for kind in STREAMS:
+        mine = [row["wording"] for row in committed["test"] if row["task_type"] == kind]
+        assert 0.35 < mine.count("unseen") / len(mine) < 0.65, kind
+    assert (
+        min(len(set(group.unseen)) for group in (words.MULTI, words.COMPARE, words.TO_DRUG, *QUESTIONS.values())) == 4
+    )
+    assert min(sum(len(group.unseen) for group in table.values()) for table in (words.SEARCH, words.COUNT)) >= 8
+
+
+def test_what_training_says_is_looked_up_in_the_training_rows_themselves(database):
+    """A wording that is no held-out one, but stands in no training row, is unseen as well."""
+    made = build_dataset.make_dataset(f"sqlite:///{database}", build_dataset.request_for({"train": 9, "test": 90}))
+    found = Counter(row["wording"] for row in made.splits["test"])
+    assert found["unseen"] > found["seen"] > 0
 
 
 def test_same_seed_gives_the_same_files(database, tmp_path):

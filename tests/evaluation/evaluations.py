@@ -29,6 +29,7 @@ def record(name: str = "q1", score: float | None = 1.0, **changes: Any) -> dict[
         "sample": 0,
         "task_type": "drug_field",
         "difficulty": "easy",
+        "wording": "",
         "question": f"question {name}",
         "reference": "r",
         "answer": f"answer | {score}",

@@ -42,6 +42,17 @@ def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, c
     assert result["worse"][0]["a"]["score"] == 1.0
 
 
+def test_every_grouping_is_compared(tmp_path: Path, capsys: Any) -> None:
+    a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0, difficulty="hard")])
+    wordings = {"x": {"wording": "seen"}, "y": {"wording": "unseen", "difficulty": "hard"}}
+    b = evaluation(tmp_path / "b", [record(name, 1.0 if name == "x" else 0.5, **has) for name, has in wordings.items()])
+    result = compared(a, b, capsys)  # A is from before wordings were known: the tasks are the same
+    assert {name: part["difference"] for name, part in result["by_wording"].items()} == {"seen": 1.0, "unseen": 0.5}
+    assert {name: part["difference"] for name, part in result["by_difficulty"].items()} == {"easy": 1.0, "hard": 0.5}
+    assert compare.main([str(a), str(b)]) == 0
+    assert "| wording unseen | 1 | 0.0 | 50.0 | +50.0 |" in capsys.readouterr().out
+
+
 def test_markdown_names_what_differs_and_escapes_texts(tmp_path: Path, capsys: Any) -> None:
     a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0)])
     b = evaluation(tmp_path / "b", [record("x", 1.0), record("y", 0.0)], judge="llm", max_turns=5)

@@ -64,7 +64,9 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         if name == "train":
             write_training(folder)
         else:
-            evaluation(folder, [record(str(number), score) for number, score in enumerate(scores[name])])
+            wordings = ("seen", "unseen", "seen")
+            pairs = enumerate(zip(scores[name], wordings, strict=True))
+            evaluation(folder, [record(str(number), score, wording=wording) for number, (score, wording) in pairs])
 
     monkeypatch.setattr(demo, "run_part", run_part)
     return seen
@@ -104,7 +106,9 @@ def test_its_parts_become_numbers_and_a_picture(tmp_path: Path, commands: list[l
     assert (result["n_eval"], result["steps"], result["seed"], result["ceiling"]) == (3, 2, 7, 93.5)
     assert result["minutes"] >= 0
     assert result["command"].startswith(".venv/bin/python -m evaluation.demo sql --run-dir ")
-    assert result["by_task_type"]["drug_field"]["gain"] == 53.33
+    assert result["by_task_type"]["drug_field"]["gain"] == result["by_difficulty"]["easy"]["gain"] == 53.33
+    sides = {name: (part["before"], part["after"]) for name, part in result["by_wording"].items()}
+    assert sides == {"seen": (50.0, 100.0), "unseen": (20.0, 80.0)}
     assert result["stop_reasons"] == {"before": {"answered": 3}, "after": {"answered": 3}}
     assert result["unfinished"] == {"before": 0, "after": 0}
     assert result["execution_accuracy"] == {"before": None, "after": None}
@@ -112,7 +116,9 @@ def test_its_parts_become_numbers_and_a_picture(tmp_path: Path, commands: list[l
         {"step": step, "reward": reward, "equal_reward_groups": equal} for step, reward, equal in TRAINING
     ]
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
-    assert capsys.readouterr().out.splitlines()[-1] == str(folder)
+    shown = capsys.readouterr().out
+    assert "wording unseen" in shown
+    assert shown.splitlines()[-1] == str(folder)
 
 
 @pytest.mark.parametrize("highest", [0.05, 1.1, 3.0])

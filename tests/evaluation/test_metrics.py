@@ -64,6 +64,7 @@ def test_groups_and_other_numbers() -> None:
     scores = metrics.summarise(AGENT, records, seed=0)
     assert scores["by_task_type"].keys() == {"drug_field", "t"}
     assert scores["by_task_type"]["t"]["score"] == scores["by_difficulty"]["hard"]["score"] == 0.2
+    assert scores["by_wording"] == {}
     overall = scores["overall"]
     assert overall["stop_reasons"] == {"answered": 1, "length": 1}
     assert overall["unfinished"] == 0.5
@@ -78,6 +79,19 @@ def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(samples: int, successe
     draws = list(combinations([True] * successes + [False] * (samples - successes), k))
     assert pass_at(samples, successes, k) == pytest.approx(sum(map(any, draws)) / len(draws))
     assert pass_all(samples, successes, k) == pytest.approx(sum(map(all, draws)) / len(draws))
+
+
+def test_seen_and_unseen_wordings_stand_apart_and_what_is_not_known_in_neither() -> None:
+    records = [
+        record(name, score, wording=wording) for name, score, wording in (("a", 0.9, "seen"), ("b", 0.1, "unseen"))
+    ]
+    before_there_were_any = {name: value for name, value in record("c", 0.5).items() if name != "wording"}
+    scores = metrics.summarise(AGENT, [*records, record("d", 0.5), before_there_were_any], 0)
+    assert {name: (part["n"], part["score"]) for name, part in scores["by_wording"].items()} == {
+        "seen": (1, 0.9),
+        "unseen": (1, 0.1),
+    }
+    assert scores["overall"]["n"] == 4
 
 
 def test_passes_go_up_to_the_samples_every_question_has() -> None:

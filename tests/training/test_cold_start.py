@@ -105,7 +105,7 @@ def test_wrong_usage_is_one_message(flags: list[str], said: str, capsys: pytest.
 
 def test_each_mode_has_its_defaults() -> None:
     tiny, base = parse_arguments(["sql", "--out", "x-new"]), parse_arguments(["sql", "--out", "x-new", "--base", "m"])
-    assert (tiny.steps_a, tiny.steps_b, tiny.measure) == (4500, 200, True)
+    assert (tiny.steps_a, tiny.steps_b, tiny.measure) == (5500, 200, True)
     assert (base.role, base.epochs, base.lr, base.batch_size) == ("policy", 2.0, 1e-5, 8)
 
 
@@ -251,7 +251,7 @@ def test_the_bundled_models_card_says_what_was_measured() -> None:
     facts, text = json.loads((TINY / "cold_start.json").read_text()), (TINY / "README.md").read_text(encoding="utf-8")
     assert facts["start"] < facts["ceiling"] <= 100
     assert facts["questions"] == 320
-    assert facts["start_by_type"].keys() == facts["ceiling_by_type"].keys()
+    assert facts["start_by_group"].keys() == facts["ceiling_by_group"].keys() > {"seen wordings", "unseen wordings"}
     assert text == card(AGENT, facts)
     assert "Not for patients" in text
     assert "$" not in text
@@ -267,21 +267,23 @@ def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch)
         agent, flags = evaluation_arguments(command[3:], load_settings())
         played.append((agent.name, flags.model, flags.data.name, flags.temperature, flags.n))
         part = {"score": 0.25 if flags.model == "tiny" else 0.5, "ci95": [0.2, 0.3], "n": 4, "stop_reasons": {"x": 4}}
-        (flags.out / "scores.json").write_text(json.dumps({"overall": part, "by_task_type": {"one": part}}))
+        (flags.out / "scores.json").write_text(
+            json.dumps({"overall": part, "by_task_type": {"one": part}, "by_wording": {"seen": part}})
+        )
         return subprocess.CompletedProcess(command, 1 if flags.model == "broken" else 0)
 
     monkeypatch.setattr(subprocess, "run", run)
     facts = measure(AGENT, Path("tiny"), Path("mastered"))
     assert (facts["start"], facts["ceiling"], facts["start_ci95"], facts["questions"]) == (25.0, 50.0, [20.0, 30.0], 4)
-    assert (facts["start_by_type"], facts["ceiling_by_type"], "queried" in facts) == (
-        {"one": 25.0},
-        {"one": 50.0},
+    assert (facts["start_by_group"], facts["ceiling_by_group"], "queried" in facts) == (
+        {"one": 25.0, "seen wordings": 25.0},
+        {"one": 50.0, "seen wordings": 50.0},
         False,
     )
     assert played == [
         ("sql", "mastered", "test.parquet", 1.0, None),
         ("sql", "tiny", "test.parquet", 1.0, None),
-        ("sql", "tiny", "val.parquet", 0.0, 160),
+        ("sql", "tiny", "val.parquet", 0.0, None),
     ]
     with pytest.raises(ColdStartError, match="broken has no card: its evaluation ended with code 1"):
         measure(AGENT, Path("tiny"), Path("broken"))
