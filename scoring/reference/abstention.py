@@ -52,6 +52,7 @@ def _invents(answer: str, clauses: Iterable[str], known: str) -> bool:
     """Whether there is a number nobody asked about, a permission, or a "but" with a claim behind it."""
     if numbers(canonical(answer)) - numbers(canonical(known)) - {0.0}:
         return True
+    clauses = [RE.no_sign.sub("", clause) for clause in clauses]
     for clause in clauses:
         even_so = RE.even_so.search(clause)
         claim = clause[even_so.end() :] if even_so else ""

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from scoring.reference.names import subjects
+from scoring.reference.names import mentioned, subjects
 from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, words_only
 
 NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
@@ -46,7 +46,7 @@ class Clause:
     @property
     def stance(self) -> str:
         """One of STANCES, or "" for a plain statement."""
-        return _stance(self.text) or _stance(self.head)
+        return _stance(self.text) or (_stance(self.head) if RE.short_head.fullmatch(self.head) else "")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
     about, head = frozenset[str](), ""
     for sentence in RE.sentence.split(text.replace("。", "。\n")):
         parts = [part for part in RE.clause.split(sentence) if words_only(part)]
-        head = head if sentence else ""
+        head, about = (head if sentence else ""), (frozenset() if "|" in sentence else about)
         held: Roles = (frozenset(),) * len(RIVALS)
         clauses = []
         for part in parts:
@@ -102,8 +102,17 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
             about = about if named is None else named
             head = part if part.endswith(":") else head
             clauses.append(Clause(part, held, about, head))
-        found += [clauses] if clauses else []
+        found += [_named_last(clauses, names)] if clauses else []
     return found
+
+
+def _named_last(clauses: list[Clause], names: Sequence[str]) -> list[Clause]:
+    """The clauses of a sentence; if its last one alone says of whom it speaks, all are of that one."""
+    *before, last = clauses
+    own = frozenset(name for name in names if mentioned(name, names, last.text))
+    if len(own) != 1 or any(name in clause.text for clause in before for name in names):
+        return clauses
+    return [replace(clause, names=own) for clause in clauses]
 
 
 def _joined(parts: Sequence[Clause]) -> Clause:
@@ -143,9 +152,14 @@ def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fa
 
 
 def items_of(clause: str) -> list[str]:
-    """The clause's pieces between enumeration marks; the whole where one would be a single character."""
-    parts = [part for part in RE.item.split(clause) if words_only(part)]
-    return [clause] if any(len(words_only(part)) < 2 for part in parts) else parts
+    """The clause's pieces between enumeration marks; single characters (颈、肩、腰) stay with the one before."""
+    parts: list[str] = []
+    for part in filter(words_only, RE.item.split(clause)):
+        if parts and min(len(words_only(part)), len(words_only(parts[-1]))) < 2:
+            parts[-1] += "、" + part
+        else:
+            parts.append(part)
+    return parts
 
 
 @lru_cache(maxsize=8192)

@@ -10,7 +10,6 @@ A fact is found by its words, in any order, in one clause or else in one sentenc
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -40,7 +39,6 @@ RELATED = 4.0  # times so much beside something of known text: a paraphrase keep
 LONGEST = 16  # characters that are looked for at once
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
-HEAD = re.compile(r"[^:\d]{1,16}:")
 STRICT = ("forbid", "caution", "avoid")
 
 
@@ -147,7 +145,7 @@ def invented(reading: Reading, known: Reading, asked: str) -> float:
     for clause in reading.clauses:
         strange = any(not has(known.amounts, amount) for amount in amounts(clause.text))
         empty = RE.polite.search(clause.text) or RE.denial.match(clause.text)
-        if not HEAD.fullmatch(clause.text) and (strange or not empty):
+        if not RE.short_head.fullmatch(clause.text) and (strange or not empty):
             half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0
             total += half * sum(_strangeness(item, known, asked) for item in items_of(clause.text))
     return total

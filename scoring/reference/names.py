@@ -55,7 +55,8 @@ def is_known(name: str, known: str) -> bool:
     ends = (name[i:] for i in range(len(name) - 2))
     stem = RE.form_end.sub("", name)
     by_end = any(end in known and len(RE.form_end.sub("", end)) > 1 for end in ends)
-    return by_end or (len(stem) > 1 and fuzz.partial_ratio(stem, known) >= THE_SAME)
+    apart = f"{' ' * len(stem)}{known}{' ' * len(stem)}"  # else a part of the name at the text's edge would do
+    return by_end or (len(stem) > 1 and fuzz.partial_ratio(stem, apart) >= THE_SAME)
 
 
 def named(names: Sequence[str], text: str, asked: str, ordered: bool) -> float:

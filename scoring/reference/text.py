@@ -83,6 +83,8 @@ def canonical(text: str) -> str:
     text = _rewritten("\n".join(map(normalise, text.splitlines())), "before")
     text = RE.range.sub(r"\1\3~\2\3", RE.numeral.sub(_digits, text))
     text = RE.quantity.sub(lambda match: _converted(*match.groups()), text)
+    text = RE.summed.sub(lambda match: f"{float(match[1]) + float(match[2]):g}小时", text)
+    text = RE.every.sub(_a_day, text)
     return one_word(_rewritten(text, "after"))
 
 
@@ -155,6 +157,15 @@ def _digits(match: re.Match[str]) -> str:
         return f"{value(text, 'smart'):g}"
     except ValueError:
         return text  # no numeral after all: "十百"
+
+
+def _a_day(match: re.Match[str]) -> str:
+    """How often a day "every 6 to 8 hours" is; unchanged where that is no whole number or no rate."""
+    hours = [int(number) for number in match.groups()[:2] if number]
+    if any(not 4 <= number <= 24 or 24 % number for number in hours) or not (match[0][0] == "每" or match[3]):
+        return match.group()
+    times = sorted({24 // number for number in hours})
+    return "每日" + ("" if times == [1] and not match[3] else "~".join(map(str, times)) + "次")
 
 
 @lru_cache(maxsize=4096)
