@@ -24,7 +24,7 @@ LEAST_WEIGHT = 1.0  # of a fact
 SAME = 0.004  # relative difference of numbers that are equal but for rounding
 
 RIVALS = [(group.split(), kept) for kept in (False, True) for group in DATA["kept" if kept else "rivals"]]
-FILLER = frozenset(DATA["filler"].split())
+FILLER, GENERAL = frozenset(DATA["filler"].split()), frozenset(DATA["general"].split())
 STANCES = ("needless", "allow", "forbid", "caution", "avoid", "deny")
 
 signs_of = lru_cache(maxsize=8192)(frozenset[str])
@@ -146,9 +146,10 @@ def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fa
             own = zip(_roles(item), clause.roles, RIVALS, strict=True)
             roles = tuple(held if kept else mine for mine, held, (_, kept) in own)
             fact = Fact(item, words_of(item, asked), amounts(item), roles, clause)
-            if words_only(item) not in asked and fact.weight >= LEAST_WEIGHT:
+            own = sum(weight for word, weight in fact.words if word not in asked)
+            if words_only(item) not in asked and (fact.amounts or own >= LEAST_WEIGHT):
                 found.append(fact)
-    return found
+    return [fact for fact in found if fact.amounts or fact.clause.text != fact.clause.head] or found
 
 
 def items_of(clause: str) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from scoring.reference.facts import (
+    GENERAL,
     NUMBER_WEIGHT,
     Clause,
     Fact,
@@ -153,7 +154,8 @@ def invented(reading: Reading, known: Reading, asked: str) -> float:
 
 def _strangeness(item: str, known: Reading, asked: str) -> float:
     """From 0 to 1, by the weight of the words that known text lacks; much more is needed beside a known one."""
-    words = tuple(pair for pair in words_of(_without(item, known.text)) if pair[0] not in asked)
+    words = words_of(_without(item, known.text))
+    words = tuple(pair for pair in words if pair[0] not in asked and pair[0] not in GENERAL)
     if weight_of(tuple(pair for pair in words if pair[0] not in known.text)) <= LITTLE:
         return 0.0
     lacking = min(_unlike(words, clause.text) for clause in [*known.clauses, *known.sentences])

@@ -30,6 +30,7 @@ OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be s
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
 SHORTEST_CELL, FREE_LENGTH = 4, 40  # characters: shorter cells occur by chance; an answer may have beside twice gold's
+COMPLETE = 0.85  # of the facts' weight: so much is all, the rest is how gold words it
 SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
@@ -95,13 +96,13 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
 
 def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     """The share of the facts that the answer states, and what it states wrongly beside them."""
-    findings = [find(fact, reading, bool(gold.names)) for fact, _ in wanted]
+    findings = [find(fact, reading, bool(gold.names) and not gold.whole) for fact, _ in wanted]
     shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
     weights = [fact.weight for fact, _ in wanted]
     wrong: float = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
     wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares))
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
-    return {"facts": found, "truth": _truth(wrong, len(wanted))}
+    return {"facts": min(1.0, found / COMPLETE), "truth": _truth(wrong, len(wanted))}
 
 
 def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
