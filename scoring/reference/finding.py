@@ -3,7 +3,7 @@
     fact = facts_of("成人一次0.5克")[0]
     find(fact, Reading("成人每次500毫克"))                   # Finding(share=1.0, contradicted=False)
     find(fact, Reading("儿童每次500毫克"))                   # contradicted: that is another person's dose
-    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")      # 1.0: one statement that nobody knows
+    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")  # (1.0, 0.0): one statement that nobody knows
 
 A fact is found by its words, in any order, in one clause or else in one sentence or two; its numbers must be there.
 """
@@ -26,10 +26,10 @@ from scoring.reference.facts import (
     weight_of,
     words_of,
 )
-from scoring.reference.text import RE, amounts
+from scoring.reference.text import RE, amounts, terms
 
 ALIKE = 0.95  # a word of which only characters are there earns so much of their share
-NOTHING, WHOLE = 0.2, 0.6  # shares of a fact's words: up to here it is not said, from here it is
+NOTHING, WHOLE = 0.2, 0.5  # shares of a fact's words: up to here it is not said, from here it is
 TELLING, BARE = 2.0, 0.55  # what is left of a number without any of its words, if they weigh so much
 SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
@@ -126,13 +126,13 @@ def _opposed(fact: Fact, clause: Clause) -> bool:
         return answer in ("allow", "needless") or {gold, answer} == {"forbid", "caution"}
     if _denies(fact, fact.clause.text):
         return not RE.deny.search(clause.text) and answer not in STRICT
-    return answer == "needless" or _denies(fact, clause.text)
+    return _denies(fact, clause.text)
 
 
 def _denies(fact: Fact, text: str) -> bool:
     """Whether a denial stands before most of the fact's words in the text, or ends it."""
     masked = RE.harmless.sub(lambda match: "＿" * len(match[0]), text)
-    denial = RE.deny.search(masked)
+    denial = RE.deny.search(masked) or RE.needless.search(masked)
     there = [(weight, text.rfind(word)) for word, weight in fact.words]
     there += [(NUMBER_WEIGHT, text.find(f"{number:g}")) for number, _ in fact.amounts]
     after = sum(weight for weight, place in there if denial and place >= denial.start())
@@ -140,16 +140,26 @@ def _denies(fact: Fact, text: str) -> bool:
     return after > all_there / 2 or RE.deny_end.search(masked) is not None
 
 
-def invented(reading: Reading, known: Reading, asked: str) -> float:
-    """How many of the answer's items known text does not bear out, each from 0 to 1; what is denied counts half."""
-    total = 0.0
+def invented(reading: Reading, known: Reading, asked: str) -> tuple[float, float]:
+    """How many of the answer's items known text does not bear out, each from 0 to 1: with a term of the field, without.
+
+    What is denied counts half.
+    """
+    with_term = other = 0.0
     for clause in reading.clauses:
         strange = any(not has(known.amounts, amount) for amount in amounts(clause.text))
         empty = RE.polite.search(clause.text) or RE.denial.match(clause.text)
         if not RE.short_head.fullmatch(clause.text) and (strange or not empty):
             half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0
-            total += half * sum(_strangeness(item, known, asked) for item in items_of(clause.text))
-    return total
+            for item in items_of(clause.text):
+                found = half * _strangeness(item, known, asked)
+                with_term, other = (with_term + found, other) if _has_term(item, known) else (with_term, other + found)
+    return with_term, other
+
+
+def _has_term(item: str, known: Reading) -> bool:
+    """Whether the item has a term of the field that known text has not: no other words for something known."""
+    return any(word in terms() and word not in known.text and word not in GENERAL for word, _ in words_of(item))
 
 
 def _strangeness(item: str, known: Reading, asked: str) -> float:

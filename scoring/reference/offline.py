@@ -27,10 +27,11 @@ from scoring.reference.text import RE, amounts, canonical, normalise
 
 FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a wrong one beside two facts costs 43 %
 OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
+A_TERM, OTHER = 1.2, 0.8  # what a strange statement counts, with a term of the field and without
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
 SHORTEST_CELL, FREE_LENGTH = 4, 40  # characters: shorter cells occur by chance; an answer may have beside twice gold's
-COMPLETE = 0.85  # of the facts' weight: so much is all, the rest is how gold words it
+MANY, COMPLETE = 4, 0.85  # of more facts than that, so much of their weight is all: the rest is how gold words it
 SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
@@ -102,7 +103,7 @@ def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     wrong: float = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
     wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares))
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
-    return {"facts": min(1.0, found / COMPLETE), "truth": _truth(wrong, len(wanted))}
+    return {"facts": min(1.0, found / (COMPLETE if len(wanted) > MANY else 1.0)), "truth": _truth(wrong, len(wanted))}
 
 
 def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
@@ -116,8 +117,8 @@ def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -
     """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
     small = [(float(number), unit) for number in range(SMALL + 1) for unit in ("", "种", "个")]
     numbers = sum(not has(known.amounts, amount) for amount in reading.amounts.difference(small, [(1.0, "次")]))
-    said = invented(reading, known, asked)
-    return numbers + max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
+    with_term, said = invented(reading, known, asked)
+    return numbers + A_TERM * with_term + OTHER * max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
 
 
 def _truth(wrong: float, facts: int) -> float:

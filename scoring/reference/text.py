@@ -118,6 +118,12 @@ def _synonyms() -> dict[str, str]:
     return {word: group[0] for group in groups for word in group}
 
 
+@cache
+def terms() -> frozenset[str]:
+    """The terms of the field: the first expression of each group."""
+    return frozenset(_synonyms().values())
+
+
 @lru_cache(maxsize=8192)
 def one_word(text: str) -> str:
     """The text with every expression of synonyms.tsv as the first of its group, the longest one at each place."""
