@@ -10,6 +10,7 @@ A fact is found by its words, in any order, in one clause or else in one sentenc
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -36,6 +37,7 @@ FOUND = 0.5  # from here a fact counts as said
 NAMELESS = 0.3  # a value without its name where there are several
 MUCH, EVEN, REPLACED = 0.45, 0.2, 0.4  # so much of a fact gave way to about as much: what is left of it
 LITTLE, STRANGE = 1.2, 1.9  # weight of strange words: up to here an item says nothing new, from here it does
+ELSEWHERE = 1.5  # as RELATED, in a clause that says no fact of gold: one of them otherwise?
 RELATED = 4.0  # times so much beside something of known text: a paraphrase keeps some of it
 LONGEST = 16  # characters that are looked for at once
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
@@ -49,6 +51,7 @@ class Finding:
 
     share: float = 0.0
     contradicted: bool = False
+    where: tuple[Clause, ...] = ()
 
 
 def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
@@ -68,7 +71,7 @@ def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
     worth *= REPLACED if _replaced(fact, where.text, reading.known) else 1.0
     worth *= NAMELESS if several and not any(clause.names for clause in agreeing) else 1.0
     opposed = any(_opposed(fact, clause) for clause in said if clause.text not in reading.known)
-    return Finding(worth, worth >= FOUND and opposed)
+    return Finding(worth, worth >= FOUND and opposed, where.parts or (where,))
 
 
 def _share(fact: Fact, clause: Clause) -> float:
@@ -140,7 +143,7 @@ def _denies(fact: Fact, text: str) -> bool:
     return after > all_there / 2 or RE.deny_end.search(masked) is not None
 
 
-def invented(reading: Reading, known: Reading, asked: str) -> tuple[float, float]:
+def invented(reading: Reading, known: Reading, asked: str, places: Collection[Clause] | None = None) -> tuple[float, float]:
     """How many of the answer's items known text does not bear out, each from 0 to 1: with a term of the field, without.
 
     What is denied counts half.
@@ -152,7 +155,7 @@ def invented(reading: Reading, known: Reading, asked: str) -> tuple[float, float
         if not RE.short_head.fullmatch(clause.text) and (strange or not empty):
             half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0
             for item in items_of(clause.text):
-                found = half * _strangeness(item, known, asked)
+                found = half * _strangeness(item, known, asked, places is None or clause in places)
                 with_term, other = (with_term + found, other) if _has_term(item, known) else (with_term, other + found)
     return with_term, other
 
@@ -162,15 +165,16 @@ def _has_term(item: str, known: Reading) -> bool:
     return any(word in terms() and word not in known.text and word not in GENERAL for word, _ in words_of(item))
 
 
-def _strangeness(item: str, known: Reading, asked: str) -> float:
+def _strangeness(item: str, known: Reading, asked: str, says_gold: bool = True) -> float:
     """From 0 to 1, by the weight of the words that known text lacks; much more is needed beside a known one."""
     words = words_of(_without(item, known.text))
     words = tuple(pair for pair in words if pair[0] not in asked and pair[0] not in GENERAL)
     if weight_of(tuple(pair for pair in words if pair[0] not in known.text)) <= LITTLE:
         return 0.0
     lacking = min(_unlike(words, clause.text) for clause in [*known.clauses, *known.sentences])
-    weight = lacking / (RELATED if _is_related(item, known, asked) else 1.0)
-    return min(1.0, max(0.0, (weight - LITTLE) / (STRANGE - LITTLE)))
+    if _is_related(item, known, asked):
+        lacking /= RELATED if says_gold else ELSEWHERE
+    return min(1.0, max(0.0, (lacking - LITTLE) / (STRANGE - LITTLE)))
 
 
 def _is_related(item: str, known: Reading, asked: str) -> bool:

@@ -10,7 +10,7 @@ they agree with people.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from operator import mul
 from typing import Any
@@ -19,7 +19,7 @@ from scoring.case import Case, Verdict
 from scoring.reference.abstention import abstains, honesty
 from scoring.reference.counts import count_worth
 from scoring.reference.degenerate import context_rows, is_degenerate, without_question
-from scoring.reference.facts import Reading, has
+from scoring.reference.facts import Clause, Reading, has
 from scoring.reference.finding import find, invented
 from scoring.reference.gold import Gold, Wanted, read_gold
 from scoring.reference.names import named, strange_names
@@ -101,7 +101,8 @@ def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
     weights = [fact.weight for fact, _ in wanted]
     wrong: float = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
-    wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares))
+    places = {clause for finding in findings for clause in finding.where}
+    wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares), places)
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
     return {"facts": min(1.0, found / (COMPLETE if len(wanted) > MANY else 1.0)), "truth": _truth(wrong, len(wanted))}
 
@@ -113,11 +114,11 @@ def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
     return sum(bool(gold - said and said - may_be) for gold, said, may_be in sides)
 
 
-def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -> float:
+def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0, places: Collection[Clause] | None = None) -> float:
     """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
     small = [(float(number), unit) for number in range(SMALL + 1) for unit in ("", "种", "个")]
     numbers = sum(not has(known.amounts, amount) for amount in reading.amounts.difference(small, [(1.0, "次")]))
-    with_term, said = invented(reading, known, asked)
+    with_term, said = invented(reading, known, asked, places)
     return numbers + A_TERM * with_term + OTHER * max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
 
 
