@@ -64,6 +64,10 @@ class Fact:
         return weight_of(self.words) + NUMBER_WEIGHT * len(self.amounts)
 
     @property
+    def is_empty(self) -> bool:
+        return all(word in GENERAL for word, _ in self.words)
+
+    @property
     def is_of_a_person(self) -> bool:
         return any(role for role, (_, kept) in zip(self.roles, RIVALS, strict=True) if kept)
 
@@ -150,7 +154,7 @@ def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fa
             own = sum(weight for word, weight in fact.words if word not in asked)
             if words_only(item) not in asked and (fact.amounts or own >= LEAST_WEIGHT):
                 found.append(fact)
-    return [fact for fact in found if fact.amounts or fact.clause.text != fact.clause.head] or found
+    return [fact for fact in found if fact.amounts or fact.clause.text != fact.clause.head and not fact.is_empty] or found
 
 
 def items_of(clause: str) -> list[str]:

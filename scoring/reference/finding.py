@@ -29,7 +29,7 @@ from scoring.reference.facts import (
 )
 from scoring.reference.text import RE, amounts, terms
 
-ALIKE = 0.95  # a word of which only characters are there earns so much of their share
+ALIKE = 0.8  # a word of which only characters are there earns so much of their share
 NOTHING, WHOLE = 0.2, 0.5  # shares of a fact's words: up to here it is not said, from here it is
 TELLING, BARE = 2.0, 0.55  # what is left of a number without any of its words, if they weigh so much
 SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same

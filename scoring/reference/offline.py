@@ -31,7 +31,7 @@ A_TERM, OTHER = 1.2, 0.8  # what a strange statement counts, with a term of the 
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
 SHORTEST_CELL, FREE_LENGTH = 4, 40  # characters: shorter cells occur by chance; an answer may have beside twice gold's
-MANY, COMPLETE = 4, 0.85  # of more facts than that, so much of their weight is all: the rest is how gold words it
+MANY, PER_FACT, COMPLETE = 4, 0.03, 0.75  # of more facts than MANY not all are needed, but so much of their weight
 SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
@@ -104,7 +104,8 @@ def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     places = {clause for finding in findings for clause in finding.where}
     wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares), places)
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
-    return {"facts": min(1.0, found / (COMPLETE if len(wanted) > MANY else 1.0)), "truth": _truth(wrong, len(wanted))}
+    needed = min(1.0, max(COMPLETE, 1 - PER_FACT * (len(wanted) - MANY)))
+    return {"facts": min(1.0, found / needed), "truth": _truth(wrong, len(wanted))}
 
 
 def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
