@@ -65,7 +65,7 @@ class Fact:
 
     @property
     def is_empty(self) -> bool:
-        return all(word in GENERAL for word, _ in self.words)
+        return self.clause.text == self.clause.head or all(word in GENERAL for word, _ in self.words)
 
     @property
     def is_of_a_person(self) -> bool:
@@ -151,10 +151,10 @@ def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fa
             own = zip(_roles(item), clause.roles, RIVALS, strict=True)
             roles = tuple(held if kept else mine for mine, held, (_, kept) in own)
             fact = Fact(item, words_of(item, asked), amounts(item), roles, clause)
-            own = sum(weight for word, weight in fact.words if word not in asked)
-            if words_only(item) not in asked and (fact.amounts or own >= LEAST_WEIGHT):
+            says = weight_of(tuple(pair for pair in fact.words if pair[0] not in asked))
+            if words_only(item) not in asked and (fact.amounts or says >= LEAST_WEIGHT):
                 found.append(fact)
-    return [fact for fact in found if fact.amounts or fact.clause.text != fact.clause.head and not fact.is_empty] or found
+    return [fact for fact in found if fact.amounts or not fact.is_empty] or found
 
 
 def items_of(clause: str) -> list[str]:

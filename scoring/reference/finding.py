@@ -11,7 +11,7 @@ A fact is found by its words, in any order, in one clause or else in one sentenc
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from scoring.reference.facts import (
@@ -37,12 +37,16 @@ FOUND = 0.5  # from here a fact counts as said
 NAMELESS = 0.3  # a value without its name where there are several
 MUCH, EVEN, REPLACED = 0.45, 0.2, 0.4  # so much of a fact gave way to about as much: what is left of it
 LITTLE, STRANGE = 1.2, 1.9  # weight of strange words: up to here an item says nothing new, from here it does
-ELSEWHERE = 1.5  # as RELATED, in a clause that says no fact of gold: one of them otherwise?
+ELSEWHERE = 2.0  # as RELATED, in a clause that says no fact of gold: one of them otherwise?
 RELATED = 4.0  # times so much beside something of known text: a paraphrase keeps some of it
 LONGEST = 16  # characters that are looked for at once
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
+SMALL = {(float(number), unit) for number in range(6) for unit in ("", "种", "个")} | {(1.0, "次")}  # no claims: "三个方面"
 STRICT = ("forbid", "caution", "avoid")
+
+
+Places = Collection[Clause] | None  # the clauses that say something of gold; None: not known
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Finding:
 
     share: float = 0.0
     contradicted: bool = False
-    where: tuple[Clause, ...] = ()
+    where: tuple[Clause, ...] = field(default=(), compare=False)
 
 
 def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
@@ -143,14 +147,14 @@ def _denies(fact: Fact, text: str) -> bool:
     return after > all_there / 2 or RE.deny_end.search(masked) is not None
 
 
-def invented(reading: Reading, known: Reading, asked: str, places: Collection[Clause] | None = None) -> tuple[float, float]:
+def invented(reading: Reading, known: Reading, asked: str, places: Places = None) -> tuple[float, float]:
     """How many of the answer's items known text does not bear out, each from 0 to 1: with a term of the field, without.
 
     What is denied counts half.
     """
     with_term = other = 0.0
     for clause in reading.clauses:
-        strange = any(not has(known.amounts, amount) for amount in amounts(clause.text))
+        strange = any(not has(known.amounts, amount) for amount in amounts(clause.text) - SMALL)
         empty = RE.polite.search(clause.text) or RE.denial.match(clause.text)
         if not RE.short_head.fullmatch(clause.text) and (strange or not empty):
             half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0

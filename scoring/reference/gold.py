@@ -127,7 +127,8 @@ def _of_texts(quotes: list[str], case: Case) -> Gold:
     refused = cited and honesty(case.reference, case.question)
     stated = [] if refused else facts_of(case.reference, names, asked)
     found = [facts for facts in (cited, stated) if facts] or [facts_of("\n".join([*quotes, case.reference]))]
-    return Gold("facts", facts=[[(fact, 1.0) for fact in facts] for facts in found], names=compared or names, whole=bool(compared))
+    wanted = [[(fact, 1.0) for fact in facts] for facts in found]
+    return Gold("facts", facts=wanted, names=compared or names, whole=bool(compared))
 
 
 def _compared(case: Case, quotes: list[str]) -> tuple[str, ...]:

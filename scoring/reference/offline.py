@@ -10,7 +10,7 @@ they agree with people.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from operator import mul
 from typing import Any
@@ -19,8 +19,8 @@ from scoring.case import Case, Verdict
 from scoring.reference.abstention import abstains, honesty
 from scoring.reference.counts import count_worth
 from scoring.reference.degenerate import context_rows, is_degenerate, without_question
-from scoring.reference.facts import Clause, Reading, has
-from scoring.reference.finding import find, invented
+from scoring.reference.facts import Reading, has
+from scoring.reference.finding import SMALL, Places, find, invented
 from scoring.reference.gold import Gold, Wanted, read_gold
 from scoring.reference.names import named, strange_names
 from scoring.reference.text import RE, amounts, canonical, normalise
@@ -32,7 +32,6 @@ LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
 SHORTEST_CELL, FREE_LENGTH = 4, 40  # characters: shorter cells occur by chance; an answer may have beside twice gold's
 MANY, PER_FACT, COMPLETE = 4, 0.03, 0.75  # of more facts than MANY not all are needed, but so much of their weight
-SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
 
 
 class ReferenceJudge:
@@ -115,10 +114,9 @@ def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
     return sum(bool(gold - said and said - may_be) for gold, said, may_be in sides)
 
 
-def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0, places: Collection[Clause] | None = None) -> float:
+def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0, places: Places = None) -> float:
     """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
-    small = [(float(number), unit) for number in range(SMALL + 1) for unit in ("", "种", "个")]
-    numbers = sum(not has(known.amounts, amount) for amount in reading.amounts.difference(small, [(1.0, "次")]))
+    numbers = sum(not has(known.amounts, amount) for amount in reading.amounts - SMALL)
     with_term, said = invented(reading, known, asked, places)
     return numbers + A_TERM * with_term + OTHER * max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
 
