@@ -31,18 +31,16 @@ from scoring.reference.text import RE, amounts, terms
 
 ALIKE = 0.8  # a word of which only characters are there earns so much of their share
 NOTHING, WHOLE = 0.2, 0.5  # shares of a fact's words: up to here it is not said, from here it is
-TELLING, BARE = 2.0, 0.55  # what is left of a number without any of its words, if they weigh so much
 SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
 NAMELESS = 0.3  # a value without its name where there are several
-MUCH, EVEN, REPLACED = 0.45, 0.2, 0.4  # so much of a fact gave way to about as much: what is left of it
 LITTLE, STRANGE = 1.2, 1.9  # weight of strange words: up to here an item says nothing new, from here it does
 ELSEWHERE = 2.0  # as RELATED, in a clause that says no fact of gold: one of them otherwise?
 RELATED = 4.0  # times so much beside something of known text: a paraphrase keeps some of it
 LONGEST = 16  # characters that are looked for at once
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
-SMALL = {(float(number), unit) for number in range(6) for unit in ("", "种", "个")} | {(1.0, "次")}  # no claims: "三个方面"
+SMALL = {(1.0, "次"), *((float(number), unit) for number in range(6) for unit in ("", "种", "个"))}  # no claims
 STRICT = ("forbid", "caution", "avoid")
 
 
@@ -72,7 +70,6 @@ def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
     agreeing = [clause for clause in said if not _conflict(fact, clause, reading.known)]
     if not agreeing:
         return Finding(0.0, worth >= FOUND)
-    worth *= REPLACED if _replaced(fact, where.text, reading.known) else 1.0
     worth *= NAMELESS if several and not any(clause.names for clause in agreeing) else 1.0
     opposed = any(_opposed(fact, clause) for clause in said if clause.text not in reading.known)
     return Finding(worth, worth >= FOUND and opposed, where.parts or (where,))
@@ -87,13 +84,8 @@ def _share(fact: Fact, clause: Clause) -> float:
     found = sum(has(there, amount) for amount in fact.amounts)
     if fact.amounts and not found:
         return 0.0
-    words = weight_of(fact.words)
-    said = words - _unlike(fact.words, clause.text)
-    share = (said + NUMBER_WEIGHT * found) / fact.weight
-    if not fact.amounts:
-        return share
-    bare = words >= TELLING and said < NOTHING * words
-    return share * found / len(fact.amounts) * (BARE if bare else 1.0)
+    share = (weight_of(fact.words) - _unlike(fact.words, clause.text) + NUMBER_WEIGHT * found) / fact.weight
+    return share * found / len(fact.amounts) if fact.amounts else share
 
 
 def _unlike(words: Words, text: str) -> float:
@@ -105,13 +97,6 @@ def _likeness(word: str, text: str) -> float:
     """What the word's characters in the text are worth; of a long word (青霉素 for 红霉素) less than their share."""
     there = 0.0 if word.isascii() else sum(sign in text for sign in word) / len(word)
     return ALIKE * there ** max(1, len(word) - 1) if there else 0.0
-
-
-def _replaced(fact: Fact, text: str, known: str) -> bool:
-    """Whether much of the fact is missing where most of it is said, and about as much stands there that is unknown."""
-    missing, item = min((_unlike(fact.words, item), item) for item in items_of(text))
-    strange = sum(weight for word, weight in words_of(item) if word not in known)
-    return missing >= MUCH * fact.weight and abs(strange - missing) <= EVEN * missing
 
 
 def _conflict(fact: Fact, clause: Clause, known: str) -> bool:
