@@ -159,13 +159,13 @@ def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fa
 
 def items_of(clause: str) -> list[str]:
     """The clause's pieces between enumeration marks; single characters (颈、肩、腰) stay with the one before."""
-    parts: list[str] = []
+    groups: list[list[str]] = []
     for part in filter(words_only, RE.item.split(clause)):
-        if parts and min(len(words_only(part)), len(words_only(parts[-1]))) < 2:
-            parts[-1] += "、" + part
+        if groups and min(len(words_only(part)), len(words_only("".join(groups[-1][:2])))) < 2:
+            groups[-1].append(part)
         else:
-            parts.append(part)
-    return parts
+            groups.append([part])
+    return ["、".join(group) for group in groups]
 
 
 @lru_cache(maxsize=8192)

@@ -30,7 +30,7 @@ OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be s
 A_TERM, OTHER = 1.2, 0.8  # what a strange statement counts, with a term of the field and without
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
-SHORTEST_CELL, FREE_LENGTH = 4, 40  # characters: shorter cells occur by chance; an answer may have beside twice gold's
+FREE_LENGTH = 40  # characters that an answer may have beside twice gold's
 MANY, PER_FACT, COMPLETE = 4, 0.03, 0.75  # of more facts than MANY not all are needed, but so much of their weight
 
 
@@ -81,7 +81,7 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
         return {"answered": 0.0}
     reading = Reading(answer, gold.names, gold.known.text)
     brevity = (2 * len(gold.known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer)))
-    manner |= {"precision": _precision(cells, reading, gold.known), "brevity": min(1.0, brevity)}
+    manner["brevity"] = min(1.0, brevity)
     if gold.kind == "facts":
         alternatives = [_facts(wanted, gold, reading) for wanted in gold.facts]
         return max(alternatives, key=lambda parts: prod(parts.values())) | manner
@@ -124,13 +124,6 @@ def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0, p
 def _truth(wrong: float, facts: int) -> float:
     base = max(FEWEST, OF_FACTS * facts)
     return base / (base + PER_WRONG * wrong)
-
-
-def _precision(context: list[list[str]], reading: Reading, known: Reading) -> float:
-    """Length of known text against length of foreign cells in the answer; 1 without any."""
-    cells = {cell for row in context for cell in row if len(cell) >= SHORTEST_CELL}
-    foreign = sum(len(cell) for cell in cells if cell not in known.words and cell in reading.words)
-    return max(0.0, 1 - foreign / max(1, len(reading.words)))
 
 
 def _sincerity(case: Case, known: Reading) -> float:

@@ -79,7 +79,7 @@ def amounts(text: str) -> frozenset[tuple[float, str]]:
 def canonical(text: str) -> str:
     """The normalised lines, without list marks and markup: characters, words, numbers, units and limits in one form."""
     text = RE.gap.sub("、", RE.markup.sub("", RE.list_mark.sub("", RE.unseen.sub("", text))))
-    text = one_word(_rewritten(unicodedata.normalize("NFKC", _opencc().convert(text)).lower(), "words"))
+    text = one_word(unicodedata.normalize("NFKC", _opencc().convert(text)).lower())
     text = _rewritten("\n".join(map(normalise, text.splitlines())), "before")
     text = RE.range.sub(r"\1\3~\2\3", RE.numeral.sub(_digits, text))
     text = RE.quantity.sub(lambda match: _converted(*match.groups()), text)
