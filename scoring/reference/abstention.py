@@ -15,7 +15,7 @@ from scoring.reference.facts import words_of
 from scoring.reference.names import strange_names
 from scoring.reference.text import RE, canonical, numbers, words_only
 
-FREE_ASIDE, LONGEST_ASIDE = 2.5, 6  # weight of own words beside an abstention: up to here full worth, from here none
+FREE_ASIDE, LONGEST_ASIDE = 3.2, 8  # weight of own words beside an abstention: up to here full worth, from here none
 BESIDE, APART = 0.5, 3  # how much they count in a clause that abstains or is polite, and in one of their own
 UNSURE_WORTH = 0.5  # "I do not know" does not say whether anybody looked
 
@@ -52,6 +52,7 @@ def _invents(answer: str, clauses: Iterable[str], known: str) -> bool:
     """Whether there is a number nobody asked about, a permission, or a "but" with a claim behind it."""
     if numbers(canonical(answer)) - numbers(canonical(known)) - {0.0}:
         return True
+    clauses = [RE.no_sign.sub("", clause) for clause in clauses]
     for clause in clauses:
         even_so = RE.even_so.search(clause)
         claim = clause[even_so.end() :] if even_so else ""

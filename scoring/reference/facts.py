@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from scoring.reference.names import subjects
+from scoring.reference.names import mentioned, subjects
 from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, words_only
 
 NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
@@ -24,7 +24,7 @@ LEAST_WEIGHT = 1.0  # of a fact
 SAME = 0.004  # relative difference of numbers that are equal but for rounding
 
 RIVALS = [(group.split(), kept) for kept in (False, True) for group in DATA["kept" if kept else "rivals"]]
-FILLER = frozenset(DATA["filler"].split())
+FILLER, GENERAL = frozenset(DATA["filler"].split()), frozenset(DATA["general"].split())
 STANCES = ("needless", "allow", "forbid", "caution", "avoid", "deny")
 
 signs_of = lru_cache(maxsize=8192)(frozenset[str])
@@ -46,7 +46,7 @@ class Clause:
     @property
     def stance(self) -> str:
         """One of STANCES, or "" for a plain statement."""
-        return _stance(self.text) or _stance(self.head)
+        return _stance(self.text) or (_stance(self.head) if RE.short_head.fullmatch(self.head) else "")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,10 @@ class Fact:
     @cached_property
     def weight(self) -> float:
         return weight_of(self.words) + NUMBER_WEIGHT * len(self.amounts)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.clause.text == self.clause.head or all(word in GENERAL for word, _ in self.words)
 
     @property
     def is_of_a_person(self) -> bool:
@@ -92,18 +96,28 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
     about, head = frozenset[str](), ""
     for sentence in RE.sentence.split(text.replace("。", "。\n")):
         parts = [part for part in RE.clause.split(sentence) if words_only(part)]
-        head = head if sentence else ""
+        head, about = (head if sentence else ""), (frozenset() if "|" in sentence else about)
         held: Roles = (frozenset(),) * len(RIVALS)
         clauses = []
         for part in parts:
             own = zip(_roles(part), held, RIVALS, strict=True)
             held = tuple(mine or (before if kept else mine) for mine, before, (_, kept) in own)
             named = subjects(part, names, known, part is parts[0])
+            named = frozenset() if named is None and RE.both.search(part) else named
             about = about if named is None else named
             head = part if part.endswith(":") else head
             clauses.append(Clause(part, held, about, head))
-        found += [clauses] if clauses else []
+        found += [_named_last(clauses, names)] if clauses else []
     return found
+
+
+def _named_last(clauses: list[Clause], names: Sequence[str]) -> list[Clause]:
+    """The clauses of a sentence; if its last one alone says of whom it speaks, all are of that one."""
+    *before, last = clauses
+    own = frozenset(name for name in names if mentioned(name, names, last.text))
+    if len(own) != 1 or any(name in clause.text for clause in before for name in names):
+        return clauses
+    return [replace(clause, names=own) for clause in clauses]
 
 
 def _joined(parts: Sequence[Clause]) -> Clause:
@@ -137,15 +151,21 @@ def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fa
             own = zip(_roles(item), clause.roles, RIVALS, strict=True)
             roles = tuple(held if kept else mine for mine, held, (_, kept) in own)
             fact = Fact(item, words_of(item, asked), amounts(item), roles, clause)
-            if words_only(item) not in asked and fact.weight >= LEAST_WEIGHT:
+            says = weight_of(tuple(pair for pair in fact.words if pair[0] not in asked))
+            if words_only(item) not in asked and (fact.amounts or says >= LEAST_WEIGHT):
                 found.append(fact)
-    return found
+    return [fact for fact in found if fact.amounts or not fact.is_empty] or found
 
 
 def items_of(clause: str) -> list[str]:
-    """The clause's pieces between enumeration marks; the whole where one would be a single character."""
-    parts = [part for part in RE.item.split(clause) if words_only(part)]
-    return [clause] if any(len(words_only(part)) < 2 for part in parts) else parts
+    """The clause's pieces between enumeration marks; single characters (颈、肩、腰) stay with the one before."""
+    groups: list[list[str]] = []
+    for part in filter(words_only, RE.item.split(clause)):
+        if groups and min(len(words_only(part)), len(words_only("".join(groups[-1][:2])))) < 2:
+            groups[-1].append(part)
+        else:
+            groups.append([part])
+    return ["、".join(group) for group in groups]
 
 
 @lru_cache(maxsize=8192)

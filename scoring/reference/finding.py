@@ -3,18 +3,19 @@
     fact = facts_of("成人一次0.5克")[0]
     find(fact, Reading("成人每次500毫克"))                   # Finding(share=1.0, contradicted=False)
     find(fact, Reading("儿童每次500毫克"))                   # contradicted: that is another person's dose
-    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")      # 1.0: one statement that nobody knows
+    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")  # (1.0, 0.0): one statement that nobody knows
 
 A fact is found by its words, in any order, in one clause or else in one sentence or two; its numbers must be there.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from operator import itemgetter
 
 from scoring.reference.facts import (
+    GENERAL,
     NUMBER_WEIGHT,
     Clause,
     Fact,
@@ -26,22 +27,24 @@ from scoring.reference.facts import (
     weight_of,
     words_of,
 )
-from scoring.reference.text import RE, amounts
+from scoring.reference.text import RE, amounts, terms
 
-ALIKE = 0.95  # a word of which only characters are there earns so much of their share
-NOTHING, WHOLE = 0.2, 0.6  # shares of a fact's words: up to here it is not said, from here it is
-TELLING, BARE = 2.0, 0.55  # what is left of a number without any of its words, if they weigh so much
+ALIKE = 0.8  # a word of which only characters are there earns so much of their share
+NOTHING, WHOLE = 0.2, 0.5  # shares of a fact's words: up to here it is not said, from here it is
 SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
 NAMELESS = 0.3  # a value without its name where there are several
-MUCH, EVEN, REPLACED = 0.45, 0.2, 0.4  # so much of a fact gave way to about as much: what is left of it
 LITTLE, STRANGE = 1.2, 1.9  # weight of strange words: up to here an item says nothing new, from here it does
+ELSEWHERE = 2.0  # as RELATED, in a clause that says no fact of gold: one of them otherwise?
 RELATED = 4.0  # times so much beside something of known text: a paraphrase keeps some of it
 LONGEST = 16  # characters that are looked for at once
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
-HEAD = re.compile(r"[^:\d]{1,16}:")
+SMALL = {(1.0, "次"), *((float(number), unit) for number in range(6) for unit in ("", "种", "个"))}  # no claims
 STRICT = ("forbid", "caution", "avoid")
+
+
+Places = Collection[Clause] | None  # the clauses that say something of gold; None: not known
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Finding:
 
     share: float = 0.0
     contradicted: bool = False
+    where: tuple[Clause, ...] = field(default=(), compare=False)
 
 
 def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
@@ -66,10 +70,9 @@ def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
     agreeing = [clause for clause in said if not _conflict(fact, clause, reading.known)]
     if not agreeing:
         return Finding(0.0, worth >= FOUND)
-    worth *= REPLACED if _replaced(fact, where.text, reading.known) else 1.0
     worth *= NAMELESS if several and not any(clause.names for clause in agreeing) else 1.0
     opposed = any(_opposed(fact, clause) for clause in said if clause.text not in reading.known)
-    return Finding(worth, worth >= FOUND and opposed)
+    return Finding(worth, worth >= FOUND and opposed, where.parts or (where,))
 
 
 def _share(fact: Fact, clause: Clause) -> float:
@@ -81,13 +84,8 @@ def _share(fact: Fact, clause: Clause) -> float:
     found = sum(has(there, amount) for amount in fact.amounts)
     if fact.amounts and not found:
         return 0.0
-    words = weight_of(fact.words)
-    said = words - _unlike(fact.words, clause.text)
-    share = (said + NUMBER_WEIGHT * found) / fact.weight
-    if not fact.amounts:
-        return share
-    bare = words >= TELLING and said < NOTHING * words
-    return share * found / len(fact.amounts) * (BARE if bare else 1.0)
+    share = (weight_of(fact.words) - _unlike(fact.words, clause.text) + NUMBER_WEIGHT * found) / fact.weight
+    return share * found / len(fact.amounts) if fact.amounts else share
 
 
 def _unlike(words: Words, text: str) -> float:
@@ -99,13 +97,6 @@ def _likeness(word: str, text: str) -> float:
     """What the word's characters in the text are worth; of a long word (青霉素 for 红霉素) less than their share."""
     there = 0.0 if word.isascii() else sum(sign in text for sign in word) / len(word)
     return ALIKE * there ** max(1, len(word) - 1) if there else 0.0
-
-
-def _replaced(fact: Fact, text: str, known: str) -> bool:
-    """Whether much of the fact is missing where most of it is said, and about as much stands there that is unknown."""
-    missing, item = min((_unlike(fact.words, item), item) for item in items_of(text))
-    strange = sum(weight for word, weight in words_of(item) if word not in known)
-    return missing >= MUCH * fact.weight and abs(strange - missing) <= EVEN * missing
 
 
 def _conflict(fact: Fact, clause: Clause, known: str) -> bool:
@@ -127,13 +118,13 @@ def _opposed(fact: Fact, clause: Clause) -> bool:
         return answer in ("allow", "needless") or {gold, answer} == {"forbid", "caution"}
     if _denies(fact, fact.clause.text):
         return not RE.deny.search(clause.text) and answer not in STRICT
-    return answer == "needless" or _denies(fact, clause.text)
+    return _denies(fact, clause.text)
 
 
 def _denies(fact: Fact, text: str) -> bool:
     """Whether a denial stands before most of the fact's words in the text, or ends it."""
     masked = RE.harmless.sub(lambda match: "＿" * len(match[0]), text)
-    denial = RE.deny.search(masked)
+    denial = RE.deny.search(masked) or RE.needless.search(masked)
     there = [(weight, text.rfind(word)) for word, weight in fact.words]
     there += [(NUMBER_WEIGHT, text.find(f"{number:g}")) for number, _ in fact.amounts]
     after = sum(weight for weight, place in there if denial and place >= denial.start())
@@ -141,26 +132,38 @@ def _denies(fact: Fact, text: str) -> bool:
     return after > all_there / 2 or RE.deny_end.search(masked) is not None
 
 
-def invented(reading: Reading, known: Reading, asked: str) -> float:
-    """How many of the answer's items known text does not bear out, each from 0 to 1; what is denied counts half."""
-    total = 0.0
+def invented(reading: Reading, known: Reading, asked: str, places: Places = None) -> tuple[float, float]:
+    """How many of the answer's items known text does not bear out, each from 0 to 1: with a term of the field, without.
+
+    What is denied counts half.
+    """
+    with_term = other = 0.0
     for clause in reading.clauses:
-        strange = any(not has(known.amounts, amount) for amount in amounts(clause.text))
+        strange = any(not has(known.amounts, amount) for amount in amounts(clause.text) - SMALL)
         empty = RE.polite.search(clause.text) or RE.denial.match(clause.text)
-        if not HEAD.fullmatch(clause.text) and (strange or not empty):
+        if not RE.short_head.fullmatch(clause.text) and (strange or not empty):
             half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0
-            total += half * sum(_strangeness(item, known, asked) for item in items_of(clause.text))
-    return total
+            for item in items_of(clause.text):
+                found = half * _strangeness(item, known, asked, places is None or clause in places)
+                with_term, other = (with_term + found, other) if _has_term(item, known) else (with_term, other + found)
+    return with_term, other
 
 
-def _strangeness(item: str, known: Reading, asked: str) -> float:
+def _has_term(item: str, known: Reading) -> bool:
+    """Whether the item has a term of the field that known text has not: no other words for something known."""
+    return any(word in terms() and word not in known.text and word not in GENERAL for word, _ in words_of(item))
+
+
+def _strangeness(item: str, known: Reading, asked: str, says_gold: bool = True) -> float:
     """From 0 to 1, by the weight of the words that known text lacks; much more is needed beside a known one."""
-    words = tuple(pair for pair in words_of(_without(item, known.text)) if pair[0] not in asked)
+    words = words_of(_without(item, known.text))
+    words = tuple(pair for pair in words if pair[0] not in asked and pair[0] not in GENERAL)
     if weight_of(tuple(pair for pair in words if pair[0] not in known.text)) <= LITTLE:
         return 0.0
     lacking = min(_unlike(words, clause.text) for clause in [*known.clauses, *known.sentences])
-    weight = lacking / (RELATED if _is_related(item, known, asked) else 1.0)
-    return min(1.0, max(0.0, (weight - LITTLE) / (STRANGE - LITTLE)))
+    if _is_related(item, known, asked):
+        lacking /= RELATED if says_gold else ELSEWHERE
+    return min(1.0, max(0.0, (lacking - LITTLE) / (STRANGE - LITTLE)))
 
 
 def _is_related(item: str, known: Reading, asked: str) -> bool:

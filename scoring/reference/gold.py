@@ -32,7 +32,8 @@ Wanted = list[tuple[Fact, float]]  # facts, and what the reference itself earns 
 class Gold:
     """`texts`: the number or names; `facts`: alternatives; `names`: if several, what the facts are of.
 
-    `known`: question, reference and gold, all that may be said without inventing it; `asked`: the question's words.
+    `known`: question, reference and gold, all that may be said without inventing it; `asked`: the question's words;
+    `whole`: quotes, which need not say whose they are.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Gold:
     facts: list[Wanted] = field(default_factory=list)
     names: tuple[str, ...] = ()
     ordered: bool = False
+    whole: bool = False
     known: Reading = field(default_factory=lambda: Reading(""))
     asked: str = ""
 
@@ -116,13 +118,23 @@ def _of_texts(quotes: list[str], case: Case) -> Gold:
     if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= LONGEST_COUNT:
         return Gold("number", (f"{min(said):g}",))
     names, asked = _heads(case), words_only(canonical(case.question))
-    cited = [fact for quote in quotes for fact in facts_of(quote, asked=asked)]
+    compared = _compared(case, quotes)
+    owners = compared or ("",) * len(quotes)
+    headed = [f"{name}：{quote}" if name else quote for name, quote in zip(owners, quotes, strict=True)]
+    cited = [fact for quote in headed for fact in facts_of(quote, compared, asked)]
     if shared := _shared(cited, case.reference):
-        return Gold("facts", facts=[shared])
+        return Gold("facts", facts=[shared], names=compared, whole=True)
     refused = cited and honesty(case.reference, case.question)
     stated = [] if refused else facts_of(case.reference, names, asked)
     found = [facts for facts in (cited, stated) if facts] or [facts_of("\n".join([*quotes, case.reference]))]
-    return Gold("facts", facts=[[(fact, 1.0) for fact in facts] for facts in found], names=names)
+    wanted = [[(fact, 1.0) for fact in facts] for facts in found]
+    return Gold("facts", facts=wanted, names=compared or names, whole=bool(compared))
+
+
+def _compared(case: Case, quotes: list[str]) -> tuple[str, ...]:
+    """The two names that the question compares, if there is one quote of each, in the question's order."""
+    match = RE.compared.search(canonical(case.question))
+    return match.groups() if match and len(quotes) == 2 else ()
 
 
 def _heads(case: Case) -> tuple[str, ...]:

@@ -20,17 +20,18 @@ from scoring.reference.abstention import abstains, honesty
 from scoring.reference.counts import count_worth
 from scoring.reference.degenerate import context_rows, is_degenerate, without_question
 from scoring.reference.facts import Reading, has
-from scoring.reference.finding import find, invented
+from scoring.reference.finding import SMALL, Places, find, invented
 from scoring.reference.gold import Gold, Wanted, read_gold
 from scoring.reference.names import named, strange_names
 from scoring.reference.text import RE, amounts, canonical, normalise
 
 FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a wrong one beside two facts costs 43 %
 OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
+A_TERM, OTHER = 1.2, 0.8  # what a strange statement counts, with a term of the field and without
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
-SHORTEST_CELL, FREE_LENGTH = 4, 40  # characters: shorter cells occur by chance; an answer may have beside twice gold's
-SMALL = 5  # bare whole numbers up to here are no claims: "三个方面"
+FREE_LENGTH = 40  # characters that an answer may have beside twice gold's
+MANY, PER_FACT, COMPLETE = 4, 0.03, 0.75  # of more facts than MANY not all are needed, but so much of their weight
 
 
 class ReferenceJudge:
@@ -80,7 +81,7 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
         return {"answered": 0.0}
     reading = Reading(answer, gold.names, gold.known.text)
     brevity = (2 * len(gold.known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer)))
-    manner |= {"precision": _precision(cells, reading, gold.known), "brevity": min(1.0, brevity)}
+    manner["brevity"] = min(1.0, brevity)
     if gold.kind == "facts":
         alternatives = [_facts(wanted, gold, reading) for wanted in gold.facts]
         return max(alternatives, key=lambda parts: prod(parts.values())) | manner
@@ -95,13 +96,15 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
 
 def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     """The share of the facts that the answer states, and what it states wrongly beside them."""
-    findings = [find(fact, reading, bool(gold.names)) for fact, _ in wanted]
+    findings = [find(fact, reading, bool(gold.names) and not gold.whole) for fact, _ in wanted]
     shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
     weights = [fact.weight for fact, _ in wanted]
     wrong: float = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
-    wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares))
+    places = {clause for finding in findings for clause in finding.where}
+    wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares), places)
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
-    return {"facts": found, "truth": _truth(wrong, len(wanted))}
+    needed = min(1.0, max(COMPLETE, 1 - PER_FACT * (len(wanted) - MANY)))
+    return {"facts": min(1.0, found / needed), "truth": _truth(wrong, len(wanted))}
 
 
 def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
@@ -111,24 +114,16 @@ def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
     return sum(bool(gold - said and said - may_be) for gold, said, may_be in sides)
 
 
-def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0) -> float:
+def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0, places: Places = None) -> float:
     """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
-    small = [(float(number), unit) for number in range(SMALL + 1) for unit in ("", "种", "个")]
-    numbers = sum(not has(known.amounts, amount) for amount in reading.amounts.difference(small, [(1.0, "次")]))
-    said = invented(reading, known, asked)
-    return numbers + max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
+    numbers = sum(not has(known.amounts, amount) for amount in reading.amounts - SMALL)
+    with_term, said = invented(reading, known, asked, places)
+    return numbers + A_TERM * with_term + OTHER * max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
 
 
 def _truth(wrong: float, facts: int) -> float:
     base = max(FEWEST, OF_FACTS * facts)
     return base / (base + PER_WRONG * wrong)
-
-
-def _precision(context: list[list[str]], reading: Reading, known: Reading) -> float:
-    """Length of known text against length of foreign cells in the answer; 1 without any."""
-    cells = {cell for row in context for cell in row if len(cell) >= SHORTEST_CELL}
-    foreign = sum(len(cell) for cell in cells if cell not in known.words and cell in reading.words)
-    return max(0.0, 1 - foreign / max(1, len(reading.words)))
 
 
 def _sincerity(case: Case, known: Reading) -> float:

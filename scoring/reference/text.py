@@ -80,10 +80,12 @@ def canonical(text: str) -> str:
     """The normalised lines, without list marks and markup: characters, words, numbers, units and limits in one form."""
     text = RE.gap.sub("、", RE.markup.sub("", RE.list_mark.sub("", RE.unseen.sub("", text))))
     text = _opencc().convert(text.encode("utf-8", "replace").decode())  # halves of surrogate pairs are no text
-    text = one_word(_rewritten(unicodedata.normalize("NFKC", text).lower(), "words"))
+    text = one_word(unicodedata.normalize("NFKC", text).lower())
     text = _rewritten("\n".join(map(normalise, text.splitlines())), "before")
     text = RE.range.sub(r"\1\3~\2\3", RE.numeral.sub(_digits, text))
     text = RE.quantity.sub(lambda match: _converted(*match.groups()), text)
+    text = RE.summed.sub(lambda match: f"{float(match[1]) + float(match[2]):g}小时", text)
+    text = RE.every.sub(_a_day, text)
     return one_word(_rewritten(text, "after"))
 
 
@@ -115,6 +117,12 @@ def _synonyms() -> dict[str, str]:
     lines = (HERE / "synonyms.tsv").read_text(encoding="utf-8").splitlines()
     groups = (unicodedata.normalize("NFKC", line).lower().split("\t") for line in lines if line[:1] not in ("", "#"))
     return {word: group[0] for group in groups for word in group}
+
+
+@cache
+def terms() -> frozenset[str]:
+    """The terms of the field: the first expression of each group."""
+    return frozenset(_synonyms().values())
 
 
 @lru_cache(maxsize=8192)
@@ -156,6 +164,15 @@ def _digits(match: re.Match[str]) -> str:
         return f"{value(text, 'smart'):g}"
     except ValueError:
         return text  # no numeral after all: "十百"
+
+
+def _a_day(match: re.Match[str]) -> str:
+    """How often a day "every 6 to 8 hours" is; unchanged where that is no whole number or no rate."""
+    hours = [int(number) for number in match.groups()[:2] if number]
+    if any(not 4 <= number <= 24 or 24 % number for number in hours) or not (match[0][0] == "每" or match[3]):
+        return match.group()
+    times = sorted({24 // number for number in hours})
+    return "每日" + ("" if times == [1] and not match[3] else "~".join(map(str, times)) + "次")
 
 
 @lru_cache(maxsize=4096)

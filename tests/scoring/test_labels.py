@@ -3,8 +3,8 @@
     python -m tests.scoring.test_labels                 # a table of tests/scoring/answers_open.jsonl
     python -m tests.scoring.test_labels FILE...         # of other answers in the same form
 
-A line of `answers_open.jsonl` is a question with its reference, gold and tool results, an answer of a kind, and what it
-is worth; two people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first author
+A line of `answers_open.jsonl` and `answers_sealed.jsonl` is a question with its reference, gold and tool results, an
+answer of a kind, and what it is worth; two people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first author
 before the judge was tuned; cases of a task type in the order of sha256(case) are held out and tuned on in turn, and the
 answers to one question are never in both halves.
 """
@@ -24,16 +24,16 @@ import pytest
 from scoring.judge import Case, ReferenceJudge
 
 HERE = Path(__file__).parent
-OPEN = HERE / "answers_open.jsonl"
+OPEN, SEALED = HERE / "answers_open.jsonl", HERE / "answers_sealed.jsonl"
 SHARE = {"right": (1.0, 1.0), "partly": (0.1, 0.9), "wrong": (0.0, 0.0), "evasive": (0.0, 0.0)}
 GOOD = 0.7  # from here an answer counts as accepted
 
 # The mean score of a kind: at least, or at most, so much.
 AT_LEAST = {
     "exact_evidence": 0.95, "reference_itself": 0.9, "reordered": 0.85, "as_list": 0.85, "polite_advice": 0.85,
-    "traditional": 0.9, "chinese_numerals": 0.9, "equivalent_units": 0.8, "abstain_right": 0.85,
-    "paraphrase_doctor": 0.7, "paraphrase_pharmacist": 0.7, "paraphrase_lay": 0.65, "true_negation": 0.7,
-    "short_form": 0.7, "right_with_score_word": 0.7, "long_form": 0.5,
+    "traditional": 0.9, "chinese_numerals": 0.9, "equivalent_units": 0.88, "abstain_right": 0.95,
+    "paraphrase_doctor": 0.85, "paraphrase_pharmacist": 0.8, "paraphrase_lay": 0.75, "true_negation": 0.75,
+    "short_form": 0.8, "right_with_score_word": 0.7, "long_form": 0.72,
 }  # fmt: skip
 AT_MOST = {
     "json_echo": 0.3, "select_star": 0.2, "sprayed": 0.2, "name_alone": 0.1, "abstain_wrong": 0.1,
@@ -58,22 +58,22 @@ def scores_by_kind(rows):
     return found
 
 
-@pytest.fixture(scope="module")
-def scores():
-    return scores_by_kind(read(OPEN))
+@pytest.fixture(scope="module", params=[OPEN, SEALED], ids=["open", "sealed"])
+def scores(request):
+    return scores_by_kind(read(request.param))
 
 
 def test_every_kind_has_its_bound(scores):
     assert set(scores) == {*AT_LEAST, *AT_MOST}
     assert sum(map(len, scores.values())) >= 250
-    assert min(map(len, scores.values())) >= 5
+    assert min(map(len, scores.values())) >= 4
 
 
 def test_right_answers_of_each_kind_score_high(scores):
     means = {kind: fmean(scores[kind]) for kind in AT_LEAST}
     assert {kind: mean for kind, mean in means.items() if mean < AT_LEAST[kind]} == {}
     others = [score for kind in scores if kind.startswith("paraphrase") for score in scores[kind]]
-    assert sum(score >= GOOD for score in others) / len(others) >= 0.65
+    assert sum(score >= GOOD for score in others) / len(others) >= 0.75
 
 
 def test_wrong_answers_of_each_kind_score_low(scores):

@@ -41,8 +41,8 @@ def test_findings_by_example():
 
 def test_inventions_by_example():
     known = Reading("饭后服用，可见头晕")
-    assert invented(Reading("饭后吃，有时头晕"), known, "") == invented(Reading("请遵医嘱"), known, "") == 0
-    assert invented(Reading("饭后服用，会导致失明"), known, "") == 1
+    assert invented(Reading("饭后吃，有时头晕"), known, "") == invented(Reading("请遵医嘱"), known, "") == (0, 0)
+    assert invented(Reading("饭后服用，会导致失明"), known, "") == (1, 0)
 
 
 def test_abstentions_by_example():
