@@ -4,9 +4,9 @@
     python -m tests.scoring.test_labels FILE...         # of other answers in the same form
 
 A line of `answers_open.jsonl` and `answers_sealed.jsonl` is a question with its reference, gold and tool results, an
-answer of a kind, and what it is worth; two people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first author
-before the judge was tuned; cases of a task type in the order of sha256(case) are held out and tuned on in turn, and the
-answers to one question are never in both halves.
+answer of a kind, and what it is worth; two people wrote them who had read no judge. A line of `labels.jsonl` is one
+graded by the first author before the judge was tuned; cases of a task type in the order of sha256(case) are held out
+and tuned on in turn, and the answers to one question are never in both halves.
 """
 
 from __future__ import annotations
