@@ -29,9 +29,7 @@ ACCEPTED_FROM = {"right, beside a contradiction": 0.9, "right, with an invention
 """Kinds that hold what is right as well: an honest judge pays a part. From here on it has seen no fault."""
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-NOTHING_FOUND, TO_THE_JUDGE, PRAISE, INVENTED = (
-    _TEXTS[name] for name in ("nothing_found", "to_the_judge", "praise", "invented")
-)
+NOTHING_FOUND, TO_THE_JUDGE, PRAISE, INVENTED = _TEXTS.values()
 
 
 class Canaries:
