@@ -12,8 +12,7 @@ from pathlib import Path
 from scoring.case import Case
 from scoring.llm_judge import JudgeWords
 
-LONGEST_ANSWER = 4_000  # characters of each text shown to the judge
-LONGEST_TEXT = 6_000
+LONGEST_ANSWER, LONGEST_TEXT = 4_000, 6_000  # characters of each text shown to the judge
 
 
 def material(case: Case) -> dict[str, str | None]:
