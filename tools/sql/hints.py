@@ -7,6 +7,7 @@ was allowed to.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 
 from rapidfuzz import fuzz, process
@@ -21,6 +22,7 @@ SHOWN = 3  # names or values
 NEAR_NAME, NEAR_VALUE = 60, 40  # of 100, rapidfuzz's ratio
 VALUE_CHARACTERS = 30
 CANDIDATES = 30
+SHORTEST_LOOK, LONGEST_LOOK = 0.02, 0.2  # seconds: what a hint is worth
 
 # How the three engines name a column that is not there.
 UNKNOWN_COLUMN = re.compile(r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'")
@@ -49,13 +51,16 @@ def hint_for_error(error: str, statement: Statement, database: Database, allowed
     return _near("列", name, own)
 
 
-def hint_for_empty(statement: Statement, database: Database) -> str | None:
-    """Stored values near the first text that no row has; "" without any, None when looking took too long."""
+def hint_for_empty(statement: Statement, database: Database, end: float) -> str | None:
+    """Stored values near the first text that no row has; "" without any, None when looking took until `end`."""
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
         for table in sorted(table for table in statement.tables if comparison.column in columns[table]):
             try:
-                values = _near_values(comparison, columns[table][comparison.column], table, database)
+                seconds = min(LONGEST_LOOK, end - time.monotonic())
+                if seconds < SHORTEST_LOOK:
+                    return None
+                values = _near_values(comparison, columns[table][comparison.column], table, database, seconds)
             except DeadlineExceeded:
                 return None
             except StatementError:
@@ -76,17 +81,16 @@ def _near(what: str, name: str, choices: Iterable[str]) -> str:
     return f"相近的{what}：{'、'.join(choice for choice, _, _ in found)}" if found else ""
 
 
-def _near_values(comparison: Comparison, column: Column, table: str, database: Database) -> list[str]:
+def _near_values(comparison: Comparison, column: Column, table: str, database: Database, seconds: float) -> list[str]:
     text = comparison.text[:VALUE_CHARACTERS]
-    sql = _search(text, column.name, table, database.dialect)
-    # A hint is worth no more than 0.2 s.
-    found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), 0.2, CANDIDATES)
+    sql = _search(text, column.name, table, database.dialect, database.schema)
+    found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), seconds, CANDIDATES)
     values = [value for (value, *_) in found.rows if isinstance(value, str) and len(value) <= VALUE_CHARACTERS]
     near = process.extract(text, values, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_VALUE)
     return [value for value, _, _ in near]
 
 
-def _search(text: str, column: str, table: str, dialect: str) -> str:
+def _search(text: str, column: str, table: str, dialect: str, schema: str) -> str:
     """The values that share most of the text's first eight pairs of characters, in the dialect."""
     pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:8]
     likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
@@ -97,7 +101,7 @@ def _search(text: str, column: str, table: str, dialect: str) -> str:
     return (
         exp.select(exp.column(column, quoted=True), exp.alias_(score, "shared"))
         .distinct()
-        .from_(exp.to_table(table))
+        .from_(exp.table_(table, db=schema or None, quoted=bool(schema)))
         .where(exp.or_(*likes))
         .order_by("shared DESC")
         .limit(CANDIDATES)

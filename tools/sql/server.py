@@ -2,19 +2,21 @@
 
 A call is: begin read-only, ask which columns the statement has, fetch `max_rows` rows with every text cut by the server
 (a client that fetches a gigabyte and then cuts it has fetched a gigabyte), count the rest, roll back. The server's own
-time-out ends a statement; a timer of ours ends it, or the connection, when the server's does not.
+time-out cancels a statement; when it does not, a timer of ours hangs up and has the connection terminated.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, ClassVar
 
-from sqlalchemy import URL, event, inspect
+from sqlalchemy import URL, Engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -23,6 +25,7 @@ from tools.sql.database import Access, Column, Database, DatabaseError, Deadline
 KEPT_CHARACTERS = 4_000  # of one text cell; a result shows less
 MAX_COLUMNS = 64
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
+SHOWN = 6  # things an account may do
 SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is about over
 Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 
@@ -31,12 +34,15 @@ class ServerDatabase(Database):
     """A database behind a driver with connections; subclasses know the dialect's words.
 
     driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection. cut: SQL for a
-    column's first characters.
+    column's first characters. ending: SQL that ends a connection by its number.
     """
 
+    workers = 8
+    patience = 3.0
     driver: str
     arguments: ClassVar[dict[str, Any]]
     cut: str
+    ending: str
 
     def __init__(self, url: URL) -> None:
         """Connect and read the names of tables and views.
@@ -45,6 +51,7 @@ class ServerDatabase(Database):
             DatabaseError: no connection, wrong account, or no such database.
         """
         self.label = url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+        self.url = url.render_as_string(hide_password=False)
         self._url = url.set(drivername=self.driver)
         # _clean resets connections, and says when it fails.
         self._engine = self._pool(self._url, connect_args=self.arguments, pool_reset_on_return=None)
@@ -99,18 +106,41 @@ class ServerDatabase(Database):
         connection.rollback()
 
     @abstractmethod
+    def _line(self, connection: Any) -> tuple[int, int]:
+        """The file number of the connection's socket, and the server's number of the connection."""
+
     def _stop(self, connection: Any) -> None:
-        """End what the connection is doing, from another thread."""
+        """Hang up, from another thread, so that nobody waits; and have the server end what it does for us there."""
+        line, backend = self._line(connection)
+        with suppress(OSError), socket.socket(fileno=os.dup(line)) as wire:
+            wire.shutdown(socket.SHUT_RDWR)
+        threading.Thread(target=self._terminate, args=(backend,), daemon=True).start()
+
+    def _terminate(self, backend: int) -> None:
+        """From a connection of its own; an account may always end its own statements."""
+        driver = self._engine.dialect.loaded_dbapi
+        positional, named = self._engine.dialect.create_connect_args(self._url)
+        # A server that does not take this either is found out by the proof that follows (Database.prove).
+        with suppress(driver.Error), closing(driver.connect(*positional, **named | self.arguments)) as connection:
+            connection.cursor().execute(self.ending.format(backend))
 
     @abstractmethod
     def _explain(self, error: Exception, connection: Any) -> Exception:
         """The error to raise for the driver's."""
 
-    def _catalog(self, read: Callable[[Any], list[Any]]) -> list[Any]:
+    def _catalog(self, read: Callable[[Any], Any]) -> Any:
         try:
             return read(inspect(self._engine))
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise self._broken(error) from None
+
+    def excess(self, tables: frozenset[str]) -> str:
+        found = self._catalog(lambda inspector: self._may(inspector.bind, tables))
+        return ", ".join(sorted(found)[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+
+    @abstractmethod
+    def _may(self, engine: Engine, tables: frozenset[str]) -> list[str]:
+        """What the account may do beyond reading the tables."""
 
     def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         pooled = self._connection()
@@ -121,10 +151,9 @@ class ServerDatabase(Database):
                 self._clean(connection)
             except Exception as error:
                 problem = self._explain(error, connection)
+        self._give_back(pooled, problem, stopped.is_set())
         if problem is None:
-            pooled.close()
             return found
-        self._give_back(pooled, stopped.is_set() or isinstance(problem, DatabaseError))
         if stopped.is_set() and isinstance(problem, DatabaseError):
             raise DatabaseError(f"the database {self.label} did not answer in {deadline:g} s and was hung up on")
         raise problem
@@ -152,10 +181,11 @@ class ServerDatabase(Database):
                 return at_least, False
             raise
 
-    def _give_back(self, pooled: PoolProxiedConnection, doubtful: bool) -> None:
-        """Return a connection on which something failed; close it when it cannot be made clean."""
+    def _give_back(self, pooled: PoolProxiedConnection, problem: Exception | None, stopped: bool) -> None:
+        """Return a connection; close one on which something failed and that cannot be made clean."""
+        doubtful = stopped or isinstance(problem, DatabaseError)
         try:
-            if not doubtful:
+            if problem and not doubtful:
                 self._clean(pooled.driver_connection)
         except Exception:
             doubtful = True  # what was wrong with the statement is reported; the connection only goes
