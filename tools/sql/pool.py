@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import threading
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Pipe
 from pathlib import Path
 
 from tools.sql.answer import Answer, Question
@@ -23,16 +23,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Overrun(Exception):
-    """The worker ended over a question: it took too long, or too much memory."""
+    """No answer: the worker ended over the question, which took too long or too much memory, or its database failed."""
 
 
 class Worker:
     """One worker process, and the channel to it."""
 
-    channel: Connection
-
     def __init__(self) -> None:
-        self.channel, theirs = Pipe()
+        self._channel, theirs = Pipe()
         known = os.environ.get("PYTHONPATH")
         path = os.pathsep.join([str(ROOT), *([known] if known else [])])
         self._process = subprocess.Popen(
@@ -45,34 +43,41 @@ class Worker:
             process_group=0,  # Ctrl-C at the terminal is not for it
         )
         theirs.close()
-        self._ready = False
+        self.ready = False
 
     def runs(self) -> bool:
         """Whether the process is still there."""
         return self._process.poll() is None
 
     def ask(self, question: Question) -> Answer:
-        """The worker's answer. Raises DatabaseError, and Overrun when the worker ended."""
+        """The worker's answer. Raises Overrun, and DatabaseError when the worker cannot start; it has ended then."""
         try:
             self._wait_until_ready()
-            self.channel.send(question)
-            reply = self.channel.recv()
-        except (EOFError, OSError):
-            raise Overrun from None
+            self._channel.send(question)
+            reply = self._channel.recv()
+        except BaseException as error:  # the answer of an interrupted caller is not the next one's either
+            self.end()
+            if isinstance(error, (EOFError, OSError)):
+                raise Overrun from None
+            raise
         if isinstance(reply, DatabaseError):
-            raise reply
+            raise Overrun from reply
         return reply
 
     def _wait_until_ready(self) -> None:
         try:
-            self._ready = self._ready or bool(self.channel.recv())
+            self.ready = self.ready or bool(self._channel.recv())
         except (EOFError, OSError):
             code = self._process.wait()
             raise DatabaseError(f"the process that runs SQL ended as it started (exit code {code})") from None
 
+    def leave(self) -> None:
+        """Close the channel, which ends the process unless somebody else has it open."""
+        self._channel.close()
+
     def end(self) -> None:
         """End the process now."""
-        self.channel.close()
+        self.leave()
         self._process.kill()
         self._process.wait()
 
@@ -85,18 +90,12 @@ class Pool:
         self._forget()
 
     def ask(self, question: Question, workers: int) -> Answer:
-        """The answer of one of at most so many workers. Raises DatabaseError, and Overrun: the question ended it."""
+        """The answer of one of at most so many workers. Raises Overrun, and DatabaseError when none can start."""
         worker = self._take(workers)
         try:
-            answer = worker.ask(question)
-        except DatabaseError:
+            return worker.ask(question)
+        finally:
             self._give_back(worker)
-            raise
-        except BaseException:
-            self._give_back(self._replace(worker))
-            raise
-        self._give_back(worker)
-        return answer
 
     def close(self) -> None:
         """End all workers."""
@@ -113,14 +112,18 @@ class Pool:
 
     def _give_back(self, worker: Worker) -> None:
         with self._changed:
-            self._idle.append(worker)
+            if worker.runs():
+                self._idle.append(worker)
+            elif worker.ready:
+                self._idle.append(self._replace(worker))  # so that it is warm when it is asked
+            else:
+                self._all.discard(worker)
             self._changed.notify()
 
     def _replace(self, worker: Worker) -> Worker:
-        with self._changed:
-            self._all.discard(worker)
-            worker.end()
-            return self._new()
+        self._all.discard(worker)
+        worker.end()
+        return self._new()
 
     def _new(self) -> Worker:
         worker = Worker()
@@ -130,10 +133,10 @@ class Pool:
     def _forget(self) -> None:
         """Have no workers: after a fork they are the parent's."""
         for worker in self._all:
-            worker.channel.close()
+            worker.leave()
         self._all = set()
         self._idle: list[Worker] = []
-        self._changed = threading.Condition()  # its lock can be taken again by the thread that has it
+        self._changed = threading.Condition()
 
 
 POOL = Pool()

@@ -143,7 +143,7 @@ class QueryTool:
         question = Question(database.url, self.allowed_tables, self.limits, self.hints, sql[:LONGEST])
         try:
             return POOL.ask(question, database.workers)
-        except (Overrun, DatabaseError):
+        except Overrun:
             database.prove(self.allowed_tables)
             return Answer(failure("查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"), False)
 

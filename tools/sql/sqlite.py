@@ -100,13 +100,15 @@ class SqliteDatabase(Database):
             with closing(connection.execute(sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
-                more = sum(1 for _ in islice(cursor, COUNTED_BY_READING)) if len(rows) == max_rows else 0
-            count, exact = len(rows) + more, more < COUNTED_BY_READING
+                connection.text_factory = bytes  # what is only counted need not be read
+                more, exact = _rest(cursor) if len(rows) == max_rows else (0, True)
+            count = len(rows) + more
             if not exact:
                 count, exact = _count(connection, sql, count)
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise self._explain(error) from None
         finally:
+            connection.text_factory = _text
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
         return Rows(columns, rows, count, exact, frozenset(tables_read))
@@ -127,11 +129,15 @@ def _connect(path: Path) -> sqlite3.Connection:
     # Without a statement cache every statement passes the authorizer of its own call.
     connection = sqlite3.connect(uri, uri=True, timeout=1.0, check_same_thread=False, cached_statements=0)
     connection.isolation_level = None
-    connection.text_factory = lambda raw: raw[:KEPT_BYTES].decode("utf-8", "replace")
+    connection.text_factory = _text
     connection.execute("PRAGMA query_only = ON")
     for name, value in SETTINGS["limits"].items():
         connection.setlimit(getattr(sqlite3, f"SQLITE_LIMIT_{name}"), value)
     return connection
+
+
+def _text(raw: bytes) -> str:
+    return raw[:KEPT_BYTES].decode("utf-8", "replace")
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -165,11 +171,27 @@ def _authorizer(access: Access, real_names: frozenset[str], tables_read: set[str
     return authorize
 
 
+def _rest(cursor: sqlite3.Cursor) -> tuple[int, bool]:
+    """How many rows follow, and whether those are all: not when there are many, or when the time is over."""
+    number = 0
+    try:
+        for _ in islice(cursor, COUNTED_BY_READING):
+            number += 1
+    except sqlite3.Error as error:
+        _raise_for_machine(error)
+        return number, False
+    return number, number < COUNTED_BY_READING
+
+
 def _count(connection: sqlite3.Connection, sql: str, at_least: int) -> tuple[int, bool]:
     """The number of rows, counted without building them; what is known already when that takes too long."""
     try:
         return connection.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0], True
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in STATEMENT_CODES:
-            raise
+        _raise_for_machine(error)
         return at_least, False
+
+
+def _raise_for_machine(error: sqlite3.Error) -> None:
+    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in STATEMENT_CODES:
+        raise error
