@@ -96,6 +96,7 @@ class SqlEnvironment(Environment):
             "database": make_url(self.settings.database_url).render_as_string(hide_password=True),
             "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,
             "terms": dict(self.rubric.weights),
+            **({"notes": [f"the database's account may {self.tool.excess}"]} if self.tool.excess else {}),
         }
 
     async def check(self) -> None:

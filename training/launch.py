@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -67,16 +68,18 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
 
 def start(agent: Agent, options: Options, settings: Settings, config: Any, plan: Plan, rows: Mapping[str, Any]) -> int:
     """Start what episodes need, ask it for a sign of life, write the rows down and train."""
-    from common.jsonl import write_jsonl
+    from common.jsonl import write_jsonl, write_text
     from training.device import environment
     from training.run import run
     from training.serve import serve_environment
+    from training.summary import ENVIRONMENT
 
     plays = plan.role != "algorithm"
     with serve_environment(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
         if plays:
             opened = agent.open(settings, options)
             asyncio.run(opened.check())
+            write_text(plan.run_dir / ENVIRONMENT, json.dumps(opened.description(), ensure_ascii=False), force=True)
             opened.close()
         if plan.role != "runner":
             (plan.run_dir / "data").mkdir(parents=True, exist_ok=True)

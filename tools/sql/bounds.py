@@ -100,7 +100,8 @@ def _most_named(nodes: Iterable[Any]) -> int:
 
 def _lengthened(node: exp.Expr) -> int:
     """How many times longer a text gets in a replacement and those around it."""
-    factor, at = 1, node if isinstance(node, exp.Func) and node.args.get("replacement") else None
+    factor = 1
+    at: exp.Expr | None = node if isinstance(node, exp.Func) and node.args.get("replacement") else None
     while isinstance(at, exp.Expr) and not isinstance(at, exp.Query):
         text = at.args.get("replacement")
         factor *= max(1, len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH) if text else 1

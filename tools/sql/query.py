@@ -80,6 +80,8 @@ os.register_at_fork(after_in_child=RESULTS.clear)
 class QueryTool:
     """Runs the model's SQL on one database; safe to share between threads, to fork and to pickle.
 
+    excess: what the database's account may do beyond reading the tables, once it was opened; "" for nothing.
+
     Args:
         database_url: SQLAlchemy URL of an SQLite file, PostgreSQL, MySQL or MariaDB.
         allowed_tables: tables, and on servers views, that may be read.
@@ -102,6 +104,7 @@ class QueryTool:
         self.limits = limits
         self.cache = cache
         self.hints = hints
+        self.excess = ""
 
     def run(self, sql: str) -> QueryResult:
         """Run one SELECT and return a result that fits the limits.
@@ -130,13 +133,8 @@ class QueryTool:
         missing = self.allowed_tables - database.tables
         if missing:
             raise DatabaseError(f"the database {database.label} has no table {', '.join(sorted(missing))}")
-        excess_of(database, self.allowed_tables)
+        self.excess = excess_of(database, self.allowed_tables)
         return database
-
-    @property
-    def account(self) -> str:
-        """What the account may do beyond reading the tables; "" for nothing."""
-        return excess_of(self.database(), self.allowed_tables)
 
     def _ask(self, database: Database, sql: str) -> Answer:
         """The answer of a worker; what the statement did to it, or to the connection, is the statement's own fault."""

@@ -65,7 +65,7 @@ class Scopes:
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():
             name = self._define(cte)
-            itself = {name: (cte.args["alias"].this, Size())} if clause.args.get("recursive") else {}
+            itself = {name: (cte.args["alias"].this, Size())} if cte.parent.args.get("recursive") else {}
             visible = {**visible, name: (cte.args["alias"].this, self._query(cte.this, {**visible, **itself}))}
         nodes = list(query.walk(prune=lambda node: node is not query and isinstance(node, (exp.Query, exp.With))))
         inner = [self._query(node, visible) for node in nodes[1:] if isinstance(node, exp.Query)]

@@ -121,7 +121,7 @@ class ServerDatabase(Database):
         driver = self._engine.dialect.loaded_dbapi
         positional, named = self._engine.dialect.create_connect_args(self._url)
         # A server that does not take this either is found out by the proof that follows (Database.prove).
-        with suppress(driver.Error), closing(driver.connect(*positional, **named | self.arguments)) as connection:
+        with suppress(driver.Error), closing(driver.connect(*positional, **{**named, **self.arguments})) as connection:
             connection.cursor().execute(self.ending.format(backend))
 
     @abstractmethod
