@@ -50,6 +50,10 @@ class ConnectionLost(DatabaseError):
     """The connection broke; a new one may work."""
 
 
+class Unreachable(ConnectionLost):
+    """There is no connection to be had, so no statement can be what broke it."""
+
+
 class StatementError(ValueError):
     """The database refused the statement or gave up on it; the message is its reason."""
 
@@ -117,7 +121,7 @@ class Database(ABC):
         try:
             return self._engine.raw_connection()
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
-            raise self._broken(error) from None
+            raise self._broken(error, Unreachable) from None
 
     def _broken(self, error: Exception, kind: type[DatabaseError] = ConnectionLost) -> DatabaseError:
         """The error to raise when the driver's speaks of the machine."""

@@ -17,7 +17,7 @@ from multiprocessing.connection import Pipe
 from pathlib import Path
 
 from tools.sql.answer import Answer, Question
-from tools.sql.database import DatabaseError
+from tools.sql.database import DatabaseError, Unreachable
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +50,7 @@ class Worker:
         return self._process.poll() is None
 
     def ask(self, question: Question) -> Answer:
-        """The worker's answer. Raises Overrun, and DatabaseError when the worker cannot start; it has ended then."""
+        """The worker's answer. Raises Overrun, and DatabaseError: there is no worker, or no connection."""
         try:
             self._wait_until_ready()
             self._channel.send(question)
@@ -60,6 +60,8 @@ class Worker:
             if isinstance(error, (EOFError, OSError)):
                 raise Overrun from None
             raise
+        if isinstance(reply, Unreachable):
+            raise reply
         if isinstance(reply, DatabaseError):
             raise Overrun from reply
         return reply
@@ -90,7 +92,7 @@ class Pool:
         self._forget()
 
     def ask(self, question: Question, workers: int) -> Answer:
-        """The answer of one of at most so many workers. Raises Overrun, and DatabaseError when none can start."""
+        """The answer of one of at most so many workers. Raises Overrun, and DatabaseError: no worker, no connection."""
         worker = self._take(workers)
         try:
             return worker.ask(question)

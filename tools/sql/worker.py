@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from tools.sql.answer import Answer, Question, answer
-from tools.sql.database import DatabaseError, open_database
+from tools.sql.database import DatabaseError, Unreachable, open_database
 from tools.sql.guard import nodes
 
 MARGIN = 0.25  # seconds after the deadline: what a statement that ended in time may still need
@@ -47,6 +47,9 @@ def _reply(question: Question) -> Answer | DatabaseError:
     try:
         database = open_database(question.url)
         nodes(database.dialect)  # made once, and not at a statement's cost
+    except DatabaseError as error:
+        return Unreachable(str(error))
+    try:
         with _alarm(question.limits.deadline + MARGIN):
             return answer(database, question)
     except DatabaseError as error:
