@@ -3,7 +3,7 @@
     python -m bench.sql_tool                 # about a minute; one line of JSON last
 
 The raw side is the same SQL on the tool's own SQLAlchemy engine and pool, fetched whole, plus json.dumps. The guard's
-ratios compare what a worker does with a statement (tools/sql/answer.py) with it in one process; `worker_overhead_ms` is
+ratios compare what a worker does with a statement (QueryTool.answer) with it in one process; `worker_overhead_ms` is
 what the way to the worker and back adds, and everything else goes that way.
 The guard must stay cheap beside a point lookup, a search must not pay for it, 64 callers at a time must not queue, and
 no statement may outlive its deadline or fill memory, the workers' included.
@@ -35,7 +35,6 @@ from sqlalchemy import Engine
 
 from bench._harness import main, medians, sampled, seconds
 from common.settings import DEFAULT_DATABASE, ROOT
-from tools.sql.answer import Question, answer
 from tools.sql.database import open_database
 from tools.sql.guard import check
 from tools.sql.query import DEFAULT_TABLES, QueryTool
@@ -97,7 +96,7 @@ def guard_figures(url: str) -> dict[str, float]:
 
     def here(sql: str) -> str:
         """What a worker does, in this process."""
-        return answer(database, Question(url, tool.allowed_tables, tool.limits, tool.hints, sql)).result.to_json()
+        return tool.answer(database, sql)[0].to_json()
 
     inside, theirs = partial(here, sql), partial(raw, open_engine(url), sql)
     ours, cached = partial(guarded, tool, sql), partial(guarded, QueryTool(url), sql)

@@ -11,7 +11,6 @@ the machine did wrong is a DatabaseError.
 from __future__ import annotations
 
 import os
-import time
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
@@ -48,10 +47,6 @@ class DatabaseError(Failure):
 
 class ConnectionLost(DatabaseError):
     """The connection broke; a new one may work."""
-
-
-class Unreachable(ConnectionLost):
-    """There is no connection to be had, so no statement can be what broke it."""
 
 
 class StatementError(ValueError):
@@ -98,15 +93,12 @@ class Database(ABC):
     """One database, read-only; safe to use from many threads.
 
     dialect: sqlglot's name. label: what operators read, without a password. tables: folded names of all tables and
-    views the account can see. schema: where they are, on PostgreSQL. url: where another process finds it. workers: how
-    many statements a process runs at a time. patience: seconds a server may be away, as one is after a crash.
+    views the account can see. schema: where they are, on PostgreSQL. url: where another process finds it.
     """
 
     dialect: str
     schema = ""
     url: str
-    workers = CONCURRENT
-    patience = 0.0
     label: str
     tables: frozenset[str]
     _engine: Engine
@@ -121,7 +113,7 @@ class Database(ABC):
         try:
             return self._engine.raw_connection()
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
-            raise self._broken(error, Unreachable) from None
+            raise self._broken(error) from None
 
     def _broken(self, error: Exception, kind: type[DatabaseError] = ConnectionLost) -> DatabaseError:
         """The error to raise when the driver's speaks of the machine."""
@@ -148,31 +140,21 @@ class Database(ABC):
             return self._read_once(sql, access, deadline, max_rows)
 
     def prove(self, tables: Iterable[str]) -> None:
-        """Read a row of each table, which any database that is there can.
-
-        Raises:
-            DatabaseError: it cannot.
-        """
-        end = time.monotonic() + self.patience
-        while True:
-            try:
-                for table in tables:
-                    self.read(f"SELECT 1 FROM {table} LIMIT 1", Access(frozenset({table})), PROOF_SECONDS, 1)
-                return
-            except StatementError as error:
-                raise self._broken(error, DatabaseError) from None
-            except DatabaseError:
-                if time.monotonic() >= end:
-                    raise
-                time.sleep(0.2)
+        """Raises DatabaseError when a new connection cannot be had, or does not give a row of each table."""
+        self._engine.dispose()
+        try:
+            for table in tables:
+                self.read(f"SELECT 1 FROM {table} LIMIT 1", Access(frozenset({table})), PROOF_SECONDS, 1)
+        except StatementError as error:
+            raise self._broken(error, DatabaseError) from None
 
     @abstractmethod
     def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         """`read` on one pooled connection; raises ConnectionLost when that connection broke."""
 
-    def excess(self, tables: frozenset[str]) -> str:
-        """What the account may do beyond reading the tables; "" for nothing, and where there are no accounts."""
-        return ""
+    def excess(self, tables: frozenset[str]) -> set[str]:
+        """What the account may do beyond reading the tables; nothing where there are no accounts."""
+        return set()
 
     @abstractmethod
     def version(self) -> Hashable:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import logging
 import tomllib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -124,35 +124,24 @@ def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "
 
 
 def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) -> Statement:
-    with _parsing():
+    try:
         tree = _parse(sql, dialect)
         comparisons = _comparisons(tree)
-        names = Scopes(dialect, allowed_tables, schema).resolve(tree)
+        own_names, tables = Scopes(dialect, allowed_tables, schema).resolve(tree)
         _check_nodes(tree, dialect)
         text = tree.sql(dialect=dialect, comments=False)
-        _check_words(text, dialect, names.own)
-        return Statement(text, names.own, names.tables, comparisons)
+        _check_words(text, dialect, own_names)
+        return Statement(text, own_names, tables, comparisons)
+    except (Refused, MemoryError):
+        raise
+    except RecursionError:
+        raise Refused("SQL 嵌套太深，请简化。") from None
+    except Exception as error:  # sqlglot asserts little about what it reads
+        raise Refused(f"SQL 语法错误：{_place(error)}") from None
 
 
 # Siblings of a GRPO group repeat each other's SQL, and parsing costs more than running.
 _check_cached = lru_cache(maxsize=4096)(_check)
-
-
-@contextmanager
-def _parsing() -> Iterator[None]:
-    """Whatever sqlglot raises on a statement is a refusal of it: it asserts little about what it reads."""
-    try:
-        yield
-    except Refused:
-        raise
-    except SqlglotError as error:
-        raise Refused(f"SQL 语法错误：{_place(error)}") from None
-    except RecursionError:
-        raise Refused("SQL 嵌套太深，请简化。") from None
-    except MemoryError:
-        raise
-    except Exception:
-        raise Refused("SQL 语法错误：无法解析。") from None
 
 
 def _parse(sql: str, dialect: str) -> exp.Query:
@@ -261,9 +250,9 @@ def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
     return tuple(found[:4])
 
 
-def _place(error: SqlglotError) -> str:
+def _place(error: Exception) -> str:
     """Where sqlglot stopped reading; its descriptions speak of its own classes and would not help the model."""
     details = getattr(error, "errors", None)
     if not details:
-        return str(error).splitlines()[0]
+        return "无法解析。"
     return f"第 {details[0]['line']} 行第 {details[0]['col']} 列“{details[0]['highlight']}”附近无法解析。"

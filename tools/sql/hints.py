@@ -22,7 +22,6 @@ SHOWN = 3  # names or values
 NEAR_NAME, NEAR_VALUE = 60, 40  # of 100, rapidfuzz's ratio
 VALUE_CHARACTERS = 30
 CANDIDATES = 30
-SHORTEST_LOOK, LONGEST_LOOK = 0.02, 0.2  # seconds: what a hint is worth
 
 # How the three engines name a column that is not there.
 UNKNOWN_COLUMN = re.compile(r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'")
@@ -57,10 +56,7 @@ def hint_for_empty(statement: Statement, database: Database, end: float) -> str 
     for comparison in statement.comparisons:
         for table in sorted(table for table in statement.tables if comparison.column in columns[table]):
             try:
-                seconds = min(LONGEST_LOOK, end - time.monotonic())
-                if seconds < SHORTEST_LOOK:
-                    return None
-                values = _near_values(comparison, columns[table][comparison.column], table, database, seconds)
+                values = _near_values(comparison, columns[table][comparison.column], table, database, end)
             except DeadlineExceeded:
                 return None
             except StatementError:
@@ -81,17 +77,20 @@ def _near(what: str, name: str, choices: Iterable[str]) -> str:
     return f"相近的{what}：{'、'.join(choice for choice, _, _ in found)}" if found else ""
 
 
-def _near_values(comparison: Comparison, column: Column, table: str, database: Database, seconds: float) -> list[str]:
+def _near_values(comparison: Comparison, column: Column, table: str, database: Database, end: float) -> list[str]:
     text = comparison.text[:VALUE_CHARACTERS]
-    sql = _search(text, column.name, table, database.dialect, database.schema)
+    sql = _search(text, column.name, table, database)
+    seconds = min(0.2, end - time.monotonic())  # what a hint is worth
+    if seconds < 0.01:
+        raise DeadlineExceeded
     found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), seconds, CANDIDATES)
     values = [value for (value, *_) in found.rows if isinstance(value, str) and len(value) <= VALUE_CHARACTERS]
     near = process.extract(text, values, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_VALUE)
     return [value for value, _, _ in near]
 
 
-def _search(text: str, column: str, table: str, dialect: str, schema: str) -> str:
-    """The values that share most of the text's first eight pairs of characters, in the dialect."""
+def _search(text: str, column: str, table: str, database: Database) -> str:
+    """The values that share most of the text's first eight pairs of characters."""
     pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:8]
     likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
     shared = [exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0)) for like in likes]
@@ -101,9 +100,9 @@ def _search(text: str, column: str, table: str, dialect: str, schema: str) -> st
     return (
         exp.select(exp.column(column, quoted=True), exp.alias_(score, "shared"))
         .distinct()
-        .from_(exp.table_(table, db=schema or None, quoted=bool(schema)))
+        .from_(exp.table_(table, db=database.schema or None))
         .where(exp.or_(*likes))
         .order_by("shared DESC")
         .limit(CANDIDATES)
-        .sql(dialect=dialect)
+        .sql(dialect=database.dialect)
     )

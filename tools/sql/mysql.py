@@ -12,7 +12,6 @@ from typing import Any
 import pymysql
 import sqlglot
 from pymysql.constants import FIELD_TYPE
-from sqlalchemy import Engine
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -78,14 +77,10 @@ class MysqlDatabase(ServerDatabase):
     def _line(self, connection: Any) -> tuple[int, int]:
         return connection._sock.fileno(), connection.thread_id()
 
-    def _may(self, engine: Engine, tables: frozenset[str]) -> list[str]:
-        with engine.connect() as connection:
-            grants = [GRANT.match(text) for (text,) in connection.exec_driver_sql("SHOW GRANTS")]
-        found = [grant for grant in grants if grant and grant[1] != "USAGE"]
-        own = {f"`{engine.url.database}`.`{table}`" for table in tables}
-        return [
-            f"{grant[1]} {grant[2] or ''}".strip() for grant in found if grant[1] != "SELECT" or grant[2] not in own
-        ]
+    def excess(self, tables: frozenset[str]) -> set[str]:
+        grants = [GRANT.match(text) for (text,) in self._ask("SHOW GRANTS")]
+        own = {f"SELECT `{self._url.database}`.`{table}`" for table in tables}
+        return {f"{grant[1]} {grant[2] or ''}".strip() for grant in grants if grant and grant[1] != "USAGE"} - own
 
     def _explain(self, error: Exception, connection: Any) -> Exception:
         if not isinstance(error, pymysql.MySQLError):

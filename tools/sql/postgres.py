@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import psycopg
-from sqlalchemy import URL, Engine
+from sqlalchemy import URL
 
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
 from tools.sql.server import ServerDatabase
@@ -30,7 +30,7 @@ class PostgresDatabase(ServerDatabase):
 
     def __init__(self, url: URL) -> None:
         super().__init__(url)
-        self.schema = self._catalog(lambda found: found.default_schema_name)
+        ((self.schema,),) = self._ask("SELECT current_schema()")
 
     def _prepare(self, connection: Any) -> None:
         connection.autocommit = True  # transactions are begun in _begin, with their time-out
@@ -55,9 +55,8 @@ class PostgresDatabase(ServerDatabase):
     def _line(self, connection: Any) -> tuple[int, int]:
         return connection.fileno(), connection.info.backend_pid
 
-    def _may(self, engine: Engine, tables: frozenset[str]) -> list[str]:
-        with engine.connect() as connection:
-            return [name for (name,) in connection.exec_driver_sql(SETTINGS["excess"], (sorted(tables),))]
+    def excess(self, tables: frozenset[str]) -> set[str]:
+        return {name for (name,) in self._ask(SETTINGS["excess"], sorted(tables))}
 
     def _explain(self, error: Exception, connection: Any) -> Exception:
         if not isinstance(error, psycopg.Error):

@@ -20,19 +20,21 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
 from cachetools import LRUCache
 
-from tools.sql.answer import Answer, Question
-from tools.sql.database import Database, DatabaseError, open_database
-from tools.sql.guard import MAX_SQL_BYTES
+from tools.sql.database import Access, Database, DatabaseError, DeadlineExceeded, StatementError, open_database
+from tools.sql.guard import MAX_SQL_BYTES, Refused, check
+from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal
 from tools.sql.pool import POOL, Overrun
-from tools.sql.result import Limits, QueryResult, failure, neutralise, shorten
+from tools.sql.result import Limits, QueryResult, failure, fit, neutralise, shorten
 from tools.sql.scopes import fold
 
 __all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "SchemaTools", "build_tool", "neutralise"]
@@ -114,7 +116,7 @@ class QueryTool:
         """
         database = self.database()
         if not self.cache:
-            return self._ask(database, sql).result
+            return self._ask(database, sql)[0]
         key = (self.database_url, self.allowed_tables, self.limits, self.hints, database.version(), sql)
         kept = RESULTS.get(key)
         if kept is None:
@@ -136,20 +138,46 @@ class QueryTool:
         self.excess = excess_of(database, self.allowed_tables)
         return database
 
-    def _ask(self, database: Database, sql: str) -> Answer:
-        """The answer of a worker; what the statement did to it, or to the connection, is the statement's own fault."""
-        question = Question(database.url, self.allowed_tables, self.limits, self.hints, sql[:LONGEST])
+    def _ask(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
+        """What a worker answers; a statement that ended it, on a database that is well, was too expensive."""
         try:
-            return POOL.ask(question, database.workers)
+            answer: tuple[QueryResult, bool] = POOL.ask(database.url, self, sql[:LONGEST])
+            return answer
         except Overrun:
             database.prove(self.allowed_tables)
-            return Answer(failure("查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"), False)
+            return failure("查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"), False
+
+    def answer(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
+        """The result, and whether the same SQL would give it again: a slow machine is not the statement's property.
+
+        Raises:
+            DatabaseError: the database failed, whoever's fault that was.
+        """
+        end = time.monotonic() + self.limits.deadline
+        try:
+            statement = check(sql, database.dialect, self.allowed_tables, database.schema)
+        except Refused as refusal:
+            hint = hint_for_refusal(refusal, database, self.allowed_tables) if self.hints else ""
+            return replace(failure(str(refusal)), hint=hint), True
+        try:
+            access = Access(self.allowed_tables, statement.own_names, statement.tables)
+            found = database.read(statement.sql, access, end - time.monotonic(), self.limits.max_rows)
+        except DeadlineExceeded:
+            return failure(f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"), False
+        except StatementError as error:
+            hint = hint_for_error(str(error), statement, database, self.allowed_tables) if self.hints else ""
+            return replace(failure(f"数据库报错：{error}"), hint=hint), True
+        result = fit(found, self.limits)
+        if result.count or not self.hints:
+            return result, True
+        near = hint_for_empty(statement, database, end)
+        return replace(result, hint=near or ""), near is not None
 
 
 @lru_cache(maxsize=8)
 def excess_of(database: Database, tables: frozenset[str]) -> str:
     """What the account may do beyond reading the tables: said once, and refused where DATABASE_STRICT is set."""
-    excess = database.excess(tables)
+    excess = ", ".join(sorted(database.excess(tables)))
     if excess:
         from common.settings import load_settings
 

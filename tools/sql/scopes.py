@@ -9,7 +9,6 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -36,13 +35,6 @@ def _looks(name: str) -> str:
     return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
 
 
-class Names(NamedTuple):
-    """own: keys of what the statement defines with WITH. tables: the allowed tables that it names."""
-
-    own: frozenset[str]
-    tables: frozenset[str]
-
-
 class Scopes:
     """Resolves the names of one statement, in place; `schema` is where the allowed tables of PostgreSQL are."""
 
@@ -52,13 +44,17 @@ class Scopes:
         self._tables: set[str] = set()
         self._seen: set[int] = set()
 
-    def resolve(self, tree: exp.Query) -> Names:
-        """The names of a statement. Raises Refused: a name that means something else, or a statement that unfolds."""
+    def resolve(self, tree: exp.Query) -> tuple[frozenset[str], frozenset[str]]:
+        """What the statement defines with WITH, and the allowed tables it names.
+
+        Raises:
+            Refused: a name that means something else, or a statement that unfolds to too much.
+        """
         self._query(tree, {})
         for table in tree.find_all(exp.Table):
             if id(table) not in self._seen:
                 raise self._unknown(table)
-        return Names(frozenset(self._own), frozenset(self._tables))
+        return frozenset(self._own), frozenset(self._tables)
 
     def _query(self, query: exp.Expr, visible: Mapping[str, tuple[exp.Expr, Size]]) -> Size:
         """A WITH's queries see those before them, and themselves when it is recursive."""

@@ -12,11 +12,11 @@ import socket
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Hashable
+from contextlib import closing, suppress
 from typing import Any, ClassVar
 
-from sqlalchemy import URL, Engine, event, inspect
+from sqlalchemy import URL, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -25,7 +25,6 @@ from tools.sql.database import Access, Column, Database, DatabaseError, Deadline
 KEPT_CHARACTERS = 4_000  # of one text cell; a result shows less
 MAX_COLUMNS = 64
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
-SHOWN = 6  # things an account may do
 SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is about over
 Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 
@@ -37,8 +36,6 @@ class ServerDatabase(Database):
     column's first characters. ending: SQL that ends a connection by its number.
     """
 
-    workers = 8
-    patience = 3.0
     driver: str
     arguments: ClassVar[dict[str, Any]]
     cut: str
@@ -109,52 +106,53 @@ class ServerDatabase(Database):
     def _line(self, connection: Any) -> tuple[int, int]:
         """The file number of the connection's socket, and the server's number of the connection."""
 
-    def _stop(self, connection: Any) -> None:
-        """Hang up, from another thread, so that nobody waits; and have the server end what it does for us there."""
+    def _stop(self, connection: Any, stopped: list[Any]) -> None:
+        """Hang up, so that nobody waits, and have the server end what it does there, from a connection of its own."""
         line, backend = self._line(connection)
+        stopped.append(connection)
         with suppress(OSError), socket.socket(fileno=os.dup(line)) as wire:
             wire.shutdown(socket.SHUT_RDWR)
         threading.Thread(target=self._terminate, args=(backend,), daemon=True).start()
 
     def _terminate(self, backend: int) -> None:
-        """From a connection of its own; an account may always end its own statements."""
-        driver = self._engine.dialect.loaded_dbapi
-        positional, named = self._engine.dialect.create_connect_args(self._url)
-        # A server that does not take this either is found out by the proof that follows (Database.prove).
-        with suppress(driver.Error), closing(driver.connect(*positional, **{**named, **self.arguments})) as connection:
-            connection.cursor().execute(self.ending.format(backend))
+        engine = create_engine(self._url, connect_args=self.arguments)
+        with suppress(SQLAlchemyError), engine.connect() as connection:  # else the proof fails too (Database.prove)
+            connection.exec_driver_sql(self.ending.format(backend))
 
     @abstractmethod
     def _explain(self, error: Exception, connection: Any) -> Exception:
         """The error to raise for the driver's."""
 
-    def _catalog(self, read: Callable[[Any], Any]) -> Any:
+    def _catalog(self, read: Callable[[Any], list[Any]]) -> list[Any]:
         try:
             return read(inspect(self._engine))
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise self._broken(error) from None
 
-    def excess(self, tables: frozenset[str]) -> str:
-        found = self._catalog(lambda inspector: self._may(inspector.bind, tables))
-        return ", ".join(sorted(found)[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
-
-    @abstractmethod
-    def _may(self, engine: Engine, tables: frozenset[str]) -> list[str]:
-        """What the account may do beyond reading the tables."""
+    def _ask(self, sql: str, *values: Any) -> list[Any]:
+        """The rows of a statement of our own about the account."""
+        try:
+            with self._engine.connect() as connection:
+                return list(connection.exec_driver_sql(sql, values))
+        except SQLAlchemyError as error:
+            raise self._broken(error) from None
 
     def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         pooled = self._connection()
-        problem, connection = None, pooled.driver_connection
-        with _watchdog(deadline + GRACE, lambda: self._stop(connection)) as stopped:
-            try:
-                found = self._read_on(connection, sql, access, time.monotonic() + deadline, max_rows)
-                self._clean(connection)
-            except Exception as error:
-                problem = self._explain(error, connection)
-        self._give_back(pooled, problem, stopped.is_set())
+        problem, connection, stopped = None, pooled.driver_connection, list[Any]()
+        timer = threading.Timer(deadline + GRACE, self._stop, (connection, stopped))
+        timer.start()
+        try:
+            found = self._read_on(connection, sql, access, time.monotonic() + deadline, max_rows)
+            self._clean(connection)
+        except Exception as error:
+            problem = self._explain(error, connection)
+        timer.cancel()
+        timer.join()  # a stop that has begun could hit the connection's next user
+        self._give_back(pooled, problem, bool(stopped))
         if problem is None:
             return found
-        if stopped.is_set() and isinstance(problem, DatabaseError):
+        if stopped and isinstance(problem, DatabaseError):
             raise DatabaseError(f"the database {self.label} did not answer in {deadline:g} s and was hung up on")
         raise problem
 
@@ -197,25 +195,3 @@ class ServerDatabase(Database):
 def _names(columns: Columns) -> str:
     """Names of our own for the columns of a statement, whose own names may repeat."""
     return ", ".join(f"c{number}" for number in range(len(columns)))
-
-
-@contextmanager
-def _watchdog(seconds: float, stop: Callable[[], None]) -> Iterator[threading.Event]:
-    """Call `stop` in another thread if the block takes longer than `seconds`; the event says whether that happened.
-
-    Leaving the block waits for a `stop` that has begun, for it could hit the connection's next user.
-    """
-    stopped = threading.Event()
-
-    def fire() -> None:
-        stopped.set()
-        stop()
-
-    timer = threading.Timer(seconds, fire)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield stopped
-    finally:
-        timer.cancel()
-        timer.join()

@@ -101,8 +101,8 @@ class SqliteDatabase(Database):
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
                 connection.text_factory = bytes  # what is only counted need not be read
-                more, exact = _rest(cursor) if len(rows) == max_rows else (0, True)
-            count = len(rows) + more
+                more = sum(1 for _ in islice(cursor, COUNTED_BY_READING)) if len(rows) == max_rows else 0
+            count, exact = len(rows) + more, more < COUNTED_BY_READING
             if not exact:
                 count, exact = _count(connection, sql, count)
         except (sqlite3.Error, sqlite3.Warning) as error:
@@ -171,27 +171,11 @@ def _authorizer(access: Access, real_names: frozenset[str], tables_read: set[str
     return authorize
 
 
-def _rest(cursor: sqlite3.Cursor) -> tuple[int, bool]:
-    """How many rows follow, and whether those are all: not when there are many, or when the time is over."""
-    number = 0
-    try:
-        for _ in islice(cursor, COUNTED_BY_READING):
-            number += 1
-    except sqlite3.Error as error:
-        _raise_for_machine(error)
-        return number, False
-    return number, number < COUNTED_BY_READING
-
-
 def _count(connection: sqlite3.Connection, sql: str, at_least: int) -> tuple[int, bool]:
     """The number of rows, counted without building them; what is known already when that takes too long."""
     try:
         return connection.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0], True
     except sqlite3.Error as error:
-        _raise_for_machine(error)
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in STATEMENT_CODES:
+            raise
         return at_least, False
-
-
-def _raise_for_machine(error: sqlite3.Error) -> None:
-    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in STATEMENT_CODES:
-        raise error

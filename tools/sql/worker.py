@@ -2,8 +2,8 @@
 
     python -m tools.sql.worker CHANNEL PARENT      # a socket it inherits, and the process it ends with
 
-No parser, planner or string function has to look at a clock here. The kernel ends the process when a statement has
-overrun its deadline, and refuses it memory beyond its share; who asked sees the channel close.
+No parser, planner or string function has to look at a clock here: the kernel ends the process when a statement overruns
+its deadline, and refuses it memory beyond its share. Who asked sees the channel close.
 """
 
 from __future__ import annotations
@@ -14,74 +14,60 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
-from tools.sql.answer import Answer, Question, answer
-from tools.sql.database import DatabaseError, Unreachable, open_database
+from tools.sql.database import DatabaseError, open_database
 from tools.sql.guard import nodes
+from tools.sql.query import QueryTool
 
 MARGIN = 0.25  # seconds after the deadline: what a statement that ended in time may still need
 MEMORY = 512 * 2**20  # bytes of address space beyond what the program itself has
 
 
 def main() -> None:
-    channel = Connection(int(sys.argv[1]))
-    threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that asks
+    channel, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
-    _limit_memory()
-    channel.send("ready")
+    limit_memory()
+    channel.send(True)
     while True:
         try:
             question = channel.recv()
         except (EOFError, OSError):
             return
-        channel.send(_reply(question))
+        channel.send(answer(*question))
 
 
-def _reply(question: Question) -> Answer | DatabaseError:
+def answer(url: str, tool: QueryTool, sql: str) -> Any:
+    """What the tool answers, or the DatabaseError; or nobody is there any more."""
     try:
-        database = open_database(question.url)
+        database = open_database(url)
         nodes(database.dialect)  # made once, and not at a statement's cost
-    except DatabaseError as error:
-        return Unreachable(str(error))
-    try:
-        with _alarm(question.limits.deadline + MARGIN):
-            return answer(database, question)
+        signal.setitimer(signal.ITIMER_REAL, tool.limits.deadline + MARGIN)
+        return tool.answer(database, sql)
     except DatabaseError as error:
         return error
     except MemoryError:
         os._exit(1)
-
-
-@contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
-    """End this process if the block takes longer; Python need not get a turn for that."""
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """End when the parent has: a closed channel says so too, but not while a statement runs."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
     """Bound this process's address space, within what it was allowed already."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    wanted = pages * resource.getpagesize() + MEMORY
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    allowed = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-    least = min([wanted, *allowed])
+    limits = [pages * resource.getpagesize() + MEMORY, *resource.getrlimit(resource.RLIMIT_AS)]
+    least = min(limit for limit in limits if limit != resource.RLIM_INFINITY)
     resource.setrlimit(resource.RLIMIT_AS, (least, least))
 
 

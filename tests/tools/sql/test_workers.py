@@ -19,7 +19,7 @@ import pytest
 
 from common.settings import ROOT
 from tools.sql.database import DatabaseError
-from tools.sql.pool import POOL
+from tools.sql.pool import POOL, Pool
 from tools.sql.query import Limits, QueryTool
 
 # One look for a text in a text is one step of SQLite's machine and takes tenths of a second: its progress handler,
@@ -38,7 +38,7 @@ WIDE = (
 
 
 def pids():
-    return {worker._process.pid for worker in POOL._all}
+    return {worker.process.pid for worker in POOL.workers.queue if worker}
 
 
 def gone(processes, seconds=20.0):
@@ -114,7 +114,7 @@ def test_a_worker_keeps_to_its_memory_and_to_the_callers(callers):
         import resource
         from tools.sql import worker
         resource.setrlimit(resource.RLIMIT_AS, ({callers}, {callers}))
-        worker._limit_memory()
+        worker.limit_memory()
         try:
             bytearray(worker.MEMORY + 2**24)
         except MemoryError:
@@ -162,7 +162,7 @@ def test_workers_start_from(caller, database, tmp_path):
 
 
 def test_a_worker_that_cannot_start_is_said(tool, monkeypatch):
-    POOL.close()
+    monkeypatch.setattr("tools.sql.query.POOL", Pool())
     monkeypatch.setattr("tools.sql.pool.sys.executable", shutil.which("false"))
     with pytest.raises(DatabaseError, match="ended as it started"):
         tool.run("SELECT 1")
@@ -172,7 +172,7 @@ def test_a_worker_that_cannot_start_is_said(tool, monkeypatch):
 
 DYING = """
     import os, sys, threading, time
-    from tools.sql.pool import POOL
+    import psutil
     from tools.sql.query import Limits, QueryTool
     tool = QueryTool("sqlite:///" + sys.argv[1], limits=Limits(deadline=60.0))
     tool.run("SELECT 1")
@@ -181,7 +181,8 @@ DYING = """
     if sys.argv[3] == "asking":
         threading.Thread(target=tool.run, args=(sys.argv[2],), daemon=True).start()
         time.sleep(0.5)
-    print(os.getpid(), *(worker._process.pid for worker in POOL._all), flush=True)
+    workers = [process.pid for process in psutil.Process().children() if "tools.sql.worker" in process.cmdline()]
+    print(os.getpid(), *workers, flush=True)
     time.sleep(60)
 """
 
