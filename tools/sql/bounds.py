@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
-MAX_TOKENS, MAX_BRACKETS, MAX_SYNTAX = 3_000, 250, 600  # of all; pairs; keywords and operators
+MAX_TOKENS, MAX_SYNTAX = 3_000, 700  # of all; keywords, operators and brackets
 MAX_DEPTH, MAX_TYPE_DEPTH = 24, 4  # brackets and CASEs open at a time; those behind a type's name or a value
-MAX_RELATIONS, MAX_COPIES, MAX_GROWTH = 100, 20_000, 100
+MAX_RELATIONS, MAX_COPIES, MAX_GROWTH = 100, 20_000, 300
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 PLAIN = {TokenType.COMMA, TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR} | CLOSING
-UNKNOWN_LENGTH = 64  # of a replacement that is no literal
-TWICE = Parser.TYPE_TOKENS  # what sqlglot reads in two ways when a bracket follows
 GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Array, exp.Anonymous)  # a text made of its arguments
+UNKNOWN_LENGTH = 64  # of a replacement that is no literal
 
 
 class Refused(ValueError):
@@ -40,29 +40,21 @@ class Refused(ValueError):
 
 def check_tokens(tokens: Sequence[Token]) -> None:
     """Refuse what is too nested, too long, or read differently by sqlglot and by the databases."""
-    opened: list[bool] = []  # of each open bracket: whether it doubles the work
-    kinds: Counter[bool] = Counter()
-    before: Token | None = None
-    for token in tokens:
-        kind = token.token_type
+    opened: list[bool] = []  # of each open bracket: whether sqlglot reads it in two ways
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        kind, last = token.token_type, before and before.token_type
         if kind == TokenType.L_BRACE:
             raise Refused("不支持花括号 { }。")
-        if before and before.token_type == TokenType.NUMBER and before.end + 1 == token.start and _is_word(token):
+        if before and last == TokenType.NUMBER and before.end + 1 == token.start and token.text[:1].isidentifier():
             raise Refused(f"数字与文字连写：{before.text[:20]}{token.text[:20]}，请用空格或运算符隔开。")
         if kind in OPENING:
-            opened.append(kind == TokenType.L_BRACKET or bool(before and before.token_type in TWICE))
+            opened.append(kind == TokenType.L_BRACKET or last in Parser.TYPE_TOKENS)
         elif kind in CLOSING and opened:
             opened.pop()
         if len(opened) > MAX_DEPTH or sum(opened) > MAX_TYPE_DEPTH:
             raise Refused("SQL 嵌套太深，请简化。")
-        kinds[kind in OPENING] += kind not in PLAIN
-        before = token
-    if len(tokens) > MAX_TOKENS or kinds[True] > MAX_BRACKETS or kinds[False] > MAX_SYNTAX:
+    if len(tokens) > MAX_TOKENS or sum(token.token_type not in PLAIN for token in tokens) > MAX_SYNTAX:
         raise Refused("SQL 太复杂（括号、运算符或关键字太多），请写得更短。")
-
-
-def _is_word(token: Token) -> bool:
-    return token.token_type != TokenType.STRING and (token.text[:1].isalpha() or token.text[:1] == "_")
 
 
 class Size(NamedTuple):
@@ -80,11 +72,14 @@ class Size(NamedTuple):
 def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
     """The size of a query with these nodes of its own, over its tables and queries. Raises Refused: too large."""
     joined = [node for node in nodes if isinstance(node, GROWING) and not isinstance(node.parent, GROWING)]
-    longest = max([1, *(_most_named(node.walk()) for node in joined)]) * max(map(_lengthened, nodes), default=1)
+    texts = [node.args["replacement"] for node in nodes if isinstance(node, exp.Func) and node.args.get("replacement")]
+    lengths = [len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH for text in texts]
     size = Size(
         max(1, sum(size.relations for size in inner)),
         _most_named(nodes) * max((size.copies for size in inner), default=1),
-        longest * max((size.growth for size in inner), default=1),
+        max((_most_named(node.walk()) for node in joined), default=1)
+        * prod(max(1, length) for length in lengths)
+        * max((size.growth for size in inner), default=1),
     )
     if size.relations > MAX_RELATIONS or size.copies > MAX_COPIES:
         raise Refused("WITH 和子查询展开后太大，请减少层数或引用次数。")
@@ -96,14 +91,3 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
 def _most_named(nodes: Iterable[Any]) -> int:
     """How often the most frequent column stands there."""
     return max(Counter(node.name.lower() for node in nodes if isinstance(node, exp.Column)).values(), default=1)
-
-
-def _lengthened(node: exp.Expr) -> int:
-    """How many times longer a text gets in a replacement and those around it."""
-    factor = 1
-    at: exp.Expr | None = node if isinstance(node, exp.Func) and node.args.get("replacement") else None
-    while isinstance(at, exp.Expr) and not isinstance(at, exp.Query):
-        text = at.args.get("replacement")
-        factor *= max(1, len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH) if text else 1
-        at = at.parent
-    return factor

@@ -38,7 +38,6 @@ MAX_SQL_BYTES = 20_000
 CACHED_BYTES = 2_000  # longer statements are rare and would fill the memory
 
 NO_SELECT = "查询要以 SELECT 或 WITH 开头：不要整个放进括号，也不要单独使用 VALUES。"
-DEFAULT_SCHEMAS = {"postgres": "public"}
 COLLECTING = ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg")
 
 _LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
@@ -104,7 +103,7 @@ def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "
         sql: what the model wrote.
         dialect: sqlglot's name of the database's dialect: "sqlite", "postgres" or "mariadb" (MySQL too).
         allowed_tables: lower-case names of the tables (or views) that may be read.
-        schema: where they are, for PostgreSQL; "" is "public".
+        schema: where they are; "" is the dialect's own, such as "public".
 
     Raises:
         Refused: not exactly one SELECT, too large, not parsable, or a table, function or syntax that is not allowed.
@@ -120,7 +119,7 @@ def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "
     if dialect == "mariadb" and ("/*!" in sql or "/*M!" in sql):
         raise Refused("不能使用 /*! */ 形式的注释。")  # the server runs what stands inside
     run = _check_cached if size <= CACHED_BYTES else _check
-    return run(sql, dialect, frozenset(allowed_tables), schema or DEFAULT_SCHEMAS.get(dialect, ""))
+    return run(sql, dialect, frozenset(allowed_tables), schema)
 
 
 def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) -> Statement:

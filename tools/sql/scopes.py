@@ -1,7 +1,7 @@
 """Which relation every name of a statement means: an allowed table, or what a WITH around it defines, and nothing else.
 
-Names are compared as the engine compares them, and then written the one way it cannot misread: a table with its schema
-where the engine has a search path, a WITH's name exactly as it was defined.
+Names are compared as the engine compares them, and then written the one way it cannot misread: a table with its schema,
+a WITH's name exactly as it was defined.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tools.sql.bounds import Refused, Size, size_of
 
-OWN_SCHEMAS = {"sqlite": {"", "main"}, "postgres": {""}, "mariadb": {""}}
+DEFAULT_SCHEMAS = {"sqlite": "main", "postgres": "public", "mariadb": ""}
 RESERVED_PREFIXES = ("sqlite_", "pragma_", "pg_", "information_schema")
 ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -36,10 +36,10 @@ def _looks(name: str) -> str:
 
 
 class Scopes:
-    """Resolves the names of one statement, in place; `schema` is where the allowed tables of PostgreSQL are."""
+    """Resolves the names of one statement, in place; `schema` is where the allowed tables are, "" the dialect's own."""
 
     def __init__(self, dialect: str, allowed_tables: frozenset[str], schema: str) -> None:
-        self._dialect, self._allowed, self._schema = dialect, allowed_tables, schema
+        self._dialect, self._allowed, self._schema = dialect, allowed_tables, schema or DEFAULT_SCHEMAS[dialect]
         self._own: set[str] = set()
         self._tables: set[str] = set()
         self._seen: set[int] = set()
@@ -84,8 +84,7 @@ class Scopes:
             identifier, size = visible[name]
             table.set("this", identifier.copy())
             return size
-        own = schema in OWN_SCHEMAS[self._dialect] or (self._schema and schema == self._schema)
-        if name not in self._allowed or not own or table.args.get("catalog"):
+        if name not in self._allowed or schema not in ("", self._schema) or table.args.get("catalog"):
             raise self._unknown(table)
         self._tables.add(name)
         table.this.set("this", name)

@@ -41,10 +41,10 @@ UNFOLDING = [
     "SELECT count(*) FROM disease" + ", disease" * 200,
 ]
 BUILDING = [
-    chain(8, "SELECT concat(x, x) AS x FROM {0}", "SELECT cause AS x FROM disease"),
+    chain(9, "SELECT concat(x, x) AS x FROM {0}", "SELECT cause AS x FROM disease"),
     "SELECT replace(replace(cause, 'a', '{0}'), 'b', '{0}') FROM disease".format("x" * 50),
     "SELECT replace(replace(replace(cause, form, form), form, form), form, form) FROM disease",
-    "SELECT concat(" + "cause, " * 200 + "cause) FROM disease",
+    "SELECT concat(" + "cause, " * 400 + "cause) FROM disease",
 ]
 
 
