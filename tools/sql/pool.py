@@ -76,9 +76,10 @@ class Pool:
             if worker is None or worker.process.poll() is not None:
                 worker = Worker()
             return worker.ask(question)
+        except OSError as error:
+            raise DatabaseError(f"cannot start the process that runs SQL: {error}") from None
         finally:
-            ended = worker and worker.ready and worker.process.poll() is not None
-            self.workers.put(Worker() if ended else worker)  # it is warm when it is asked
+            self.workers.put(worker)
 
 
 POOL = Pool()

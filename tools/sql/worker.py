@@ -22,6 +22,7 @@ from tools.sql.database import DatabaseError, open_database
 from tools.sql.guard import nodes
 from tools.sql.query import QueryTool
 
+OPENING = 30.0  # seconds until a database that does not open is given up
 MARGIN = 0.25  # seconds after the deadline: what a statement that ended in time may still need
 MEMORY = 512 * 2**20  # bytes of address space beyond what the program itself has
 
@@ -44,6 +45,7 @@ def main() -> None:
 def answer(url: str, tool: QueryTool, sql: str) -> Any:
     """What the tool answers, or the DatabaseError; or nobody is there any more."""
     try:
+        signal.setitimer(signal.ITIMER_REAL, OPENING)
         database = open_database(url)
         nodes(database.dialect)  # made once, and not at a statement's cost
         signal.setitimer(signal.ITIMER_REAL, tool.limits.deadline + MARGIN)

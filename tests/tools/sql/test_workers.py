@@ -64,8 +64,7 @@ def test_a_statement_that_no_handler_stops_ends_its_worker_and_is_scored(tool):
     answer = tool.run(STALLING)
     assert answer.status == "error"
     assert "太费时间或内存" in answer.error
-    assert pids() != before
-    assert len(pids()) == len(before)
+    assert any(map(_is_zombie, before))  # or gone
     assert tool.run("SELECT count(*) FROM disease").ok
 
 
