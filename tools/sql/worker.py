@@ -23,7 +23,7 @@ from tools.sql.guard import nodes
 from tools.sql.query import QueryTool
 
 OPENING = 30.0  # seconds until a database that does not open is given up
-MARGIN = 0.25  # seconds after the deadline: what a statement that ended in time may still need
+MARGIN = 0.2  # seconds after the deadline: what a statement that ended in time may still need
 MEMORY = 512 * 2**20  # bytes of address space beyond what the program itself has
 
 
