@@ -33,7 +33,7 @@ types:          ## Types only
 imports:        ## Import contract only
 	@./check.sh imports
 
-fuzz: install   ## 100,000 generated statements against the guard and the authorizer behind it (nightly; CASES=n)
+fuzz: install   ## 100,000 generated statements against the guard in three dialects and the authorizer behind it (nightly; CASES=n)
 	FUZZ_CASES=$(or $(CASES),100000) $(PYTHON_BIN) -m pytest tests/tools/sql/test_fuzz.py --timeout 7200 $(RANDOM_CASES)
 
 bench: install  ## Every measurement in bench/, one line of JSON each

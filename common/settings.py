@@ -36,6 +36,7 @@ class Settings(BaseSettings):
     # What the agent queries, and how it samples.
     database_url: str = Field(DEFAULT_DATABASE, description="SQLAlchemy URL of the database the tool reads.")
     database_tools: Literal["query", "schema"] = Field("query", description="schema: also tools that list the tables.")
+    database_strict: bool = Field(False, description="1: refuse a database account that may do more than read.")
     max_turns: int = Field(3, ge=1, le=64, description="Calls of the policy in one episode, the closing one included.")
     max_tokens: int | None = Field(None, ge=1, description="Tokens the policy may generate in one call; unset: preset.")
     temperature: float = Field(1.0, gt=0, le=2, description="Sampling temperature of the agent while training.")

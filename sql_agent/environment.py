@@ -116,6 +116,7 @@ class SqlEnvironment(Environment):
             "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,
             "terms": dict(self.rubric.weights),
             "factors": dict(self.rubric.factors),
+            **({"notes": [f"the database's account may {self.tool.excess}"]} if self.tool.excess else {}),
         }
 
     async def check(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import sys
 import time
@@ -69,15 +70,17 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
 
 def start(agent: Agent, options: Options, settings: Settings, config: Any, plan: Plan, rows: Mapping[str, Any]) -> int:
     """Start what episodes need, see that its judge can be trained on, write the rows down and train."""
-    from common.jsonl import write_jsonl
+    from common.jsonl import write_jsonl, write_text
     from training.device import environment
     from training.run import run
     from training.serve import serve_environment
+    from training.summary import ENVIRONMENT
 
     plays = plan.role != "algorithm"
     with serve_environment(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
         if plays:
-            prove_judge(agent, rows["train"], settings, options)
+            described = prove_judge(agent, rows["train"], settings, options)
+            write_text(plan.run_dir / ENVIRONMENT, json.dumps(described, ensure_ascii=False), force=True)
         if plan.role != "runner":
             (plan.run_dir / "data").mkdir(parents=True, exist_ok=True)
             for name in rows:
@@ -88,17 +91,21 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
         return run(EpisodeAgent(agent, options, plan.max_turns), config, plan, STARTED)
 
 
-def prove_judge(agent: Agent, rows: Sequence[Row], settings: Settings, options: Options) -> None:
-    """Raises Failure: what episodes need does not answer, or the judge pays dishonest answers like honest ones."""
+def prove_judge(agent: Agent, rows: Sequence[Row], settings: Settings, options: Options) -> dict[str, Any]:
+    """What the environment says of itself, once its judge has been seen to tell answers apart.
+
+    Raises Failure: what episodes need does not answer, or the judge pays dishonest answers like honest ones.
+    """
     from episodes.judge_check import check_judge, problem_of
 
     with closing(agent.open(settings, options)) as environment:
         tasks = [agent.task(row, settings) for row in rows]
-        problem = problem_of(asyncio.run(check_judge(environment, tasks)))
+        problem, described = problem_of(asyncio.run(check_judge(environment, tasks))), environment.description()
     if problem and settings.judge_check:
         raise Failure(f"the judge cannot be trained on: {problem}\n{environment.ways_out}; JUDGE_CHECK=0 goes on")
     if problem:
         print(f"WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: {problem}", file=sys.stderr, flush=True)
+    return described
 
 
 def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Settings) -> None:

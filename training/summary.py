@@ -17,6 +17,7 @@ from training.plan import Plan
 from training.records import RolloutRecord, means, sum_canaries, sums
 from training.watch import MISMATCH, MISMATCH_WARNS
 
+ENVIRONMENT = "environment.json"  # what episodes are played with; its `notes` are for whoever reads the numbers
 EVENTS = {"engine_ready": "engine ready (Ray, verl, vLLM, proxy)", "first_step": "first step begins"}
 PHASES = {
     "rollout": "timing_s/gen",
@@ -51,6 +52,7 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "device": plan.device,
         "model": plan.model,
         "store": "external" if plan.external_store_address else managed,
+        "environment": read_object(plan.run_dir / ENVIRONMENT),
         "rollouts": _rollouts(train),
         **{name: books[name] for name in TRAINED},
         "dropped_tokens": _dropped(train, books["generated_tokens"]),
@@ -75,8 +77,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def read_timeline(run_dir: Path) -> dict[str, float]:
     """When events first happened (Unix seconds), as far as they have."""
-    path = run_dir / "timeline.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+    return read_object(run_dir / "timeline.json")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object of a file; an empty one where it does not exist."""
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
@@ -218,6 +224,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("tokens left out", _named(summary["dropped_tokens"], "d")),
         ("weight updates", f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else "")),
         ("signal", f"{_number(signal['sequences_per_episode'])} sequences an episode{learned}{mismatch}"),
+        *(("note", note) for note in summary["environment"].get("notes", [])),
         ("seconds", f"{seconds['total']:.0f} in all, {to_first} to the first step, {per_step} a step"),
     ]
 

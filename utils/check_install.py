@@ -136,9 +136,12 @@ def check_ports(settings: Any) -> str:
 
 
 def check_database(settings: Any) -> str:
-    from tools.sql.database import open_database
+    from tools.sql.query import QueryTool
 
-    open_database(settings.database_url)
+    tool = QueryTool(settings.database_url)
+    tool.database()
+    if tool.excess:
+        raise Doubt(f"its account may do more than read the agent's tables: {tool.excess}")
     return settings.database_url.rsplit("/", 1)[-1] + " opens, read-only"
 
 
@@ -195,7 +198,7 @@ CHECKS: dict[str, tuple[Callable[..., str], str]] = {
 }
 WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
     "ports": (check_ports, "end what listens there, or set the port's variable"),
-    "database": (check_database, "python -m data.build_database, or set DATABASE_URL"),
+    "database": (check_database, "python -m data.build_database, set DATABASE_URL, or grant less (docs/sql-safety.md)"),
     "judge": (check_judge, "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL"),
     "model": (check_model, "set BASE_MODEL to a complete model folder; the bundled one: sql_agent/tiny_model"),
 }

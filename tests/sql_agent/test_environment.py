@@ -160,6 +160,9 @@ def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
         "terms": {"rule": 0.1, "judge": 1.0},
         "factors": {"judge": ["format"]},
     }
+    environment = opened("postgresql://user:secret@host/db")
+    environment.tool.excess = "write disease"
+    assert environment.description()["notes"] == ["the database's account may write disease"]
 
 
 def test_what_does_not_answer_is_said_before_anything_is_loaded(tmp_path: Path, database_url: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from training.plan import Plan
 from training.records import RolloutRecord
-from training.summary import build_summary, show, write_summary
+from training.summary import ENVIRONMENT, build_summary, show, write_summary
 from training.watch import MISMATCH
 
 
@@ -101,3 +101,13 @@ def test_the_reward_s_breakdown_and_the_canaries_are_shown(plan: Plan, capsys: p
     shown = capsys.readouterr().out
     for text in ("rule 0.100, judge 0.600", "judge_accuracy 0.500", "1 accepted of 3 known-bad answers"):
         assert text in shown
+
+
+def test_what_episodes_are_played_with_is_kept_and_its_notes_are_shown(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (plan.run_dir / ENVIRONMENT).write_text(json.dumps({"database": "x", "notes": ["the account may write"]}))
+    summary = build_summary(plan, "done", "", started=0.0)
+    show(summary, plan.run_dir)
+    assert summary["environment"]["database"] == "x"
+    assert "the account may write" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -32,10 +32,11 @@ ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encod
 CLASSES = {"sqlite": "tools.sql.sqlite:SqliteDatabase", "postgresql": "tools.sql.postgres:PostgresDatabase"}
 CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 
-# Statements of one process that run at the same time; further ones wait here, where waiting costs them no deadline.
-# Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
-POOLED_CONNECTIONS = max(8, 2 * (os.cpu_count() or 1))
+# Statements of one process that run at the same time; further ones wait where waiting costs them no deadline. Without a
+# bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
+CONCURRENT = min(8, max(2, os.cpu_count() or 1))
 POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
+PROOF_SECONDS = 2.0  # for a trivial query of ours
 
 
 class DatabaseError(Failure):
@@ -91,18 +92,20 @@ class Column:
 class Database(ABC):
     """One database, read-only; safe to use from many threads.
 
-    dialect: sqlglot's name. label: what operators read, without a password. tables: lower-case names of all tables and
-    views the account can see.
+    dialect: sqlglot's name. label: what operators read, without a password. tables: folded names of all tables and
+    views the account can see. schema: where they are, on PostgreSQL. url: where another process finds it.
     """
 
     dialect: str
+    schema = ""
+    url: str
     label: str
     tables: frozenset[str]
     _engine: Engine
 
     def _pool(self, url: URL | str, **options: Any) -> Engine:
         """A pool of connections that are made with SQLAlchemy's `options`."""
-        size = {"pool_size": POOLED_CONNECTIONS, "max_overflow": 0, "pool_timeout": POOL_WAIT}
+        size = {"pool_size": CONCURRENT, "max_overflow": 0, "pool_timeout": POOL_WAIT}
         return create_engine(url, poolclass=QueuePool, **size, **options)
 
     def _connection(self) -> PoolProxiedConnection:
@@ -136,9 +139,22 @@ class Database(ABC):
             self._engine.dispose()  # the other pooled connections are most likely as dead
             return self._read_once(sql, access, deadline, max_rows)
 
+    def prove(self, tables: Iterable[str]) -> None:
+        """Raises DatabaseError when a new connection cannot be had, or does not give a row of each table."""
+        self._engine.dispose()
+        try:
+            for table in tables:
+                self.read(f"SELECT 1 FROM {table} LIMIT 1", Access(frozenset({table})), PROOF_SECONDS, 1)
+        except StatementError as error:
+            raise self._broken(error, DatabaseError) from None
+
     @abstractmethod
     def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         """`read` on one pooled connection; raises ConnectionLost when that connection broke."""
+
+    def excess(self, tables: frozenset[str]) -> set[str]:
+        """What the account may do beyond reading the tables; nothing where there are no accounts."""
+        return set()
 
     @abstractmethod
     def version(self) -> Hashable:

@@ -7,6 +7,7 @@ was allowed to.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 
 from rapidfuzz import fuzz, process
@@ -49,13 +50,13 @@ def hint_for_error(error: str, statement: Statement, database: Database, allowed
     return _near("列", name, own)
 
 
-def hint_for_empty(statement: Statement, database: Database) -> str | None:
-    """Stored values near the first text that no row has; "" without any, None when looking took too long."""
+def hint_for_empty(statement: Statement, database: Database, end: float) -> str | None:
+    """Stored values near the first text that no row has; "" without any, None when looking took until `end`."""
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
         for table in sorted(table for table in statement.tables if comparison.column in columns[table]):
             try:
-                values = _near_values(comparison, columns[table][comparison.column], table, database)
+                values = _near_values(comparison, columns[table][comparison.column], table, database, end)
             except DeadlineExceeded:
                 return None
             except StatementError:
@@ -76,18 +77,20 @@ def _near(what: str, name: str, choices: Iterable[str]) -> str:
     return f"相近的{what}：{'、'.join(choice for choice, _, _ in found)}" if found else ""
 
 
-def _near_values(comparison: Comparison, column: Column, table: str, database: Database) -> list[str]:
+def _near_values(comparison: Comparison, column: Column, table: str, database: Database, end: float) -> list[str]:
     text = comparison.text[:VALUE_CHARACTERS]
-    sql = _search(text, column.name, table, database.dialect)
-    # A hint is worth no more than 0.2 s.
-    found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), 0.2, CANDIDATES)
+    sql = _search(text, column.name, table, database)
+    seconds = min(0.2, end - time.monotonic())  # what a hint is worth
+    if seconds < 0.01:
+        raise DeadlineExceeded
+    found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), seconds, CANDIDATES)
     values = [value for (value, *_) in found.rows if isinstance(value, str) and len(value) <= VALUE_CHARACTERS]
     near = process.extract(text, values, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_VALUE)
     return [value for value, _, _ in near]
 
 
-def _search(text: str, column: str, table: str, dialect: str) -> str:
-    """The values that share most of the text's first eight pairs of characters, in the dialect."""
+def _search(text: str, column: str, table: str, database: Database) -> str:
+    """The values that share most of the text's first eight pairs of characters."""
     pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:8]
     likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
     shared = [exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0)) for like in likes]
@@ -97,9 +100,9 @@ def _search(text: str, column: str, table: str, dialect: str) -> str:
     return (
         exp.select(exp.column(column, quoted=True), exp.alias_(score, "shared"))
         .distinct()
-        .from_(exp.to_table(table))
+        .from_(exp.table_(table, db=database.schema or None))
         .where(exp.or_(*likes))
         .order_by("shared DESC")
         .limit(CANDIDATES)
-        .sql(dialect=dialect)
+        .sql(dialect=database.dialect)
     )

@@ -1,10 +1,11 @@
-"""MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL QUERY when that is not enough.
+"""MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL when that is not enough.
 
 PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE unless told to; both are said here all the same.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
@@ -12,11 +13,14 @@ import pymysql
 import sqlglot
 from pymysql.constants import FIELD_TYPE
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
 from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["mysql"]
+# GRANT right ON place TO account, or GRANT role TO account; the account stays out, for its password is there.
+GRANT = re.compile(r"GRANT (.+?)(?: ON (\S+))? TO ")
 SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}
 
 
@@ -27,6 +31,7 @@ class MysqlDatabase(ServerDatabase):
     driver = "mysql+pymysql"
     arguments = SETTINGS["arguments"]
     cut = "left({}, {})"
+    ending = "KILL {}"
 
     def _prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:
@@ -55,9 +60,12 @@ class MysqlDatabase(ServerDatabase):
     @lru_cache(maxsize=256)
     def _limited(sql: str, rows: int) -> str:
         """The guard's own text with a limit: MariaDB forgets the order of a subquery that has none."""
-        tree = sqlglot.parse_one(sql, read="mariadb")
+        try:
+            tree = sqlglot.parse_one(sql, read="mariadb")
+        except (SqlglotError, ValueError, AttributeError) as error:  # the guard read it, and wrote what it cannot read
+            raise StatementError(f"syntax error near: {sql[:60]}") from error
         limit = tree.args.get("limit")
-        if limit is not None and isinstance(limit.expression, exp.Literal):
+        if limit is not None:
             rows = min(rows, int(limit.expression.name))
         tree.set("limit", exp.Limit(expression=exp.Literal.number(rows)))
         return tree.sql(dialect="mariadb", comments=False)
@@ -66,15 +74,13 @@ class MysqlDatabase(ServerDatabase):
         cursor.execute(sql)
         return list(cursor.fetchall())
 
-    def _stop(self, connection: Any) -> None:
-        """KILL QUERY from a connection of its own; an account may always end its own statements."""
-        positional, named = self._engine.dialect.create_connect_args(self._url)
-        try:
-            killer = pymysql.connect(*positional, **named | self.arguments)
-        except pymysql.MySQLError:
-            return  # read_timeout hangs up
-        with killer, killer.cursor() as cursor:
-            cursor.execute(f"KILL QUERY {connection.thread_id()}")
+    def _line(self, connection: Any) -> tuple[int, int]:
+        return connection._sock.fileno(), connection.thread_id()
+
+    def excess(self, tables: frozenset[str]) -> set[str]:
+        grants = [GRANT.match(text) for (text,) in self._ask("SHOW GRANTS")]
+        own = {f"SELECT `{self._url.database}`.`{table}`" for table in tables}
+        return {f"{grant[1]} {grant[2] or ''}".strip() for grant in grants if grant and grant[1] != "USAGE"} - own
 
     def _explain(self, error: Exception, connection: Any) -> Exception:
         if not isinstance(error, pymysql.MySQLError):

@@ -6,12 +6,10 @@ leave the read-only transaction.
 
 from __future__ import annotations
 
-import os
-import socket
-from contextlib import suppress
 from typing import Any
 
 import psycopg
+from sqlalchemy import URL
 
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
 from tools.sql.server import ServerDatabase
@@ -28,6 +26,11 @@ class PostgresDatabase(ServerDatabase):
         "options": " ".join(f"-c {name}={value}" for name, value in SETTINGS["options"].items())
     }
     cut = "left(CAST({} AS text), {})"
+    ending = "SELECT pg_terminate_backend({})"
+
+    def __init__(self, url: URL) -> None:
+        super().__init__(url)
+        ((self.schema,),) = self._ask("SELECT current_schema()")
 
     def _prepare(self, connection: Any) -> None:
         connection.autocommit = True  # transactions are begun in _begin, with their time-out
@@ -49,13 +52,11 @@ class PostgresDatabase(ServerDatabase):
         super()._clean(connection)
         connection.execute("DISCARD ALL", prepare=False)
 
-    def _stop(self, connection: Any) -> None:
-        try:
-            connection.cancel_safe(timeout=SETTINGS["arguments"]["connect_timeout"])
-        except psycopg.Error:
-            # The server does not even take a cancel request: hang up, which ends the waiting thread.
-            with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as wire:
-                wire.shutdown(socket.SHUT_RDWR)
+    def _line(self, connection: Any) -> tuple[int, int]:
+        return connection.fileno(), connection.info.backend_pid
+
+    def excess(self, tables: frozenset[str]) -> set[str]:
+        return {name for (name,) in self._ask(SETTINGS["excess"], sorted(tables))}
 
     def _explain(self, error: Exception, connection: Any) -> Exception:
         if not isinstance(error, psycopg.Error):

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from tools.sql.database import Rows
@@ -18,8 +19,13 @@ SMALLEST_CELL = 8  # characters; cells shrink to this before a row is given up
 
 # What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like, not "x < 5".
 TAG_START = re.compile(r"<(?=[/|｜!]?[A-Za-z_|｜])")
-# Control characters except tab and newline, and characters that hide or reorder text.
-INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+# Control characters except tab and newline, and what shows nothing or reorders text: Unicode's Default_Ignorable,
+# separators of lines, and half pairs.
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,11 @@ class QueryResult:
     def _text(self) -> str:
         keys = ("status", "columns", "rows", "count", "truncated", "error", *(["hint"] if self.hint else []))
         message = {key: getattr(self, key) for key in keys}
-        return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        return _json(message)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def neutralise(text: str) -> str:
@@ -88,9 +98,12 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
     """Cut cells, then rows, until the JSON text fits; at least one row stays, with its cells cut further."""
     columns = [shorten(neutralise(name), 64) for name in found.columns]
     size = limits.max_cell
+    rows = [[_cell(value, size) for value in row] for row in found.rows]
     while True:
-        rows = [[_cell(value, size) for value in row] for row in found.rows]
+        used = [0, *accumulate(len(_json(row)) for row in rows)]  # of the text, without names and notes
         for shown in range(len(rows), 0, -1) or [0]:
+            if used[shown] > limits.max_chars:
+                continue
             note = _note(found, rows[:shown], size)
             result = QueryResult(columns, rows[:shown], found.count, note, tables_read=found.tables_read)
             if len(result.to_json()) <= limits.max_chars:
@@ -99,6 +112,7 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
             note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
             return QueryResult([], [], found.count, note, tables_read=found.tables_read)
         size = max(SMALLEST_CELL, size // 2)
+        rows = [[shorten(cell, size) if isinstance(cell, str) else cell for cell in row] for row in rows]
 
 
 def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
@@ -113,7 +127,7 @@ def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
 
 def _cell(value: Any, size: int) -> Any:
     if isinstance(value, str):
-        return shorten(neutralise(value), size)
+        return _text(value, size)
     if isinstance(value, bytes):
         return f"（二进制数据，{len(value)} 字节）"
     if isinstance(value, float) and value - value != 0:
@@ -122,7 +136,13 @@ def _cell(value: Any, size: int) -> Any:
         return value
     if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18:  # beyond it, as text
         return int(value) if value == value.to_integral_value() else float(value)
-    return shorten(neutralise(str(value)), size)
+    return _text(str(value), size)
+
+
+def _text(text: str, size: int) -> str:
+    """A stored text as it is shown; no more of it is looked at than that may need, hidden characters included."""
+    rest = "…" if len(text) > 2 * size else ""
+    return shorten(neutralise(text[: 2 * size]) + rest, size)
 
 
 def shorten(text: str, size: int) -> str:

@@ -2,19 +2,21 @@
 
 A call is: begin read-only, ask which columns the statement has, fetch `max_rows` rows with every text cut by the server
 (a client that fetches a gigabyte and then cuts it has fetched a gigabyte), count the rest, roll back. The server's own
-time-out ends a statement; a timer of ours ends it, or the connection, when the server's does not.
+time-out cancels a statement; when it does not, a timer of ours hangs up and has the connection terminated.
 """
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Hashable
+from contextlib import closing, suppress
 from typing import Any, ClassVar
 
-from sqlalchemy import URL, event, inspect
+from sqlalchemy import URL, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -31,12 +33,13 @@ class ServerDatabase(Database):
     """A database behind a driver with connections; subclasses know the dialect's words.
 
     driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection. cut: SQL for a
-    column's first characters.
+    column's first characters. ending: SQL that ends a connection by its number.
     """
 
     driver: str
     arguments: ClassVar[dict[str, Any]]
     cut: str
+    ending: str
 
     def __init__(self, url: URL) -> None:
         """Connect and read the names of tables and views.
@@ -45,6 +48,7 @@ class ServerDatabase(Database):
             DatabaseError: no connection, wrong account, or no such database.
         """
         self.label = url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
+        self.url = url.render_as_string(hide_password=False)
         self._url = url.set(drivername=self.driver)
         # _clean resets connections, and says when it fails.
         self._engine = self._pool(self._url, connect_args=self.arguments, pool_reset_on_return=None)
@@ -99,8 +103,21 @@ class ServerDatabase(Database):
         connection.rollback()
 
     @abstractmethod
-    def _stop(self, connection: Any) -> None:
-        """End what the connection is doing, from another thread."""
+    def _line(self, connection: Any) -> tuple[int, int]:
+        """The file number of the connection's socket, and the server's number of the connection."""
+
+    def _stop(self, connection: Any, stopped: list[Any]) -> None:
+        """Hang up, so that nobody waits, and have the server end what it does there, from a connection of its own."""
+        line, backend = self._line(connection)
+        stopped.append(connection)
+        with suppress(OSError), socket.socket(fileno=os.dup(line)) as wire:
+            wire.shutdown(socket.SHUT_RDWR)
+        threading.Thread(target=self._terminate, args=(backend,), daemon=True).start()
+
+    def _terminate(self, backend: int) -> None:
+        engine = create_engine(self._url, connect_args=self.arguments)
+        with suppress(SQLAlchemyError), engine.connect() as connection:  # else the proof fails too (Database.prove)
+            connection.exec_driver_sql(self.ending.format(backend))
 
     @abstractmethod
     def _explain(self, error: Exception, connection: Any) -> Exception:
@@ -112,20 +129,30 @@ class ServerDatabase(Database):
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise self._broken(error) from None
 
+    def _ask(self, sql: str, *values: Any) -> list[Any]:
+        """The rows of a statement of our own about the account."""
+        try:
+            with self._engine.connect() as connection:
+                return list(connection.exec_driver_sql(sql, values))
+        except SQLAlchemyError as error:
+            raise self._broken(error) from None
+
     def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
         pooled = self._connection()
-        problem, connection = None, pooled.driver_connection
-        with _watchdog(deadline + GRACE, lambda: self._stop(connection)) as stopped:
-            try:
-                found = self._read_on(connection, sql, access, time.monotonic() + deadline, max_rows)
-                self._clean(connection)
-            except Exception as error:
-                problem = self._explain(error, connection)
+        problem, connection, stopped = None, pooled.driver_connection, list[Any]()
+        timer = threading.Timer(deadline + GRACE, self._stop, (connection, stopped))
+        timer.start()
+        try:
+            found = self._read_on(connection, sql, access, time.monotonic() + deadline, max_rows)
+            self._clean(connection)
+        except Exception as error:
+            problem = self._explain(error, connection)
+        timer.cancel()
+        timer.join()  # a stop that has begun could hit the connection's next user
+        self._give_back(pooled, problem, bool(stopped))
         if problem is None:
-            pooled.close()
             return found
-        self._give_back(pooled, stopped.is_set() or isinstance(problem, DatabaseError))
-        if stopped.is_set() and isinstance(problem, DatabaseError):
+        if stopped and isinstance(problem, DatabaseError):
             raise DatabaseError(f"the database {self.label} did not answer in {deadline:g} s and was hung up on")
         raise problem
 
@@ -152,10 +179,11 @@ class ServerDatabase(Database):
                 return at_least, False
             raise
 
-    def _give_back(self, pooled: PoolProxiedConnection, doubtful: bool) -> None:
-        """Return a connection on which something failed; close it when it cannot be made clean."""
+    def _give_back(self, pooled: PoolProxiedConnection, problem: Exception | None, stopped: bool) -> None:
+        """Return a connection; close one on which something failed and that cannot be made clean."""
+        doubtful = stopped or isinstance(problem, DatabaseError)
         try:
-            if not doubtful:
+            if problem and not doubtful:
                 self._clean(pooled.driver_connection)
         except Exception:
             doubtful = True  # what was wrong with the statement is reported; the connection only goes
@@ -167,25 +195,3 @@ class ServerDatabase(Database):
 def _names(columns: Columns) -> str:
     """Names of our own for the columns of a statement, whose own names may repeat."""
     return ", ".join(f"c{number}" for number in range(len(columns)))
-
-
-@contextmanager
-def _watchdog(seconds: float, stop: Callable[[], None]) -> Iterator[threading.Event]:
-    """Call `stop` in another thread if the block takes longer than `seconds`; the event says whether that happened.
-
-    Leaving the block waits for a `stop` that has begun, for it could hit the connection's next user.
-    """
-    stopped = threading.Event()
-
-    def fire() -> None:
-        stopped.set()
-        stop()
-
-    timer = threading.Timer(seconds, fire)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield stopped
-    finally:
-        timer.cancel()
-        timer.join()

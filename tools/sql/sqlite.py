@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from sqlalchemy.exc import DisconnectionError
 
 from tools.sql.database import ENGINES, Access, Column, Database, DatabaseError, DeadlineExceeded, Rows, StatementError
 from tools.sql.guard import FUNCTIONS
+from tools.sql.scopes import fold
 
 OPERATIONS_PER_CHECK = 10_000  # of SQLite's virtual machine, between two looks at the deadline: a few ms at most
 CLEANUP_SHARE = 0.2  # of the deadline: a large sort's temporary file, once stopped, takes a while to go
@@ -47,7 +49,7 @@ class SqliteDatabase(Database):
         if not url.database or url.database == ":memory:" or url.query:
             raise DatabaseError("DATABASE_URL must name a file and no options: sqlite:////path/to/medical.db")
         self.path = path = Path(url.database).resolve()
-        self.label = str(path)
+        self.label, self.url = str(path), url.set(database=str(path)).render_as_string(hide_password=False)
         if not path.is_file():
             raise DatabaseError(f"no database at {path}; run python -m data.build_database, or set DATABASE_URL")
         self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
@@ -68,7 +70,7 @@ class SqliteDatabase(Database):
 
     def columns(self, table: str) -> list[Column]:
         found = self._catalog("SELECT name, type FROM pragma_table_info(?)", table)
-        texts = self._catalog("SELECT sql FROM sqlite_master WHERE lower(name) = ?", table.lower())
+        texts = self._catalog("SELECT sql FROM sqlite_master WHERE lower(name) = ?", fold(table))
         comments = dict(COLUMN_COMMENT.findall(texts[0][0] or "")) if texts else {}
         return [Column(name, kind, comments.get(name, "").strip()) for name, kind in found]
 
@@ -98,13 +100,15 @@ class SqliteDatabase(Database):
             with closing(connection.execute(sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
-                more = len(cursor.fetchmany(COUNTED_BY_READING)) if len(rows) == max_rows else 0
+                connection.text_factory = bytes  # what is only counted need not be read
+                more = sum(1 for _ in islice(cursor, COUNTED_BY_READING)) if len(rows) == max_rows else 0
             count, exact = len(rows) + more, more < COUNTED_BY_READING
             if not exact:
                 count, exact = _count(connection, sql, count)
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise self._explain(error) from None
         finally:
+            connection.text_factory = _text
             connection.set_progress_handler(None, 0)
             connection.set_authorizer(None)
         return Rows(columns, rows, count, exact, frozenset(tables_read))
@@ -125,11 +129,15 @@ def _connect(path: Path) -> sqlite3.Connection:
     # Without a statement cache every statement passes the authorizer of its own call.
     connection = sqlite3.connect(uri, uri=True, timeout=1.0, check_same_thread=False, cached_statements=0)
     connection.isolation_level = None
-    connection.text_factory = lambda raw: raw[:KEPT_BYTES].decode("utf-8", "replace")
+    connection.text_factory = _text
     connection.execute("PRAGMA query_only = ON")
     for name, value in SETTINGS["limits"].items():
         connection.setlimit(getattr(sqlite3, f"SQLITE_LIMIT_{name}"), value)
     return connection
+
+
+def _text(raw: bytes) -> str:
+    return raw[:KEPT_BYTES].decode("utf-8", "replace")
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -148,10 +156,10 @@ def _authorizer(access: Access, real_names: frozenset[str], tables_read: set[str
     def authorize(action: int, first: str | None, second: str | None, schema: str | None, trigger: str | None) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
-        if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() in functions:
+        if action == sqlite3.SQLITE_FUNCTION and fold(second or "") in functions:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
-            name = (first or "").lower()
+            name = fold(first or "")
             if name in access.tables:
                 tables_read.add(name)
                 return sqlite3.SQLITE_OK

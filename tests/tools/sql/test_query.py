@@ -110,6 +110,7 @@ def test_rows_beyond_the_limit_are_counted_and_said(tool, drugs):
 
 
 def test_many_rows_are_counted_without_being_built(tool):
+    tool.limits = Limits(deadline=20.0)
     diseases = tool.run("SELECT count(*) FROM disease").rows[0][0]
     result = tool.run("SELECT * FROM drugs_info, disease WHERE drugs_info.id <= 100 ORDER BY cause")
     assert result.count == 100 * diseases

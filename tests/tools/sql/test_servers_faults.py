@@ -7,10 +7,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, make_url, text
 
+from common.settings import load_settings
 from tests.tools.sql import servers, sites
-from tools.sql.database import DatabaseError, open_database
+from tools.sql.database import Access, DatabaseError, open_database
 from tools.sql.query import Limits, QueryTool
 
 ENGINES = ("postgres", "mysql")
@@ -102,3 +103,134 @@ def test_a_server_that_stops_is_the_machines_fault(start, tmp_path):
         with pytest.raises(DatabaseError, match="cannot read the database"):
             tool.run("SELECT 1 AS a")
         assert time.monotonic() - start_time < 15
+
+
+def processes(site):
+    """The numbers of our connections to a server."""
+    own = {
+        "postgres": "SELECT pid FROM pg_stat_activity WHERE application_name = 'medical_agent_rl'",
+        "mysql": "SELECT id FROM information_schema.processlist WHERE id <> connection_id()",
+    }[site.engine]
+    admin = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"))
+    with admin.connect() as connection:
+        found = {number for (number,) in connection.execute(text(own))}
+    admin.dispose()
+    return found
+
+
+def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_terminated(site, monkeypatch):
+    database = type(open_database(site.url))(make_url(site.url))
+    monkeypatch.setattr(database, "_begin", lambda cursor, seconds: None)
+    monkeypatch.setattr(database, "_set_deadline", lambda cursor, seconds: None)
+    pooled = database._connection()
+    _, number = database._line(pooled.driver_connection)
+    pooled.close()
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT count(*) FROM c a, c b"
+    if site.engine == "mysql":
+        endless = "SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e"
+    with pytest.raises(DatabaseError):
+        database.read(endless, Access(frozenset({"drugs_info"})), 0.2, 5)
+    database.prove(["disease"])
+    end = time.monotonic() + 20
+    while number in processes(site) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert number not in processes(site)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e",
+        # one comparison that takes seconds, in which MariaDB looks at no clock and hears no KILL
+        f"SELECT count(*) FROM drugs_info WHERE id = 1000001 AND concat({', '.join(['precautions'] * 80)})"
+        f" LIKE '%{'药' * 300}龘%'",
+    ],
+)
+def test_what_the_statement_did_is_scored(tool, statement):
+    tool.limits = Limits(deadline=0.3)
+    assert tool.run(statement).status == "error"
+    assert tool.run("SELECT 1 AS a").ok
+
+
+GRANTS = {
+    "postgres": (
+        "CREATE ROLE reader LOGIN",
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+        "GRANT USAGE ON SCHEMA public TO reader",
+        "GRANT SELECT ON drugs_info, disease TO reader",
+    ),
+    "mysql": (
+        "DELETE FROM mysql.db WHERE db LIKE 'test%%'",  # what everybody may after an installation
+        "FLUSH PRIVILEGES",
+        "CREATE USER reader@localhost IDENTIFIED BY ''",
+        "GRANT SELECT ON medical.drugs_info TO reader@localhost",
+        "GRANT SELECT ON medical.disease TO reader@localhost",
+    ),
+}
+MORE = {
+    "postgres": {
+        "GRANT SELECT ON secrets TO reader": "read public.secrets",
+        "GRANT UPDATE (cause) ON disease TO reader": "write public.disease",
+        "GRANT pg_read_server_files TO reader": "be pg_read_server_files",
+        "GRANT CREATE ON SCHEMA public TO reader": "create in public",
+    },
+    "mysql": {
+        "GRANT SELECT ON medical.secrets TO reader@localhost": "SELECT `medical`.`secrets`",
+        "GRANT DELETE ON medical.disease TO reader@localhost": "DELETE",
+        "GRANT FILE ON *.* TO reader@localhost": "FILE",
+    },
+}
+
+
+def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monkeypatch, caplog):
+    admin = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT")
+    reader = make_url(site.url).set(username="reader").render_as_string(hide_password=False)
+
+    def opened():
+        open_database.cache_clear()
+        tool = QueryTool(reader, cache=False)
+        tool.database()
+        return tool
+
+    with admin.connect() as connection:
+        for grant in GRANTS[site.engine]:
+            connection.exec_driver_sql(grant)
+        assert opened().excess == ""
+        assert opened().run("SELECT count(*) FROM disease").ok
+        for grant, named in MORE[site.engine].items():
+            connection.exec_driver_sql(grant)
+            assert named in opened().excess
+        said = [record.message for record in caplog.records if "may do more" in record.message]
+        assert len(said) == len(MORE[site.engine])
+        monkeypatch.setenv("DATABASE_STRICT", "1")
+        load_settings.cache_clear()
+        with pytest.raises(DatabaseError, match="DATABASE_STRICT"):
+            opened()
+    admin.dispose()
+    load_settings.cache_clear()
+    open_database.cache_clear()
+
+
+def test_an_administrator_is_said(site, caplog):
+    open_database.cache_clear()
+    tool = QueryTool(site.url)
+    tool.database()
+    tool.database()
+    assert tool.excess
+    assert len([record for record in caplog.records if "may do more" in record.message]) == 1
+
+
+def test_a_table_that_comes_first_on_the_search_path_later_is_not_read(postgres_site):
+    tool, database = QueryTool(postgres_site.url, cache=False), open_database(postgres_site.url)
+    admin = create_engine(postgres_site.url.replace("postgresql://", "postgresql+psycopg://"))
+    with admin.begin() as connection:
+        connection.exec_driver_sql("CREATE SCHEMA admin CREATE TABLE disease (id int, cause text)")  # "$user"
+        connection.exec_driver_sql(f"INSERT INTO admin.disease VALUES (1, '{sites.SECRET}')")
+    try:
+        answer, _ = tool.answer(database, "SELECT * FROM disease ORDER BY id")
+        assert answer.ok
+        assert sites.SECRET not in answer.to_json()
+    finally:
+        with admin.begin() as connection:
+            connection.exec_driver_sql("DROP SCHEMA admin CASCADE")
+        admin.dispose()

@@ -1,0 +1,198 @@
+"""The processes that run SQL: a statement can end them and nothing else, and they end with the program that asks."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import psutil
+import pytest
+
+from common.settings import ROOT
+from tools.sql import result
+from tools.sql.database import DatabaseError, Rows
+from tools.sql.pool import POOL, Pool
+from tools.sql.query import Limits
+
+# One look for a text in a text is one step of SQLite's machine and takes tenths of a second: its progress handler,
+# asked every 10,000 steps, is never asked.
+STALLING = (
+    "WITH RECURSIVE s(t) AS (SELECT 'a' UNION ALL SELECT t || t FROM s WHERE length(t) < 60000), "
+    "m AS MATERIALIZED (SELECT max(t) AS t FROM s) "
+    "SELECT sum(instr(m.t || m.t, m.t || 'b' || a.id)) FROM m, disease a, disease b"
+)
+# 500 rows of 60 columns of 40 KB, with characters that make Python keep four bytes for every one.
+WIDE = (
+    "WITH RECURSIVE s(t) AS (SELECT '😀aaaaaaaaaaaaaaaaaaa' UNION ALL SELECT t || t FROM s WHERE length(t) < 20000), "
+    "l AS (SELECT max(t) AS t FROM s), n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) "
+    f"SELECT {', '.join(['t'] * 60)} FROM n, l"
+)
+
+
+def pids():
+    return {worker.process.pid for worker in POOL.workers.queue if worker}
+
+
+def gone(processes, seconds=20.0):
+    """Whether all of them end; generous, for a busy machine."""
+    end = time.monotonic() + seconds
+    while alive := [pid for pid in processes if psutil.pid_exists(pid) and not _is_zombie(pid)]:
+        if time.monotonic() > end:
+            return f"still there: {alive}"
+        time.sleep(0.05)
+    return True
+
+
+def _is_zombie(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_statement_that_no_handler_stops_ends_its_worker_and_is_scored(tool):
+    tool.limits = Limits(deadline=0.3)
+    assert tool.run("SELECT 1").ok
+    before = pids()
+    answer = tool.run(STALLING)
+    assert answer.status == "error"
+    assert "太费时间或内存" in answer.error
+    assert any(map(_is_zombie, before))  # or gone
+    assert tool.run("SELECT count(*) FROM disease").ok
+
+
+def test_a_stalled_worker_is_the_databases_fault_when_the_database_is_gone_too(tool, database):
+    tool.limits = Limits(deadline=0.3)
+    assert tool.run("SELECT 1").ok
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(tool.run, STALLING)
+        time.sleep(0.1)
+        os.unlink(database)
+        with pytest.raises(DatabaseError, match="cannot read the database"):
+            asked.result()
+
+
+def test_a_wide_result_fills_nobodys_memory(tool):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answer = tool.run(WIDE)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 2**10
+    assert answer.ok or "已停止" in answer.error  # on a busy machine
+    assert max(psutil.Process(pid).memory_info().rss for pid in pids()) < 600 * 2**20
+
+
+def test_shaping_looks_at_no_more_than_it_shows(monkeypatch):
+    looked, neutralise = [], result.neutralise
+    monkeypatch.setattr(result, "neutralise", lambda text: looked.append(len(text)) or neutralise(text))
+    cells = [("<|a " * 9_000,) * 60] * 20
+    shown = result.fit(Rows(["a"] * 60, cells, 20, True), Limits())
+    assert shown.rows
+    assert sum(looked) < 20 * 60 * 3 * Limits().max_cell
+
+
+def test_a_worker_that_died_between_questions_is_replaced(tool):
+    assert tool.run("SELECT 1").ok
+    for pid in pids():
+        os.kill(pid, signal.SIGKILL)
+    assert gone(pids())
+    assert tool.run("SELECT 2").rows == [[2]]
+
+
+@pytest.mark.parametrize("callers", ["resource.RLIM_INFINITY", str(2**30)])
+def test_a_worker_keeps_to_its_memory_and_to_the_callers(callers):
+    program = f"""
+        import resource
+        from tools.sql import worker
+        resource.setrlimit(resource.RLIMIT_AS, ({callers}, {callers}))
+        worker.limit_memory()
+        try:
+            bytearray(worker.MEMORY + 2**24)
+        except MemoryError:
+            print("refused")
+    """
+    assert play(program).stdout == "refused\n"
+
+
+def play(program, *arguments, **options):
+    """Run a program without a main guard, where the folder it runs in is not imported from."""
+    command = [sys.executable, "-P", "-c", textwrap.dedent(program), *arguments]
+    return subprocess.run(
+        command, text=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, **options
+    )
+
+
+ASKING = """
+    import sys
+    from tools.sql.query import QueryTool
+    def ask():
+        assert QueryTool("sqlite:///" + sys.argv[1]).run("SELECT count(*) FROM disease").ok
+        print("ok", flush=True)
+"""
+FORKING = "import os\nif not (pid := os.fork()): ask(); os._exit(0)\nos.waitpid(pid, 0)"
+CALLERS = {
+    "a script without a main guard": "ask()",
+    "a thread": "import threading; t = threading.Thread(target=ask); t.start(); t.join()",
+    "a forked child": FORKING,
+    "a forked child of one that asked": "ask()\n" + FORKING,
+    "a daemon": "from multiprocessing import get_context\n"
+    "p = get_context('fork').Process(target=ask, daemon=True); p.start(); p.join()",
+    "a caller with little memory": "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)); ask()",
+    "one that ignores and blocks the alarm": "from signal import *\n"
+    "signal(SIGALRM, SIG_IGN); pthread_sigmask(SIG_BLOCK, [SIGALRM]); ask()",
+}
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_workers_start_from(caller, database, tmp_path):
+    (tmp_path / "tools").mkdir()  # what stands where the caller works is not imported
+    (tmp_path / "json.py").write_text("raise SystemExit('wrong json')")
+    run = play(textwrap.dedent(ASKING) + CALLERS[caller], str(database), cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert set(run.stdout.split()) == {"ok"}
+
+
+def test_a_worker_that_cannot_start_is_said(tool, monkeypatch):
+    monkeypatch.setattr("tools.sql.query.POOL", Pool())
+    monkeypatch.setattr("tools.sql.pool.sys.executable", shutil.which("false"))
+    with pytest.raises(DatabaseError, match="ended as it started"):
+        tool.run("SELECT 1")
+    monkeypatch.undo()
+    assert tool.run("SELECT 1").ok
+
+
+DYING = """
+    import os, sys, threading, time
+    import psutil
+    from tools.sql.query import Limits, QueryTool
+    tool = QueryTool("sqlite:///" + sys.argv[1], limits=Limits(deadline=60.0))
+    tool.run("SELECT 1")
+    if sys.argv[3] == "holding" and os.fork() == 0:
+        time.sleep(60)
+    if sys.argv[3] == "asking":
+        threading.Thread(target=tool.run, args=(sys.argv[2],), daemon=True).start()
+        time.sleep(0.5)
+    workers = [process.pid for process in psutil.Process().children() if "tools.sql.worker" in process.cmdline()]
+    print(os.getpid(), *workers, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("doing", ["nothing", "asking", "holding"])
+def test_workers_end_with_who_asked_even_when_that_is_killed(doing, database):
+    command = [sys.executable, "-c", textwrap.dedent(DYING), str(database), STALLING, doing]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, text=True, stdout=subprocess.PIPE, env=environment, start_new_session=True
+    ) as caller:
+        _, *workers = map(int, caller.stdout.readline().split())
+        assert workers
+        os.kill(caller.pid, signal.SIGKILL)
+        assert gone(workers) is True
+        if doing == "holding":
+            os.killpg(caller.pid, signal.SIGKILL)

@@ -1,0 +1,93 @@
+"""How large a statement may be: its tokens before it is parsed, and what its WITH and subqueries unfold to afterwards.
+
+sqlglot tries a type name before a bracket as a type and then as a function, so that each of `DATE(DATE(...` doubles its
+work; a database's planner may write every WITH out where it is named, so that each of a chain doubles its plan. Neither
+looks at a clock, and both are seen here in one linear look.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from sqlglot import exp
+from sqlglot.parser import Parser
+from sqlglot.tokens import Token, TokenType
+
+MAX_TOKENS, MAX_SYNTAX = 3_000, 700  # of all; keywords, operators and brackets
+MAX_DEPTH, MAX_TYPE_DEPTH = 24, 4  # brackets and CASEs open at a time; those behind a type's name or a value
+MAX_RELATIONS, MAX_COPIES, MAX_GROWTH = 100, 20_000, 300
+
+OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
+CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
+PLAIN = {TokenType.COMMA, TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR} | CLOSING
+GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Array, exp.Anonymous)  # a text made of its arguments
+UNKNOWN_LENGTH = 64  # of a replacement that is no literal
+
+
+class Refused(ValueError):
+    """The statement may not run; the message is for the model, in Chinese, and says what to write instead.
+
+    `name` is the table or function that is not allowed, `kind` what it is; both "" for other reasons.
+    """
+
+    def __init__(self, reason: str, kind: str = "", name: str = "") -> None:
+        super().__init__(reason)
+        self.kind, self.name = kind, name
+
+
+def check_tokens(tokens: Sequence[Token]) -> None:
+    """Refuse what is too nested, too long, or read differently by sqlglot and by the databases."""
+    opened: list[bool] = []  # of each open bracket: whether sqlglot reads it in two ways
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        kind, last = token.token_type, before and before.token_type
+        if kind == TokenType.L_BRACE:
+            raise Refused("不支持花括号 { }。")
+        if before and last == TokenType.NUMBER and before.end + 1 == token.start and token.text[:1].isidentifier():
+            raise Refused(f"数字与文字连写：{before.text[:20]}{token.text[:20]}，请用空格或运算符隔开。")
+        if kind in OPENING:
+            opened.append(kind == TokenType.L_BRACKET or last in Parser.TYPE_TOKENS)
+        elif kind in CLOSING and opened:
+            opened.pop()
+        if len(opened) > MAX_DEPTH or sum(opened) > MAX_TYPE_DEPTH:
+            raise Refused("SQL 嵌套太深，请简化。")
+    if len(tokens) > MAX_TOKENS or sum(token.token_type not in PLAIN for token in tokens) > MAX_SYNTAX:
+        raise Refused("SQL 太复杂（括号、运算符或关键字太多），请写得更短。")
+
+
+class Size(NamedTuple):
+    """What a query unfolds to when every WITH and subquery is written out where it is named.
+
+    relations: tables. copies: of one column, when expressions take the place of the columns they define. growth: how
+    many times as long as a stored text one may become.
+    """
+
+    relations: int = 1
+    copies: int = 1
+    growth: int = 1
+
+
+def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
+    """The size of a query with these nodes of its own, over its tables and queries. Raises Refused: too large."""
+    joined = [node for node in nodes if isinstance(node, GROWING) and not isinstance(node.parent, GROWING)]
+    texts = [node.args["replacement"] for node in nodes if isinstance(node, exp.Func) and node.args.get("replacement")]
+    lengths = [len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH for text in texts]
+    size = Size(
+        max(1, sum(size.relations for size in inner)),
+        _most_named(nodes) * max((size.copies for size in inner), default=1),
+        max((_most_named(node.walk()) for node in joined), default=1)
+        * prod(max(1, length) for length in lengths)
+        * max((size.growth for size in inner), default=1),
+    )
+    if size.relations > MAX_RELATIONS or size.copies > MAX_COPIES:
+        raise Refused("WITH 和子查询展开后太大，请减少层数或引用次数。")
+    if size.growth > MAX_GROWTH:
+        raise Refused("拼接或替换出的文本太长，请简化。")
+    return size
+
+
+def _most_named(nodes: Iterable[Any]) -> int:
+    """How often the most frequent column stands there."""
+    return max(Counter(node.name.lower() for node in nodes if isinstance(node, exp.Column)).values(), default=1)

@@ -1,0 +1,97 @@
+"""Which relation every name of a statement means: an allowed table, or what a WITH around it defines, and nothing else.
+
+Names are compared as the engine compares them, and then written the one way it cannot misread: a table with its schema,
+a WITH's name exactly as it was defined.
+"""
+
+from __future__ import annotations
+
+import string
+import unicodedata
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from tools.sql.bounds import Refused, Size, size_of
+
+DEFAULT_SCHEMAS = {"sqlite": "main", "postgres": "public", "mariadb": ""}
+RESERVED_PREFIXES = ("sqlite_", "pragma_", "pg_", "information_schema")
+ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def fold(name: str) -> str:
+    """The name as every engine folds it: A to Z only. Python's lower() makes a K of the Kelvin sign."""
+    return name.translate(ASCII_LOWER)
+
+
+def _key(identifier: exp.Expr, dialect: str) -> str:
+    """Two names with the same key are the same relation."""
+    return identifier.name if dialect == "postgres" and identifier.args.get("quoted") else fold(identifier.name)
+
+
+def _looks(name: str) -> str:
+    """The name without case, width and accents, as the loosest collation would compare it."""
+    plain = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
+
+
+class Scopes:
+    """Resolves the names of one statement, in place; `schema` is where the allowed tables are, "" the dialect's own."""
+
+    def __init__(self, dialect: str, allowed_tables: frozenset[str], schema: str) -> None:
+        self._dialect, self._allowed, self._schema = dialect, allowed_tables, schema or DEFAULT_SCHEMAS[dialect]
+        self._own: set[str] = set()
+        self._tables: set[str] = set()
+        self._seen: set[int] = set()
+
+    def resolve(self, tree: exp.Query) -> tuple[frozenset[str], frozenset[str]]:
+        """What the statement defines with WITH, and the allowed tables it names.
+
+        Raises:
+            Refused: a name that means something else, or a statement that unfolds to too much.
+        """
+        self._query(tree, {})
+        for table in tree.find_all(exp.Table):
+            if id(table) not in self._seen:
+                raise self._unknown(table)
+        return frozenset(self._own), frozenset(self._tables)
+
+    def _query(self, query: exp.Expr, visible: Mapping[str, tuple[exp.Expr, Size]]) -> Size:
+        """A WITH's queries see those before them, and themselves when it is recursive."""
+        clause = query.args.get("with_")
+        for cte in clause.expressions if clause else ():
+            name = self._define(cte)
+            itself = {name: (cte.args["alias"].this, Size())} if cte.parent.args.get("recursive") else {}
+            visible = {**visible, name: (cte.args["alias"].this, self._query(cte.this, {**visible, **itself}))}
+        nodes = list(query.walk(prune=lambda node: node is not query and isinstance(node, (exp.Query, exp.With))))
+        inner = [self._query(node, visible) for node in nodes[1:] if isinstance(node, exp.Query)]
+        tables = [self._table(node, visible) for node in nodes if isinstance(node, exp.Table)]
+        return size_of(nodes, inner + tables)
+
+    def _define(self, cte: exp.Expr) -> str:
+        name = _key(cte.args["alias"].this, self._dialect)
+        # A WITH name that hides a real table would make "which tables were read" ambiguous.
+        if _looks(name) in map(_looks, self._allowed) or fold(name).startswith(RESERVED_PREFIXES):
+            raise Refused(f"WITH 子句不能使用表名 {name}，请换一个名字。")
+        self._own.add(name)
+        return name
+
+    def _table(self, table: exp.Expr, visible: Mapping[str, tuple[exp.Expr, Size]]) -> Size:
+        self._seen.add(id(table))
+        name = _key(table.this, self._dialect) if isinstance(table.this, exp.Identifier) else ""
+        schema = _key(table.args["db"], self._dialect) if table.args.get("db") else ""
+        if name in visible and not schema and not table.args.get("catalog"):
+            identifier, size = visible[name]
+            table.set("this", identifier.copy())
+            return size
+        if name not in self._allowed or schema not in ("", self._schema) or table.args.get("catalog"):
+            raise self._unknown(table)
+        self._tables.add(name)
+        table.this.set("this", name)
+        if self._schema:
+            table.set("db", exp.to_identifier(self._schema, quoted=True))
+        return Size()
+
+    def _unknown(self, table: exp.Expr) -> Refused:
+        choice = "、".join(sorted(self._allowed))
+        return Refused(f"不能查询 {table.sql(comments=False)}，可用的表：{choice}。", "table", table.name)

@@ -1,0 +1,77 @@
+"""A process that reads, runs and shapes the model's SQL, and that can be ended: tools/sql/pool.py starts it.
+
+    python -m tools.sql.worker CHANNEL PARENT      # a socket it inherits, and the process it ends with
+
+No parser, planner or string function has to look at a clock here: the kernel ends the process when a statement overruns
+its deadline, and refuses it memory beyond its share. Who asked sees the channel close.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from tools.sql.database import DatabaseError, open_database
+from tools.sql.guard import nodes
+from tools.sql.query import QueryTool
+
+OPENING = 30.0  # seconds until a database that does not open is given up
+MARGIN = 0.2  # seconds after the deadline: what a statement that ended in time may still need
+MEMORY = 512 * 2**20  # bytes of address space beyond what the program itself has
+
+
+def main() -> None:
+    channel, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends the process
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+    limit_memory()
+    channel.send(True)
+    while True:
+        try:
+            question = channel.recv()
+        except (EOFError, OSError):
+            return
+        channel.send(answer(*question))
+
+
+def answer(url: str, tool: QueryTool, sql: str) -> Any:
+    """What the tool answers, or the DatabaseError; or nobody is there any more."""
+    try:
+        signal.setitimer(signal.ITIMER_REAL, OPENING)
+        database = open_database(url)
+        nodes(database.dialect)  # made once, and not at a statement's cost
+        signal.setitimer(signal.ITIMER_REAL, tool.limits.deadline + MARGIN)
+        return tool.answer(database, sql)
+    except DatabaseError as error:
+        return error
+    except MemoryError:
+        os._exit(1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def end_with(parent: int) -> None:
+    """End when the parent has: a closed channel says so too, but not while a statement runs."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def limit_memory() -> None:
+    """Bound this process's address space, within what it was allowed already."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limits = [pages * resource.getpagesize() + MEMORY, *resource.getrlimit(resource.RLIMIT_AS)]
+    least = min(limit for limit in limits if limit != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_AS, (least, least))
+
+
+if __name__ == "__main__":
+    main()
