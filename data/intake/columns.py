@@ -18,12 +18,12 @@ import yaml
 
 from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES
 from data.intake.cells import CellError, to_text
+from data.intake.grid import UNNAMED, Part
 from data.intake.headers import EXACT, TELLING, TOLD, claims, looks_like, nearest, normalise, with_unit
-from data.intake.sources import Part, SourceError
+from data.intake.sources import SourceError
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
 Cells = Mapping[str, list[str]]  # the filled cells of each source column in the first rows
-
 SAMPLED = 200  # rows that are looked at
 FITTING, TOLD_FROM = 0.5, 0.9  # shares of cells that look like a column's: to believe its name, and to tell without one
 FEWEST = 3  # cells that tell
@@ -31,10 +31,8 @@ LIKELY = 80  # of 100, likeness of a name from which its nearest column is propo
 
 
 class Planned(NamedTuple):
-    """A part of the source, the table it goes to, and which of its columns fills which of the table's.
-
-    unused: the columns nothing decided about, each with its line for a mapping file.
-    """
+    """A part of the source, the table it goes to, which of its columns fills which of the table's, and, for those that
+    nothing decided about, a line of a mapping file each."""
 
     part: Part
     table: str
@@ -56,8 +54,9 @@ def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list
         else:
             cells = sample(part)
             mapping = map_columns(part.columns, guessed, given, cells)
-            rest = [column for column in part.columns if column not in {**mapping, **given} and cells[column]]
-            planned.append(Planned(part, guessed, mapping, dict(_lines(rest, guessed, mapping))))
+            rest = [column for column in part.columns if column not in {**mapping, **given}]
+            named = [column for column in rest if cells[column] or not column.startswith(UNNAMED)]
+            planned.append(Planned(part, guessed, mapping, dict(_lines(named, guessed, mapping))))
     if not planned:
         seen = "; ".join(f"{part.name}: {', '.join(part.columns)}" for part in skipped)
         raise SourceError(f"which table is it? give --table drugs_info or disease, and --part; columns: {seen}")
@@ -67,8 +66,7 @@ def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list
 def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
     """The table that foreign columns stand for, or, where they do not tell, the foreign table's own name; else None.
 
-    Columns tell when one of them is the entity's name and they fit no other table as well; `given` speaks for those it
-    names, and rules out a table that lacks a column of it.
+    Columns tell when one of them is the entity's name and they fit no other table as well; `given` decides for its own.
     """
     said = {column for column in (given or {}).values() if column}
     tables = [table for table in TABLES if said <= TABLES[table].keys()]
@@ -122,9 +120,8 @@ def map_columns(columns: list[str], table: str, given: Given, cells: Cells | Non
             how = f"choose with --mapping FILE, a file with the lines {lines} (one column for both joins their texts)"
             raise SourceError(f"columns {first!r} and {source!r} both fill {column}; {how}")
     if name not in chosen.values():
-        likely = (source for source in columns if nearest(source, table)[0] == name)
-        line = mapping_line(next(likely, "NAME"), name)
-        how = f"name it with --mapping FILE, a file with a line such as {line}"
+        likely = next((source for source in columns if nearest(source, table)[0] == name), "NAME")
+        how = f"name it with --mapping FILE, a file with a line such as {mapping_line(likely, name)}"
         raise SourceError(f"no column for {name} of {table} among: {', '.join(columns)}; {how}")
     return {source: chosen[source] for source in columns if source in chosen}
 
@@ -167,9 +164,6 @@ def read_mapping(path: Path) -> dict[str, str | None]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        place = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise SourceError(f"cannot read the mapping {path}: {place}{error.problem}") from None
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise SourceError(f"cannot read the mapping {path}: {' '.join(str(error).split())}") from None
     texts = isinstance(content, dict) and all(isinstance(text, str | None) for text in content.values())

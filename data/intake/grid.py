@@ -1,8 +1,6 @@
-"""A table in cells, as CSV and Excel have it: where its header is, and the rows below it.
+"""A table in cells, as CSV and Excel have it: its header, with titles, notes and blank rows above, and its rows.
 
-Above the header there may be a title, notes and blank rows. Rows are numbered as their readers see them, from 1.
-
-    (part,) = below_headers({"drugs": rows})       # rows() yields lists of cells
+(part,) = below_headers({"drugs": rows})       # rows() yields lists of cells
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import Any, NamedTuple
 from data.intake.headers import is_known
 
 SEARCHED = 20  # rows among which the header is
+UNNAMED = "column "  # what a column without a name is called, with its place
 
 
 class Record(NamedTuple):
@@ -39,10 +38,8 @@ Rows = Callable[[], Iterator[list[Any]]]
 
 
 def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> list[Part]:
-    """The tables that have a row of column names, which `header_row` or the cells tell; the others are left out.
-
-    Raises ValueError: none has one, or two columns of one bear the same name.
-    """
+    """The tables with a row of column names, from 1, given or found. Raises ValueError: none has one, or one a name
+    twice."""
     parts = []
     for name, rows in tables.items():
         first = list(islice(rows(), header_row or SEARCHED))
@@ -70,7 +67,7 @@ def column_names(header: list[Any]) -> list[str]:
     twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
     if twice:
         raise ValueError(f"it has two columns named {twice[0]!r}; rename one")
-    return [name or f"column {place}" for place, name in enumerate(names, start=1)]
+    return [name or f"{UNNAMED}{place}" for place, name in enumerate(names, start=1)]
 
 
 def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:

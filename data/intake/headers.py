@@ -89,10 +89,8 @@ def nearest(header: str, table: str) -> tuple[str, float]:
 
 def with_unit(header: str, text: str) -> str:
     """A bare number with the unit that stands at the end of its column's name, or in the brackets there."""
-    if not NUMBER.fullmatch(text):
-        return text
-    _, *pieces = re.split(r"[\W_]+", _plain(header).rstrip(")]】 ")) or [""]
-    return text + (UNITS.get(pieces[-1], "") if pieces else "")
+    unit = re.search(r"[\W_]([^\W_]+)\W*$", _plain(header)) if NUMBER.fullmatch(text) else None
+    return text + (UNITS.get(unit[1], "") if unit else "")
 
 
 def looks_like(column: str, cells: Sequence[str]) -> float | None:

@@ -39,18 +39,18 @@ class Target:
         if scheme == url:
             raise UsageError(f"--to {url!r} is no URL; for an SQLite file type --to sqlite:///{url or 'my.db'}")
         if scheme in DRIVERS:
-            typed = f"{DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
-            raise UsageError(f"--to {scheme}:// does not say by which driver; type --to {typed}")
-        kinds = ", ".join(ENGINES.values())
+            raise UsageError(
+                f"--to {scheme}:// names no driver; type --to {DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
+            )
         try:
             self.engine, self.mode = create_engine(make_url(url)), mode
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
-            raise UsageError(f"--to is not a database URL that can be used here: {error}; expected {kinds}") from None
+            raise UsageError(f"--to is not a database URL that can be used here: {error}") from None
         self.name = self.engine.url.render_as_string()  # without its password
         self.backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
         path = self.engine.url.database or ":memory:"
         if self.backend not in ENGINES or (self.backend == "sqlite" and path.startswith((":memory:", "file:"))):
-            raise UsageError(f"--to {self.name}: expected one of {kinds}")
+            raise UsageError(f"--to {self.name}: expected one of {', '.join(ENGINES.values())}")
         self.file = Path(path).resolve() if self.backend == "sqlite" else None
 
     def check(self, tables: Iterable[str]) -> None:
