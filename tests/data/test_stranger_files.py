@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from common.settings import load_settings
+from data import build_dataset, validate
 from data.database.schema import TABLES
 from data.import_database import main
 from data.intake.cells import to_text
@@ -283,6 +284,20 @@ def test_one_table_alone_is_enough_for_the_tool(tmp_path, header, other):
     imported(csv_file(tmp_path / "a.csv", [[header], ["甲"]]), tmp_path / "my.db")
     query = build_tool(f"sqlite:///{tmp_path / 'my.db'}")
     assert json.loads(query(f"SELECT count(*) AS n FROM {other}"))["rows"] == [[0]]
+
+
+def test_drugs_alone_give_questions_that_the_database_confirms(tmp_path, capsys):
+    names = [f"药{chr(0x4E00 + number)}{chr(0x5E00 + number)}片" for number in range(40)]
+    rows = [[name, f"用于{name[1:3]}不适", f"一次{number}片", f"密封{name[1]}"] for number, name in enumerate(names)]
+    source = csv_file(tmp_path / "a.csv", [["药名", "适应证", "用法", "保存条件"], *rows])
+    imported(source, tmp_path / "my.db")
+    database, folder = ["--db", f"sqlite:///{tmp_path / 'my.db'}"], tmp_path / "new" / "folder"
+    assert build_dataset.main([*database, "--output", str(folder), "--rows", "40"]) == 0
+    files = [str(folder / f"{split}.parquet") for split in ("train", "val", "test")]
+    capsys.readouterr()
+    assert validate.main([*files, *database, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["valid"] == report["rows"] > 20
 
 
 @pytest.fixture
