@@ -19,7 +19,7 @@ import yaml
 from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES
 from data.intake.cells import CellError, to_text
 from data.intake.grid import UNNAMED, Part
-from data.intake.headers import EXACT, TELLING, TOLD, claims, looks_like, nearest, normalise, with_unit
+from data.intake.headers import EXACT, NEAR, ONLY, TELLING, TOLD, claims, looks_like, nearest, normalise, with_unit
 from data.intake.sources import SourceError
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
@@ -27,7 +27,7 @@ Cells = Mapping[str, list[str]]  # the filled cells of each source column in the
 SAMPLED = 200  # rows that are looked at
 FITTING, TOLD_FROM = 0.5, 0.9  # shares of cells that look like a column's: to believe its name, and to tell without one
 FEWEST = 3  # cells that tell
-LIKELY = 80  # of 100, likeness of a name from which its nearest column is proposed
+LIKELY = 65  # of 100, likeness of a name from which its nearest column is proposed
 
 
 class Planned(NamedTuple):
@@ -115,7 +115,7 @@ def map_columns(columns: list[str], table: str, given: Given, cells: Cells | Non
         earlier, first = filled.setdefault(column, (sureness, source))
         if first == source:
             chosen[source] = column
-        elif earlier == sureness:
+        elif earlier == sureness >= NEAR:
             lines = f"{mapping_line(first, column)} and {mapping_line(source, None)}"
             how = f"choose with --mapping FILE, a file with the lines {lines} (one column for both joins their texts)"
             raise SourceError(f"columns {first!r} and {source!r} both fill {column}; {how}")
@@ -134,8 +134,9 @@ def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[
         told = [column for column in TELLING if column in TABLES[table]] if len(own) >= FEWEST else []
         for column, rank in (ranks or dict.fromkeys(told, TOLD)).items():
             fit = len(own) / fullest if own and column == NAME_COLUMN[table] else looks_like(column, own)
-            if rank == EXACT or fit is None or fit >= (TOLD_FROM if rank == TOLD else FITTING):
-                yield rank + round(FITTING if fit is None else fit, 1) / 2, source, column
+            needed = TOLD_FROM if rank == TOLD else FITTING if rank != EXACT and column in ONLY else 0
+            if (fit := FITTING if fit is None else fit) >= needed:
+                yield rank + round(fit, 1) / 2, source, column
 
 
 def _lines(sources: Iterable[str], table: str, mapping: Mapping[str, str]) -> Iterator[tuple[str, str]]:

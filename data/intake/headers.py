@@ -21,8 +21,8 @@ from data.database.schema import NAME_COLUMN, TABLES, WORDS
 
 _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 UNITS: dict[str, str] = _LISTED["units"]
-TELLING = tuple(_LISTED["telling"])
-CELLS = {column: re.compile(text, re.IGNORECASE) for column, text in (_LISTED["cells"] | _LISTED["telling"]).items()}
+ONLY, TELLING = tuple(_LISTED["cells"]["only"]), tuple(_LISTED["cells"]["telling"])
+CELLS = {column: re.compile(text, re.I) for kind in _LISTED["cells"].values() for column, text in kind.items()}
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 LONGEST = 40  # characters of a column's name; longer cells are prose
@@ -80,10 +80,10 @@ def is_known(header: str) -> bool:
 
 
 def nearest(header: str, table: str) -> tuple[str, float]:
-    """The column whose words are most like a foreign name, and how much, of 100."""
+    """The column whose words are most like a foreign name, and how much, of 100; 0 for one its cells spoke against."""
     if found := claims(header, table):
-        return next(iter(found)), 100
-    word, likeness, _ = process.extractOne(normalise(header), KNOWN[table].keys(), scorer=fuzz.WRatio)
+        return next(iter(found)), 0
+    word, likeness, _ = process.extractOne(normalise(header), KNOWN[table].keys(), scorer=fuzz.ratio)
     return KNOWN[table][word], likeness
 
 

@@ -18,7 +18,7 @@ from data import build_dataset, validate
 from data.database.schema import TABLES
 from data.import_database import main
 from data.intake.cells import to_text
-from data.intake.columns import guess_table, map_columns
+from data.intake.columns import guess_table, map_columns, plan_parts
 from data.intake.headers import claims, looks_like
 from data.intake.sources import SourceError, open_parts
 from tests.scoring.judge_servers import Server, completion
@@ -190,6 +190,9 @@ def test_content_tells_what_a_name_does_not(tmp_path):
     assert map_columns([*cells], "drugs_info", {}, cells) == {"编码": "med_approval", "药品名称": "med_name"}
     numbered = cells | {"药品编号": ["YP1", "YP2", "YP3"]}
     assert "id" not in map_columns([*numbered], "drugs_info", {}, numbered).values()
+    (part,) = open_parts(str(csv_file(tmp_path / "a.csv", [[*numbered], *zip(*numbered.values(), strict=True)])))
+    ((planned,), _) = plan_parts([part], None, {})
+    assert planned.unused["药品编号"] == '"药品编号": null  # left out; the nearest column is id'
     numbered["药品编号"] = ["1", "2", "3"]
     assert map_columns([*numbered], "drugs_info", {}, numbered)["药品编号"] == "id"
     assert looks_like("period", ["24个月", "x"]) == 0.5
@@ -199,6 +202,8 @@ def test_content_tells_what_a_name_does_not(tmp_path):
 def test_content_decides_between_names_that_are_as_good():
     half = {"通用名": ["甲片"], "药品名称": ["甲片", "乙片"]}
     assert map_columns([*half], "drugs_info", {}, half) == {"药品名称": "med_name"}
+    firms = {"药名": ["甲片"] * 3, "供货": ["甲公司"] * 3, "经销": ["乙公司"] * 3}
+    assert map_columns([*firms], "drugs_info", {}, firms) == {"药名": "med_name", "供货": "company_name"}
     with pytest.raises(SourceError, match='lines "适应症": indication and "功能主治": null'):
         map_columns(["药名", "适应症", "功能主治"], "drugs_info", {})
 
