@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import sqlite3
 from pathlib import Path
@@ -18,6 +19,7 @@ from evaluation import evaluate
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
 from sql_agent.prompts import SYSTEM_PROMPT, TASK
+from sql_agent.template_agent import prompt_for
 from tests.episodes.scripted import asks, says
 from tools.sql.database import DatabaseError
 
@@ -69,6 +71,11 @@ def test_one_of_our_tables_is_named_as_ever(llm: Any, database_url: str) -> None
     (_, _, line) = SYSTEM_PROMPT.splitlines()
     assert llm.requests[0]["messages"][0]["content"] == f"{TASK}\n{line}"
     assert "tables" not in opened(database_url).description()
+    assert prompt_for(opened(database_url).tool) == SYSTEM_PROMPT
+    digest = "6285ec1d9a29d613b2e589402b44034a8e18c75a8fa80b7e8f20351839315eb7"
+    assert hashlib.sha256(SYSTEM_PROMPT.encode()).hexdigest() == digest, (
+        "raise PROMPT_VERSION, rebuild the bundled model"
+    )
 
 
 def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
