@@ -9,9 +9,10 @@ flags are applied on top by the program that owns them. `env_template` lists the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
@@ -35,6 +36,7 @@ class Settings(BaseSettings):
 
     # What the agent queries, and how it samples.
     database_url: str = Field(DEFAULT_DATABASE, description="SQLAlchemy URL of the database the tool reads.")
+    database_tables: str = Field("drugs_info,disease", min_length=1, description="The tables the agent may read.")
     database_tools: Literal["query", "schema"] = Field("query", description="schema: also tools that list the tables.")
     database_strict: bool = Field(False, description="1: refuse a database account that may do more than read.")
     max_turns: int = Field(3, ge=1, le=64, description="Calls of the policy in one episode, the closing one included.")
@@ -86,6 +88,16 @@ class Settings(BaseSettings):
     wandb_api_key: SecretStr | None = Field(None, description="Turns the Weights & Biases logger on.")
     wandb_mode: str | None = Field(None, description="Weights & Biases mode: online, offline, disabled.")
     wandb_base_url: str | None = Field(None, description="Address of a self-hosted Weights & Biases server.")
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables the agent may read, lower-case, in the order they are given."""
+        return [name for name in map(str.strip, self.database_tables.lower().split(",")) if name]
+
+    def under(self, flags: Mapping[str, Any]) -> Settings:
+        """These settings with those flags on top that bear a setting's name and were given."""
+        given = {name: value for name, value in flags.items() if name in Settings.model_fields and value is not None}
+        return self.model_copy(update=given)
 
     @field_validator("reward_scale", "llm_cache")
     @classmethod

@@ -109,8 +109,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _build(options: argparse.Namespace) -> None:
-    if not options.output.is_dir():
-        raise UsageError(f"{options.output} is not a folder; make it first")
+    if options.output.exists() and not options.output.is_dir():
+        raise UsageError(f"{options.output} is not a folder")
+    options.output.mkdir(parents=True, exist_ok=True)
     files = {split: options.output / f"{split}.parquet" for split in ROWS} | {"all": options.output / JSONL}
     journal = options.output / (JSONL + ".journal")
     for file in files.values():

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from common.command import new_parser, run_command
 from common.files import refuse_existing
-from data.load import COLUMNS, DataError, count_without_reference, fill_answers, load_rows, write_rows
+from data.load import COLUMNS, TABLES, DataError, count_without_reference, fill_answers, load_rows, write_rows
 
 SHOWN = 5  # rows left out that are named
 
 
-def convert(source: Path, target: Path, database_url: str | None = None) -> str:
+def convert(source: Path, target: Path, database_url: str | None = None, tables: Iterable[str] = tuple(TABLES)) -> str:
     """Write the rows of `source` to `target`, complete or not at all, with answers drafted if a database is given.
 
     Returns how many rows were written, answers drafted and still missing, and which columns were left out.
@@ -38,7 +39,7 @@ def convert(source: Path, target: Path, database_url: str | None = None) -> str:
     rows = [without_markup(row) for _, row in loaded if not markup_asked(row)]
     if not rows:
         raise DataError(f"{source}: every question asks for HTML, such as {refused[0]}; expected words")
-    drafted = fill_answers(rows, database_url) if database_url else 0
+    drafted = fill_answers(rows, database_url, tables) if database_url else 0
     write_rows(rows, target)
     bare = f"{count_without_reference(rows)} without an answer (judged without a reference)"
     notes = [f"{len(rows)} rows", f"{drafted} answers drafted", bare]
@@ -58,6 +59,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--out", type=Path, required=True, metavar="X.parquet", help="file to write")
     add("--draft-answers", action="store_true", help="write missing answers from gold SQL or evidence")
     add("--db", metavar="URL", help="database for drafting (default: DATABASE_URL, else the embedded one)")
+    add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
     add("--force", action="store_true", help="replace --out if it exists")
     options = parser.parse_args(arguments)
     if options.db and not options.draft_answers:
@@ -70,8 +72,9 @@ def run(options: argparse.Namespace) -> None:
     from common.settings import load_settings
 
     refuse_existing(options.out, options.force)
-    url = (options.db or load_settings().database_url) if options.draft_answers else None
-    print(f"{options.out}: {convert(options.file, options.out, url)}")
+    settings = load_settings().under({"database_url": options.db, "database_tables": options.tables})
+    url = settings.database_url if options.draft_answers else None
+    print(f"{options.out}: {convert(options.file, options.out, url, settings.tables)}")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,8 +1,8 @@
 """Bring your own drugs and diseases: load a file or another database into the medical database's two tables.
 
-Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name or synonym, in Chinese or English.
-Nothing reaches the target before every row was read, and then all rows in one transaction. docs/data.md has the
-details.
+Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name, synonym and content, in Chinese or
+English, and says what to write into a mapping file for those it does not find. Nothing reaches the target before every
+row was read, and then all rows in one transaction. docs/data.md has the details.
 
     python -m data.import_database drugs.csv --to sqlite:///my.db --dry-run
     python -m data.import_database hospital.xlsx --to postgresql+psycopg://user:word@host/medical --replace
@@ -24,10 +24,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from common.command import Failure, new_parser, run_command
+from common.command import Failure, new_parser, positive, run_command
 from common.files import replacing
-from data.database.schema import SOURCE_LENGTH, TABLES
-from data.intake.columns import Planned, plan_parts, read_mapping
+from data.database.schema import NAME_COLUMN, SOURCE_LENGTH, TABLES
+from data.intake.columns import Given, Planned, plan_parts, read_mapping
 from data.intake.sources import open_parts
 from data.intake.staging import DUPLICATE, EMPTY, REJECTED, Staging
 from data.intake.target import APPEND, REPLACE, Target
@@ -44,6 +44,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--table", choices=sorted(TABLES), help="the table the rows are for (default: by the columns)")
     add("--part", metavar="NAME", help="only this sheet or table of the source")
     add("--mapping", type=Path, metavar="FILE", help="JSON or YAML: source column: our column (null: leave out)")
+    add("--propose", action="store_true", help="ask the LLM of TEACHER_MODEL; it sees column names and a few cells")
+    add("--header-row", type=positive(int), metavar="N", help="the row of column names (CSV, Excel; default: found)")
     add("--encoding", help="of a text file (default: UTF-8 or GB18030, whichever decodes it)")
     add("--strip-html", action="store_true", help="remove tags, entities and control characters")
     add("--label", default="imported", help="the column `source` of these rows (default: imported)")
@@ -68,10 +70,20 @@ def main(arguments: list[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     """Import, and say what was read, left out and written; returns the exit code."""
     target = Target(options.to, options.mode)
-    given = read_mapping(options.mapping) if options.mapping else {}
-    planned, skipped = plan_parts(open_parts(options.source, options.encoding, options.part), options.table, given)
+    given: Given = read_mapping(options.mapping) if options.mapping else {}
+    parts, table = open_parts(options.source, options.encoding, options.part, options.header_row), options.table
+    if options.propose:
+        from data.intake.proposal import confirmed_mapping
+
+        table, given = confirmed_mapping(parts, table, given)
+    planned, skipped = plan_parts(parts, table, given)
     for name in skipped:
         print(f"left out: {name}, its columns are those of neither table, or of another than asked for")
+    for item in planned:
+        if len(item.unused) > len(item.mapping):
+            print(_columns(item))
+            count = f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of {item.part.name}"
+            raise Failure(f"{count} fit none of {item.table}; decide about each in a file for --mapping")
     target.check({item.table for item in planned})
     try:
         return _import(options, planned, target)
@@ -89,6 +101,11 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     if rejected and not options.skip_rejected:
         print("nothing imported: mend the source, or give --skip-rejected to import the other rows", file=sys.stderr)
         return 1
+    for table in {item.table for item in planned} if target.mode == APPEND else ():
+        there = target.names(table)
+        known = [*dict.fromkeys(name for row in staging.rows(table) if (name := row[NAME_COLUMN[table]]) in there)]
+        if known:
+            print(f"{table} has {len(known)} of the names already: {'、'.join(map(str, known[:SHOWN]))}")
     if not options.dry_run:
         rows = {item.table: staging.rows(item.table) for item in planned}
         for table, written in target.write(rows, options.label).items():
@@ -117,15 +134,22 @@ def _stage(item: Planned, staging: Staging, strip_html: bool, note: Callable[[Se
 def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> None:
     left_out = ", ".join(f"{rows[kind]} {kind}" for kind in shown)
     print(f"{item.part.name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
-    print("  columns: " + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items()))
-    ignored = [column for column in item.part.columns if column not in item.mapping]
-    if ignored:
-        print("  not used: " + ", ".join(ignored))
+    print(_columns(item))
     for kind, lines in shown.items():
         for line in lines:
             print(line)
         if rows[kind] > len(lines):
             print(f"  ... {rows[kind]} rows {kind} in all; --report FILE writes every one")
+
+
+def _columns(item: Planned) -> str:
+    """What is used as what, what is not, and the lines that decide about it."""
+    lines = [f"  the column names are in row {item.part.header}"] if item.part.header > 1 else []
+    lines.append("  columns: " + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items()))
+    ignored = [column for column in item.part.columns if column not in item.mapping]
+    lines += ["  not used: " + ", ".join(ignored)] if ignored else []
+    lines += ["  to decide about them, lines for the file of --mapping:"] if item.unused else []
+    return "\n".join([*lines, *item.unused.values()])
 
 
 if __name__ == "__main__":

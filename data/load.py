@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.command import UsageError
 from common.files import replacing
-from data.database.schema import NAME_COLUMN, TABLES  # noqa: F401 (for agents)
+from data.database.schema import NAME_COLUMN, TABLES  # noqa: F401 (the first for agents)
 from data.intake.sources import as_record, line_records, parquet_records, refusing
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def count_without_reference(rows: Iterable[Row]) -> int:
     return sum(1 for row in rows if not row["answer"])
 
 
-def fill_answers(rows: Iterable[Row], database_url: str) -> int:
+def fill_answers(rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)) -> int:
     """Write an answer into every row that has none and whose gold gives one; returns how many were written.
 
     Raises:
@@ -100,13 +100,13 @@ def fill_answers(rows: Iterable[Row], database_url: str) -> int:
     from data.questions.draft import draft_answer
     from data.questions.gold_check import gold_tool
 
-    tool, bare = gold_tool(database_url), [row for row in rows if not row["answer"]]
+    tool, bare = gold_tool(database_url, tables), [row for row in rows if not row["answer"]]
     for row in bare:
         row["answer"] = draft_answer(row, tool)
     return len(bare) - count_without_reference(bare)
 
 
-def check_rows(rows: Iterable[Row], database_url: str) -> list[Finding]:
+def check_rows(rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)) -> list[Finding]:
     """What is wrong with each row's gold (`problems`) and what could not be checked (`unchecked`), in order.
 
     Raises:
@@ -114,7 +114,7 @@ def check_rows(rows: Iterable[Row], database_url: str) -> list[Finding]:
     """
     from data.questions.gold_check import Checker
 
-    return Checker(database_url).check(rows)
+    return Checker(database_url, tables).check(rows)
 
 
 def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:

@@ -34,6 +34,7 @@ def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> Non
     from rich.markup import escape
     from rich.table import Table
 
+    console.print(escape(f"compared with {report['database']}"))
     table = Table("task type", title=f"{report['rows']} rows, entity overlap {report['entity_overlap']}")
     for heading in ("rows", "valid", "not checkable", "invalid", "without answer"):
         table.add_column(heading, justify="right")
@@ -60,6 +61,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     database = parser.add_mutually_exclusive_group()
     add = database.add_argument
     add("--db", metavar="URL", help="database to check against (default: DATABASE_URL, else the embedded one)")
+    parser.add_argument("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
     rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
     add("--rebuild-from-evidence", nargs="?", const="", metavar="PATH", help=rebuilt)
     parser.add_argument("--force", action="store_true", help="replace the file at PATH")
@@ -70,19 +72,21 @@ def run(options: argparse.Namespace) -> int:
     """Validate and report; returns the exit code."""
     # Imported late: they bring SQLAlchemy and sqlglot, which --help need not wait for.
     from rich.console import Console
+    from sqlalchemy import make_url
 
     from common.settings import load_settings
     from data.questions.gold_check import check_files, reasons_of, report_on
     from data.questions.rebuild import rebuild
 
     with tempfile.TemporaryDirectory() as folder:
-        url = options.db or load_settings().database_url
+        settings = load_settings().under({"database_url": options.db, "database_tables": options.tables})
+        url = settings.database_url
         if options.rebuild_from_evidence is not None:
             target = Path(options.rebuild_from_evidence or f"{folder}/evidence.db")
             print(rebuild(options.files, target, options.force), file=sys.stderr)
             url = f"sqlite:///{target.resolve()}"
-        findings = check_files(options.files, url, options.sample)
-    report = report_on(findings)
+        findings = check_files(options.files, url, options.sample, settings.tables)
+    report = {"database": make_url(url).render_as_string(), **report_on(findings)}
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     else:

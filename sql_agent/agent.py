@@ -8,6 +8,7 @@ Everything here is light; the database, the judge and openai-agents come with `o
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -36,6 +37,10 @@ class SqlAgent(Agent):
     failures = ("right", "no_query", "wrong_query", "failed_query", "wrong_answer", "no_answer", "unfinished")
     unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
+    def arguments(self, parser: ArgumentParser) -> None:
+        what = "tables the agent may read; default: DATABASE_TABLES"
+        parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
+
     def sizes(self, device: str) -> Sizes:
         """Three calls: in the tiny model's 1,024 positions; on a GPU 3 x 768 generated and 2 x about 3,000 read.
 
@@ -52,7 +57,7 @@ class SqlAgent(Agent):
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         from sql_agent.environment import SqlEnvironment
 
-        return SqlEnvironment(settings, evaluating)
+        return SqlEnvironment(settings.under(options), evaluating)
 
     def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
         from sql_agent.row_checks import check
@@ -74,7 +79,7 @@ class SqlAgent(Agent):
             return super().demonstrations(role, rows, settings)
         from sql_agent.demonstrations import gold_conversations
 
-        return gold_conversations([task_of(row) for row in rows], settings.database_url)
+        return gold_conversations([task_of(row) for row in rows], settings.database_url, settings.tables)
 
     def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
         from sql_agent.demonstrations import lessons

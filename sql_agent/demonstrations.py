@@ -46,12 +46,14 @@ BAD = {"no_call": 66, "wrong_column": 12, "empty": 8, "right": 14}
 GOOD = {"no_call": 18, "wrong_column": 17, "empty": 6, "right": 59}
 
 
-def gold_conversations(tasks: Sequence[SqlTask], database_url: str) -> Iterable[Conversation]:
+def gold_conversations(
+    tasks: Sequence[SqlTask], database_url: str, tables: Iterable[str] = COLUMNS
+) -> Iterable[Conversation]:
     """The episodes of a policy that runs the gold SQL and gives the gold answer, one a task that has both.
 
     Raises AgentError: a gold statement fails; DatabaseError: the database cannot be read.
     """
-    tool = QueryTool(database_url)
+    tool = QueryTool(database_url, tables)
     for task in tasks:
         if task.sql and task.reference:
             episode = gold_episode(task, tool)

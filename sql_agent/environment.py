@@ -23,10 +23,10 @@ from scoring.rubric import Reward, Rubric
 from sql_agent import facts
 from sql_agent.canaries import ACCEPTED_FROM, Canaries, honest_answers
 from sql_agent.judge_words import WORDS
-from sql_agent.prompts import SCHEMA_TOOLS, SYSTEM_PROMPT, TOOL
+from sql_agent.prompts import COLUMNS, SCHEMA_TOOLS, TOOL
 from sql_agent.reward import Query, case_of, rubric_from, score_episode
 from sql_agent.task import SqlTask
-from sql_agent.template_agent import TemplateAgent, gold_episode
+from sql_agent.template_agent import TemplateAgent, gold_episode, prompt_for
 from tools.sql.database import DatabaseError
 from tools.sql.query import QueryTool, SchemaTools
 
@@ -45,7 +45,7 @@ class SqlEnvironment(Environment):
 
     def __init__(self, settings: Settings, evaluating: bool = False) -> None:
         self.settings = settings
-        self.tool = QueryTool(settings.database_url)
+        self.tool = QueryTool(settings.database_url, settings.tables)
         self.judge: Judge = choose_judge(settings, WORDS)
         self.paid = not isinstance(self.judge, ReferenceJudge)
         self.rubric = rubric_from(settings)
@@ -57,14 +57,15 @@ class SqlEnvironment(Environment):
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         queries: list[Query] = []
-        episode = await play_with_tools(policy, SYSTEM_PROMPT, task.question, self._tools(queries))
+        prompt = await _in_thread(prompt_for, self.tool)
+        episode = await play_with_tools(policy, prompt, task.question, self._tools(queries))
         episode.events = queries
         return episode
 
     def _tools(self, queries: list[Query]) -> list[Tool]:
         async def query(sql: str) -> str:
             result = await _in_thread(self.tool.run, sql)
-            queries.append(Query(sql, result))
+            queries.append(Query(sql, result, self.tool.allowed_tables))
             return str(result.to_json())
 
         async def describe(name: str, **arguments: str) -> str:  # counts as a turn, not as a query
@@ -110,12 +111,14 @@ class SqlEnvironment(Environment):
     def description(self) -> dict[str, Any]:
         from sqlalchemy.engine import make_url
 
+        tables = self.tool.allowed_tables
         return {
             "tools": self.settings.database_tools,
             "database": make_url(self.settings.database_url).render_as_string(hide_password=True),
             "judge": self.settings.teacher_model if self.judge.name == "llm" else self.judge.name,
             "terms": dict(self.rubric.weights),
             "factors": dict(self.rubric.factors),
+            **({} if tables == {*COLUMNS} else {"tables": sorted(tables)}),
             **({"notes": [f"the database's account may {self.tool.excess}"]} if self.tool.excess else {}),
         }
 

@@ -7,6 +7,7 @@ taught on exactly these words, so whoever changes one of them raises `PROMPT_VER
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from data.load import TABLES
@@ -18,10 +19,15 @@ TOOL_NAME = "query_database_by_sql"
 COLUMNS = {table: tuple(name for name in columns if name != "source") for table, columns in TABLES.items()}
 """What the policy is told of each table, in the order of the database: not `source`, which says where a row is from."""
 
-_TABLES = "\n".join(f"{table}({', '.join(columns)})" for table, columns in COLUMNS.items())
+TASK = "你是医药数据库问答助手。先用工具查询数据库,再依据查询结果用中文简短作答;查不到就如实说明,不要编造。"
 
-SYSTEM_PROMPT = f"""你是医药数据库问答助手。先用工具查询数据库,再依据查询结果用中文简短作答;查不到就如实说明,不要编造。
-{_TABLES}"""
+
+def system_prompt(columns: Mapping[str, Iterable[str]]) -> str:
+    """The system prompt for a database with these columns, by table."""
+    return "\n".join([TASK, *(f"{table}({', '.join(names)})" for table, names in columns.items())])
+
+
+SYSTEM_PROMPT = system_prompt(COLUMNS)
 
 
 def _function(name: str, description: str, **texts: str) -> dict[str, Any]:
@@ -42,6 +48,6 @@ SCHEMA_TOOLS = (
 """Tools for databases the policy was not trained on, offered when DATABASE_TOOLS=schema; named as in SchemaTools."""
 
 
-def first_messages(question: str) -> list[dict[str, str]]:
+def first_messages(question: str, system: str = SYSTEM_PROMPT) -> list[dict[str, str]]:
     """Return the messages every episode begins with, as OpenAI dicts."""
-    return [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": question}]
+    return [{"role": "system", "content": system}, {"role": "user", "content": question}]

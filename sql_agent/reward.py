@@ -37,10 +37,11 @@ FEWEST_TURNS = 2  # one query and the answer
 
 @dataclass(frozen=True)
 class Query:
-    """An event of an episode: a statement the policy ran, and what came back."""
+    """An event of an episode: a statement the policy ran, what came back, and the tables it might read."""
 
     sql: str
     result: QueryResult
+    tables: frozenset[str] = frozenset(COLUMNS)
 
     @classmethod
     def of_gold(cls, task: SqlTask) -> list[Query]:
@@ -79,7 +80,7 @@ def term(range: str, earns: str) -> Callable[[Value], Value]:
 @term("0 or 1", "a query that the guard allowed ran and read an allowed table, once; empty results count")
 def rule(task: SqlTask, episode: Episode) -> float:
     """An empty result counts: on an unanswerable question it is what an honest look finds."""
-    return float(any(result.tables_read & COLUMNS.keys() for result in _returned(episode)))
+    return float(any(query.result.ok and query.result.tables_read & query.tables for query in episode.events))
 
 
 TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)  # it comes with the verdict

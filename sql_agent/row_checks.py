@@ -20,8 +20,7 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) ->
 
     Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database cannot be read.
     """
-    url = settings.database_url
-    notes = [note for name, part in rows.items() for note in _notes_on(name, list(part), url, plays)]
+    notes = [note for name, part in rows.items() for note in _notes_on(name, list(part), settings, plays)]
     train, offline = rows["train"], choose_judge(settings, WORDS).name == ReferenceJudge.name
     bare = count_without_reference(list(train))  # what has gold has an answer drafted from it by now
     if offline and bare > settings.max_unscored_share * len(train):
@@ -32,13 +31,14 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) ->
     return notes
 
 
-def _notes_on(name: str, rows: list[Row], database_url: str, plays: bool) -> list[str]:
-    drafted, bare = fill_answers(rows, database_url), count_without_reference(rows)
+def _notes_on(name: str, rows: list[Row], settings: Settings, plays: bool) -> list[str]:
+    database = (settings.database_url, settings.tables)
+    drafted, bare = fill_answers(rows, *database), count_without_reference(rows)
     counts = [f", {drafted} answers drafted from gold SQL or evidence"] if drafted else []
     counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
     notes = [f"{name}: {len(rows)} questions{''.join(counts)}"]
     sample = rows[:: max(1, len(rows) // CHECKED)][:CHECKED] if plays else []
-    findings = check_rows(sample, database_url) if sample else []
+    findings = check_rows(sample, *database) if sample else []
     wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
     if wrong:
         notes.append(

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 
 from data.load import NAME_COLUMN, column_words
-from episodes.agent import Episode
-from sql_agent.prompts import TOOL_NAME, first_messages
+from episodes.agent import AgentError, Episode
+from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages, system_prompt
 from sql_agent.reward import Query
 from sql_agent.task import SqlTask
 from tools.sql.database import DatabaseError
@@ -27,9 +28,21 @@ NOT_FOUND = "数据库中没有找到“{name}”的相关信息。"
 NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
 
 
+@lru_cache(maxsize=8)
+def prompt_for(tool: QueryTool) -> str:
+    """The system prompt that names the tables the tool may read; the database is asked for those that are not ours.
+
+    Raises DatabaseError: it cannot be read, or lacks one.
+    """
+    columns = {table: names for table, names in COLUMNS.items() if table in tool.allowed_tables}
+    for table in sorted(tool.allowed_tables - columns.keys()):
+        columns[table] = tuple(column.name for column in tool.database().columns(table))
+    return system_prompt(columns)
+
+
 def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
     """The episode of a policy that runs the gold SQL and gives the gold answer."""
-    episode = Episode(messages=list(first_messages(task.question)))
+    episode = Episode(messages=list(first_messages(task.question, prompt_for(tool))))
     for statement in task.sql:
         _query(episode, statement, tool)
     return _answer(episode, task.reference)
@@ -42,11 +55,13 @@ class TemplateAgent:
         self.tool = tool
         wide = QueryTool(tool.database_url, tool.allowed_tables, NAME_LIMITS, cache=False)
         tables = [table for table in NAME_COLUMN if table in tool.allowed_tables]
+        if not tables:
+            raise AgentError(f"the template knows the tables {' and '.join(NAME_COLUMN)}, and may read neither of them")
         self.names = {table: _names(wide, table) for table in tables}
 
     def episode(self, question: str) -> Episode:
         """Play one question: one query, then the answer."""
-        episode = Episode(messages=list(first_messages(question)))
+        episode = Episode(messages=list(first_messages(question, prompt_for(self.tool))))
         # The table with the longest name that stands in the question, and the names of it there (two at most).
         found = {table: _found(names, question) for table, names in self.names.items()}
         table = max(found, key=lambda table: max(map(len, found[table]), default=0))
@@ -91,7 +106,7 @@ def _query(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:
     call = {"id": number, "type": "function", "function": function}
     episode.messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
     episode.messages.append({"role": "tool", "tool_call_id": number, "content": result.to_json()})
-    episode.events.append(Query(sql, result))
+    episode.events.append(Query(sql, result, tool.allowed_tables))
     episode.turns += 1
     return result
 

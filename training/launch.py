@@ -47,7 +47,8 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     from training.run import check_store
 
     plan, preset = make_plan(agent, options)
-    settings = load_settings().model_copy(update={"max_turns": plan.max_turns})
+    flags = own_options(agent, options)
+    settings = load_settings().under({**flags, "max_turns": plan.max_turns})
     checkpoint_keys: dict[str, Any] = {}
     if options.resume:
         plan, checkpoint_keys = resumed(plan, options)
@@ -65,7 +66,7 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     if plan.lora_adapter_path:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)
     check_store(plan)
-    return start(agent, own_options(agent, options), settings, config, plan, rows)
+    return start(agent, flags, settings, config, plan, rows)
 
 
 def start(agent: Agent, options: Options, settings: Settings, config: Any, plan: Plan, rows: Mapping[str, Any]) -> int:

@@ -15,6 +15,11 @@ from typing import Any
 CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 # Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which are no characters.
 REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
+# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time; what is ISO already is none of them.
+DATE = re.compile(
+    r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
+    r"(?: ([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?"
+)
 # Each pattern stops at the next "<" of its kind: else the time would grow with the square of the tags left open.
 REST = r"""(?:"[^"<]*"|'[^'<]*'|[^'"<>])*+>"""
 BLOCK = re.compile(rf"</?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section)\b{REST}", re.IGNORECASE)
@@ -29,8 +34,9 @@ class CellError(ValueError):
 def to_text(value: Any, strip_html: bool = False) -> str | None:
     """The value as text without outer white space; None when there is nothing in it.
 
-    Numbers are written without a needless `.0`, dates as ISO, lists of plain values joined by `、`. `strip_html`
-    removes tags, entities and control characters.
+    Numbers are written without a needless `.0`, lists of plain values joined by `、`. A date is written as ISO, without
+    a time at midnight: Excel has no dates without one, and a CSV file made by it says 2025/1/2. `strip_html` removes
+    tags, entities and control characters.
 
     Raises:
         CellError: not text nor convertible without guessing, or text that a database refuses.
@@ -42,7 +48,20 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     refused = REFUSED.search(text)
     if refused:
         raise CellError(f"U+{ord(refused[0]):04X}, no character of a text; --strip-html removes control characters")
-    return text or None
+    return _as_iso(text) or text or None
+
+
+def _as_iso(text: str) -> str | None:
+    """A text that is a date written otherwise, as ISO; None for any other."""
+    match = DATE.fullmatch(text)
+    try:
+        return _moment(datetime(*map(int, match.groups("0")))) if match else None  # type: ignore[arg-type]
+    except ValueError:  # a 13th month
+        return None
+
+
+def _moment(value: datetime) -> str:
+    return str(value.date() if value.time() == time() else value)
 
 
 def _convert(value: Any) -> str | None:
@@ -56,7 +75,7 @@ def _convert(value: Any) -> str | None:
         case float() | Decimal():
             return _number(value)
         case datetime():
-            return value.isoformat(sep=" ")
+            return _moment(value)
         case date() | time():
             return value.isoformat()
         case bytes():

@@ -1,6 +1,6 @@
-"""Which column of a foreign table becomes which column of ours: by name, by synonym, or by a mapping file.
+"""Which column of a foreign table becomes which column of ours: by name, by content, or by a mapping file.
 
-The words are in `data/database/tables.toml`.
+What names and cells say is in `data/intake/headers.py`; a mapping that is given decides.
 
 from data.intake.columns import plan_parts, read_mapping
 """
@@ -8,38 +8,36 @@ from data.intake.columns import plan_parts, read_mapping
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice, product
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
-from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES, WORDS
-from data.intake.sources import Part, SourceError
+from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES
+from data.intake.cells import CellError, to_text
+from data.intake.grid import UNNAMED, Part
+from data.intake.headers import EXACT, NEAR, ONLY, TELLING, TOLD, claims, looks_like, nearest, normalise, with_unit
+from data.intake.sources import SourceError
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
+Cells = Mapping[str, list[str]]  # the filled cells of each source column in the first rows
+SAMPLED = 200  # rows that are looked at
+FITTING, TOLD_FROM = 0.5, 0.9  # shares of cells that look like a column's: to believe its name, and to tell without one
+FEWEST = 3  # cells that tell
+LIKELY = 65  # of 100, likeness of a name from which its nearest column is proposed
 
 
 class Planned(NamedTuple):
-    """A part of the source, the table it goes to, and which of its columns fills which of the table's."""
+    """A part of the source, the table it goes to, which of its columns fills which of the table's, and, for those that
+    nothing decided about, a line of a mapping file each."""
 
     part: Part
     table: str
     mapping: dict[str, str]
-
-
-def normalise(name: str) -> str:
-    """A column name without what writers vary: width, case, spaces, underscores, brackets and punctuation."""
-    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).lower())
-
-
-# By table: a word as `normalise` leaves it, and the column it stands for.
-KNOWN = {
-    table: {normalise(word): column for column, words in columns.items() for word in (column, *words)}
-    for table, columns in WORDS.items()
-}
+    unused: dict[str, str]
 
 
 def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list[Planned], list[str]]:
@@ -50,35 +48,55 @@ def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list
     """
     planned, skipped = [], []
     for part in parts:
-        guessed = table if table and len(parts) == 1 else guess_table(part.columns, part.name)
+        guessed = table if table and len(parts) == 1 else guess_table(part.columns, part.name, given)
         if guessed is None or table not in (None, guessed):
             skipped.append(part)
         else:
-            planned.append(Planned(part, guessed, map_columns(part.columns, guessed, given)))
+            cells = sample(part)
+            mapping = map_columns(part.columns, guessed, given, cells)
+            rest = [column for column in part.columns if column not in {**mapping, **given}]
+            named = [column for column in rest if cells[column] or not column.startswith(UNNAMED)]
+            planned.append(Planned(part, guessed, mapping, dict(_lines(named, guessed, mapping))))
     if not planned:
         seen = "; ".join(f"{part.name}: {', '.join(part.columns)}" for part in skipped)
         raise SourceError(f"which table is it? give --table drugs_info or disease, and --part; columns: {seen}")
     return planned, [part.name for part in skipped]
 
 
-def guess_table(columns: Iterable[str], name: str = "") -> str | None:
+def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
     """The table that foreign columns stand for, or, where they do not tell, the foreign table's own name; else None.
 
-    Columns tell when one of them is the entity's name and they fit no other table as well.
+    Columns tell when one of them is the entity's name and they fit no other table as well; `given` decides for its own.
     """
-    words = {normalise(column) for column in columns}
-    matches = {table: [known[word] for word in words & known.keys()] for table, known in KNOWN.items()}
-    fits = {table: len(found) for table, found in matches.items() if NAME_COLUMN[table] in found}
-    best = [table for table, count in fits.items() if count == max(fits.values())]
-    if len(best) == 1:
-        return best[0]
-    return next((table for table in TABLES if normalise(name) in map(normalise, TABLE_WORDS[table])), None)
+    said = {column for column in (given or {}).values() if column}
+    tables = [table for table in TABLES if said <= TABLES[table].keys()]
+    rest = [column for column in columns if column not in (given or {})]
+    found = {table: dict.fromkeys(said, EXACT) for table in tables}
+    for table, source in product(tables, rest):
+        found[table] = claims(source, table) | found[table]
+    fits = {table: sum(ranks.values()) for table, ranks in found.items() if NAME_COLUMN[table] in ranks}
+    best = [table for table, fit in fits.items() if fit == max(fits.values())]
+    if len(best) == 1 or (said and len(tables) == 1):
+        return (best or tables)[0]
+    return next((table for table in tables if normalise(name) in map(normalise, TABLE_WORDS[table])), None)
 
 
-def map_columns(columns: list[str], table: str, given: Given) -> dict[str, str]:
+def sample(part: Part) -> dict[str, list[str]]:
+    """The filled cells of each column in the first rows, as they would be stored."""
+    cells: dict[str, list[str]] = {column: [] for column in part.columns}
+    for record in islice(part.records(), SAMPLED):
+        for column, value in record.values.items():
+            with suppress(CellError):  # said when it is read to be stored
+                if text := to_text(value):
+                    cells[column].append(with_unit(column, text))
+    return cells
+
+
+def map_columns(columns: list[str], table: str, given: Given, cells: Cells | None = None) -> dict[str, str]:
     """The foreign columns that are used, each with the column of `table` it fills.
 
-    `given` decides for the columns it names (None: leave out); the rest go by name and synonym.
+    `given` decides for the columns it names (None: leave out; the same column for several: their texts are joined). The
+    rest go by name, the surest first; among equals the `cells` decide, and they tell columns without a known name.
 
     Raises:
         SourceError: `given` names a column that does not exist, two columns fill the same one, or none is the name.
@@ -88,17 +106,54 @@ def map_columns(columns: list[str], table: str, given: Given) -> dict[str, str]:
             raise SourceError(f"the mapping names the column {source!r}; the source has: {', '.join(columns)}")
         if column is not None and column not in TABLES[table]:
             raise SourceError(f"the mapping names {column!r}; {table} has: {', '.join(TABLES[table])}")
-    filled: dict[str, str] = {}
-    for source in columns:
-        column = given[source] if source in given else KNOWN[table].get(normalise(source))
-        if column in filled:
-            raise SourceError(f"columns {filled[column]!r} and {source!r} both fill {column}; choose with --mapping")
-        if column is not None:
-            filled[column] = source
-    name = NAME_COLUMN[table]
-    if name not in filled:
-        raise SourceError(f"no column for {name} of {table} among: {', '.join(columns)}; name it with --mapping")
-    return {source: column for column, source in filled.items()}
+    name, chosen = NAME_COLUMN[table], {source: column for source, column in given.items() if column}
+    rest = [source for source in columns if source not in given]
+    filled: dict[str, tuple[float, str]] = {column: (0, source) for source, column in chosen.items()}
+    for sureness, source, column in sorted(_claims(rest, table, cells or {}), key=lambda claim: -claim[0]):
+        if source in chosen:
+            continue
+        earlier, first = filled.setdefault(column, (sureness, source))
+        if first == source:
+            chosen[source] = column
+        elif earlier == sureness >= NEAR:
+            lines = f"{mapping_line(first, column)} and {mapping_line(source, None)}"
+            how = f"choose with --mapping FILE, a file with the lines {lines} (one column for both joins their texts)"
+            raise SourceError(f"columns {first!r} and {source!r} both fill {column}; {how}")
+    if name not in chosen.values():
+        likely = next((source for source in columns if nearest(source, table)[0] == name), "NAME")
+        how = f"name it with --mapping FILE, a file with a line such as {mapping_line(likely, name)}"
+        raise SourceError(f"no column for {name} of {table} among: {', '.join(columns)}; {how}")
+    return {source: chosen[source] for source in columns if source in chosen}
+
+
+def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[float, str, str]]:
+    """How surely, and what, each source column may fill; cells may contradict a name that is not one of the words."""
+    fullest = max(map(len, cells.values()), default=0)
+    for source in sources:
+        own, ranks = cells.get(source, []), claims(source, table)
+        told = [column for column in TELLING if column in TABLES[table]] if len(own) >= FEWEST else []
+        for column, rank in (ranks or dict.fromkeys(told, TOLD)).items():
+            fit = len(own) / fullest if own and column == NAME_COLUMN[table] else looks_like(column, own)
+            needed = TOLD_FROM if rank == TOLD else FITTING if rank != EXACT and column in ONLY else 0
+            if (fit := FITTING if fit is None else fit) >= needed:
+                yield rank + round(fit, 1) / 2, source, column
+
+
+def _lines(sources: Iterable[str], table: str, mapping: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each column with the line that fills its nearest one, if that is near and free, or leaves it out."""
+    taken = set(mapping.values())
+    for source in sources:
+        column, likeness = nearest(source, table)
+        if likeness >= LIKELY and column not in taken:
+            taken.add(column)  # two lines with one column would join them
+            yield source, mapping_line(source, column)
+        else:
+            yield source, f"{mapping_line(source, None)}  # left out; the nearest column is {column}"
+
+
+def mapping_line(source: str, column: str | None) -> str:
+    """A line of a mapping file; JSON's quotation marks are YAML's too."""
+    return f"{json.dumps(source, ensure_ascii=False)}: {column or 'null'}"
 
 
 def read_mapping(path: Path) -> dict[str, str | None]:
@@ -111,7 +166,7 @@ def read_mapping(path: Path) -> dict[str, str | None]:
         text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise SourceError(f"cannot read the mapping {path}: {str(error).splitlines()[0]}") from None
+        raise SourceError(f"cannot read the mapping {path}: {' '.join(str(error).split())}") from None
     texts = isinstance(content, dict) and all(isinstance(text, str | None) for text in content.values())
     if not texts or not all(isinstance(column, str) for column in content):
         raise SourceError(f"{path}: expected lines of `source column: our column`, all text")

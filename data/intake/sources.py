@@ -1,7 +1,7 @@
 """Read a foreign table row by row: CSV, TSV, Excel, JSON, JSONL, Parquet or a table of another database.
 
 Nothing larger than a batch is held (Excel: the workbook's list of texts as well). Rows are numbered as their readers
-see them: in CSV, TSV and Excel the header is row 1, in JSONL a row is a line, elsewhere the first row is 1.
+see them: in CSV, TSV and Excel from the top of the sheet, in JSONL a row is a line, elsewhere the first row is 1.
 
     from data.intake.sources import open_parts
     for part in open_parts("drugs.csv"):
@@ -13,26 +13,32 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from itertools import starmap
+from itertools import islice, starmap
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 from common.command import UsageError
 from data.intake.cells import CellError
+from data.intake.grid import SEARCHED, Part, Record, below_headers, column_names
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Table
 
+WITH_HEADERS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
 MAX_CELL = 16 * 1024 * 1024
 PIECE = 1024 * 1024
 BATCH = 1_000
 SHOWN = 60  # characters of a bad line in a message
-DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
+DRIVERS = {
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mariadb+pymysql",
+}
 DELIMITERS = ",\t;|"
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 
@@ -41,43 +47,31 @@ class SourceError(UsageError):
     """A source that can not be read; the message names the file or URL and what was expected."""
 
 
-class Record(NamedTuple):
-    """One row: its number, its values by column, or the problem that kept it from being read as a row."""
-
-    number: int
-    values: dict[str, Any]
-    problem: str | None = None
-
-
-class Part(NamedTuple):
-    """One table of a source; `records()` starts from the first row each time."""
-
-    name: str
-    columns: list[str]
-    records: Callable[[], Iterator[Record]]
-
-
-def open_parts(source: str, encoding: str | None = None, name: str | None = None) -> list[Part]:
+def open_parts(
+    source: str, encoding: str | None = None, name: str | None = None, header_row: int | None = None
+) -> list[Part]:
     """The tables of a source: one of a text or Parquet file, each sheet of a workbook, each table of a database.
 
-    `encoding` overrides the detection (text files only); `name` keeps only the sheet or table of that name.
+    `encoding` overrides the detection (text files only), `header_row` that of the row of column names, from 1 (CSV, TSV
+    and Excel only); `name` keeps only the sheet or table of that name.
 
     Raises:
         SourceError: no such file, an unknown kind, unreadable content, or no part of that name; reading rows may too.
     """
-    read: Callable[[str, str | None], list[Part]]
     path, expected = Path(source), f"expected a file ({', '.join(FILES)}) or a database URL"
     if "://" in source:
-        kind, read = "a database", database_parts
+        kind, read = DATABASE
     elif not path.is_file():
         raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; {expected}")
     elif path.suffix.lower() in FILES:
         kind, read = FILES[path.suffix.lower()]
     else:
         raise SourceError(f"{path} is of an unknown kind; {expected}")
+    if header_row and path.suffix.lower() not in WITH_HEADERS:
+        raise SourceError(f"--header-row is for {', '.join(WITH_HEADERS)}; the columns of this source are named")
     what = f"{re.sub(r'//.*@', '//***@', source)} cannot be read as {kind}"
     with refusing(what):
-        parts = read(source, encoding)
+        parts = read(source, encoding, *([header_row] if header_row else []))
     chosen = [part for part in parts if name in (None, part.name)]
     if not chosen:
         raise SourceError(f"no part {name!r} in the source; it has: {', '.join(part.name for part in parts)}")
@@ -125,12 +119,14 @@ def detect_encoding(path: Path) -> str:
     raise SourceError(f"{path} is text in none of the encodings tried ({'; '.join(problems)}); give --encoding")
 
 
-def _csv_parts(source: str, encoding: str | None) -> list[Part]:
+def _csv_parts(source: str, encoding: str | None, header_row: int | None = None) -> list[Part]:
     path = Path(source)
     encoding = encoding or detect_encoding(path)
     csv.field_size_limit(MAX_CELL)
     with path.open(encoding=encoding, newline="") as file:
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else max(DELIMITERS, key=file.readline().count)
+        lines = islice(file, SEARCHED)  # a title above the header has no delimiter in it
+        head = next((line for line in lines if any(map(line.count, DELIMITERS))), "")
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(DELIMITERS, key=head.count)
 
     def rows() -> Iterator[list[Any]]:
         with path.open(encoding=encoding, newline="") as file:
@@ -140,60 +136,26 @@ def _csv_parts(source: str, encoding: str | None) -> list[Part]:
             except csv.Error as error:
                 raise ValueError(f"near line {reader.line_num}: {error}; is a quotation mark left open?") from None
 
-    return _below_headers({path.stem: rows})
+    return below_headers({path.stem: rows}, header_row)
 
 
-def _excel_parts(source: str, _: str | None) -> list[Part]:
+def _excel_parts(source: str, _: str | None, header_row: int | None = None) -> list[Part]:
     from openpyxl import load_workbook
 
     def rows(sheet: str) -> Iterator[list[Any]]:
         width = 0
         with closing(load_workbook(source, read_only=True, data_only=True)) as book:
             for row in book[sheet].iter_rows():
-                width = width or len(row)
+                width = max(width, len(row))
                 yield [*map(_excel_value, row), *[None] * (width - len(row))]
 
     with closing(load_workbook(source, read_only=True)) as book:
-        return _below_headers({sheet.title: partial(rows, sheet.title) for sheet in book.worksheets})
+        return below_headers({sheet.title: partial(rows, sheet.title) for sheet in book.worksheets}, header_row)
 
 
 def _excel_value(cell: Any) -> Any:
     """What a cell holds; of a formula, the value stored with it."""
     return CellError(f"the formula failed with {cell.value}") if cell.data_type == "e" else cell.value
-
-
-def _below_headers(tables: dict[str, Callable[[], Iterator[list[Any]]]]) -> list[Part]:
-    """The tables whose first row has column names; the others are left out."""
-    headers = {name: next(rows(), []) for name, rows in tables.items()}
-    columns = {name: _columns(header) for name, header in headers.items() if not _is_blank(header)}
-    if not columns:
-        raise ValueError("it has no header row; expected column names in row 1")
-    return [Part(name, found, partial(_row_records, tables[name], found)) for name, found in columns.items()]
-
-
-def _columns(header: list[Any]) -> list[str]:
-    """The column names in a header; a blank one is named by its place."""
-    names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
-    twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
-    if twice:
-        raise ValueError(f"it has two columns named {twice[0]!r}; rename one")
-    return [name or f"column {place}" for place, name in enumerate(names, start=1)]
-
-
-def _row_records(rows: Callable[[], Iterator[list[Any]]], columns: list[str]) -> Iterator[Record]:
-    for number, cells in enumerate(rows(), start=1):
-        if number == 1:
-            continue
-        if _is_blank(cells):
-            yield Record(number, {})
-        elif len(cells) < len(columns) or not _is_blank(cells[len(columns) :]):
-            yield Record(number, {}, f"{len(cells)} cells, the header has {len(columns)}")
-        else:
-            yield Record(number, dict(zip(columns, cells, strict=False)))
-
-
-def _is_blank(cells: list[Any]) -> bool:
-    return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)
 
 
 def _json_parts(read: Callable[[IO[str]], Iterator[Record]], source: str, encoding: str | None) -> list[Part]:
@@ -247,7 +209,7 @@ def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
 def _parquet_parts(source: str, _: str | None) -> list[Part]:
     from pyarrow.parquet import read_schema
 
-    return [Part(Path(source).stem, _columns(read_schema(source).names), partial(parquet_records, source))]
+    return [Part(Path(source).stem, column_names(read_schema(source).names), partial(parquet_records, source))]
 
 
 def database_parts(source: str, _: str | None = None, views: bool = False) -> list[Part]:
@@ -280,9 +242,11 @@ def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
         yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))
 
 
-FILES: dict[str, tuple[str, Callable[[str, str | None], list[Part]]]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt"), ("a table in text", _csv_parts)),
-    **dict.fromkeys((".xlsx", ".xlsm"), ("an Excel workbook (.xlsx)", _excel_parts)),
+Reader = Callable[..., list[Part]]
+DATABASE: tuple[str, Reader] = ("a database", database_parts)
+FILES: dict[str, tuple[str, Reader]] = {
+    **dict.fromkeys(WITH_HEADERS[:3], ("a table in text", _csv_parts)),
+    **dict.fromkeys(WITH_HEADERS[3:], ("an Excel workbook (.xlsx)", _excel_parts)),
     ".json": ("a list of JSON objects", partial(_json_parts, _list_records)),
     **dict.fromkeys((".jsonl", ".ndjson"), ("lines of JSON", partial(_json_parts, line_records))),
     ".parquet": ("Parquet", _parquet_parts),

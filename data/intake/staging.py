@@ -16,6 +16,7 @@ from typing import NamedTuple
 from data.database.schema import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
 from data.intake.cells import CellError, to_text
 from data.intake.columns import Planned
+from data.intake.headers import with_unit
 from data.intake.sources import Record
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
@@ -73,7 +74,8 @@ def clean(record: Record, item: Planned, strip_html: bool = False) -> tuple[dict
         try:
             text = to_text(record.values.get(source), strip_html)
             if text is not None:
-                cells[column] = _fitting(column, text)
+                joined = "\n".join(filter(None, (cells.get(column), with_unit(source, text))))
+                cells[column] = _fitting(column, joined)
         except CellError as error:
             problems[column] = str(error)
     if not problems and not cells.keys() - {"id"}:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, Table, create_engine, func, inspect, make_url, select
+from sqlalchemy import Connection, MetaData, Table, create_engine, func, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from common.command import Failure, UsageError
-from data.database.schema import TABLES, Cells, insert_rows, metadata
-from data.intake.sources import first_line
+from data.database.schema import NAME_COLUMN, TABLES, Cells, insert_rows, metadata
+from data.intake.sources import DRIVERS, first_line
 
 ENGINES = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://", "mysql": "mysql+pymysql://"}
 REPLACE, APPEND = "replace", "append"
@@ -35,6 +35,13 @@ class Target:
     """
 
     def __init__(self, url: str, mode: str | None = None) -> None:
+        scheme = url.partition("://")[0]
+        if scheme == url:
+            raise UsageError(f"--to {url!r} is no URL; for an SQLite file type --to sqlite:///{url or 'my.db'}")
+        if scheme in DRIVERS:
+            raise UsageError(
+                f"--to {scheme}:// names no driver; type --to {DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
+            )
         try:
             self.engine, self.mode = create_engine(make_url(url)), mode
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
@@ -63,8 +70,9 @@ class Target:
     def write(self, rows: Mapping[str, Iterable[Cells]], label: str) -> dict[str, int]:
         """Put all rows into their tables in one transaction; returns the number written by table.
 
-        MySQL commits whenever it makes a table, so a new one is filled under another name and then renamed. `label`
-        fills the column `source` of rows that bring none.
+        The other table is made too, empty, if it is not there: the tool expects both. MySQL commits whenever it makes a
+        table, so a new one is filled under another name and then renamed. `label` fills the column `source` of rows
+        that bring none.
 
         Raises:
             TargetError: anything went wrong; nothing was written.
@@ -75,6 +83,8 @@ class Target:
                 if self.file:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")  # the driver begins none for CREATE TABLE
                 begun = True
+                others = [name for name in TABLES if name not in rows and not inspect(connection).has_table(name)]
+                rows = {**rows, **dict.fromkeys(others, ())}
                 tables = {name: self._prepare(connection, schema.tables[name]) for name in rows}
                 written = {name: self._fill(connection, tables[name], part, label) for name, part in rows.items()}
                 renamed = [f"{table.name} TO {name}" for name, table in tables.items() if table.name != name]
@@ -83,7 +93,7 @@ class Target:
             return written
         except BaseException:
             if begun:
-                self._clean_up(rows)
+                self._clean_up(TABLES)
             raise
 
     def _exists(self, connection: Connection, name: str) -> bool:
@@ -93,9 +103,17 @@ class Target:
         lacking = ", ".join(sorted(TABLES[name].keys() - {column["name"] for column in inspector.get_columns(name)}))
         if lacking:
             raise TargetError(f"{self.name}: table {name} lacks the columns {lacking}; add them (ALTER TABLE) as text")
-        if self.mode is None and connection.exec_driver_sql(f"SELECT 1 FROM {name} LIMIT 1").first():
-            raise TargetError(f"{self.name}: the table {name} has rows; give --replace or --append")
+        if self.mode is None and (count := connection.scalar(text(f"SELECT count(*) FROM {name}"))):
+            raise TargetError(f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append")
         return True
+
+    def names(self, table: str) -> set[str]:
+        """The names in a table; none if it is not there. Raises TargetError: they can not be read."""
+        if self.file and not self.file.exists():
+            return set()
+        with self._refusing(), self.engine.connect() as connection:
+            query = text(f"SELECT DISTINCT {NAME_COLUMN[table]} FROM {table}")
+            return set(connection.scalars(query)) if inspect(connection).has_table(table) else set()
 
     def _prepare(self, connection: Connection, table: Table) -> Table:
         """The table to fill: the one there is, or a new one."""

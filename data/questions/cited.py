@@ -25,23 +25,27 @@ class Missing(NamedTuple):
 
 
 class CitedCells:
-    """Cells of the allowed tables by table, key and field.
+    """Cells of the tables that may be read, by table, key and field; of others than ours nobody knows key and name.
 
     Raises:
         DatabaseError: the database cannot be read.
     """
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
-        self.columns = {table: {column.name.lower() for column in database.columns(table)} for table in NAME_COLUMN}
+    def __init__(self, database: Database, tables: Iterable[str] = NAME_COLUMN) -> None:
+        self.database, self.tables = database, frozenset(tables)
+        own = [table for table in NAME_COLUMN if table in self.tables]
+        self.columns = {table: {column.name.lower() for column in database.columns(table)} for table in own}
 
     def find(self, item: dict[str, Any]) -> tuple[str, str] | Missing:
         """The name of the drug or disease that an evidence item cites, and the text of the cell it names."""
         key, table, field = item.get("row_id"), (item.get("table") or "").lower(), (item.get("field") or "").lower()
         if not table or key is None or not field:
             return Missing("a quote without table, row_id or field cannot be looked up", wrong=False)
+        if table in self.tables - self.columns.keys():
+            return Missing(f"quotes of table {table[:64]} cannot be looked up", wrong=False)
         if table not in self.columns:
-            return Missing(f"no table {item['table'][:64]!r}; expected {' or '.join(self.columns)}", wrong=True)
+            known = self.columns or sorted(self.tables)
+            return Missing(f"no table {item['table'][:64]!r}; expected {' or '.join(known)}", wrong=True)
         if field not in self.columns[table]:
             return Missing(f"{table} has no column {item['field'][:64]!r}", wrong=True)
         number = row_key(key)
@@ -61,7 +65,8 @@ class CitedCells:
         from sqlglot import exp
 
         sayable = [name for name in names if "\0" not in name]  # a statement cannot hold U+0000, and no name has it
-        for table, column in NAME_COLUMN.items() if sayable else ():
+        for table in self.columns if sayable else ():
+            column = NAME_COLUMN[table]
             query = exp.select(column).from_(table).where(exp.column(column).isin(*sayable)).limit(1)
             if self._select(query.sql(dialect=self.database.dialect), table):
                 return True

@@ -41,8 +41,10 @@ BY_VALUE = (("drugs_info", "company_name"),)
 COUNTED_ONLY = {"complication"}  # nobody is asked to name the diseases found
 LONGEST = 12  # characters
 
-FRAGMENT_END = re.compile(r"[\s\d\W_]+")
+# A clause ends at punctuation, and at a quantity; a number inside a word (2型糖尿病) ends nothing.
+CLAUSE_END = re.compile(r"[\s\W_]+|[0-9]+(?:\.[0-9]+)?\s*(?:[毫微]?[克升]|万?单位|[a-zA-Z%‰]+|\D?(?![^\s\W_]))")
 LEAD = re.compile(r"^(用于|适用于|治疗|预防|主治|可并发|并发|本品|主要成[分份]为?|每[片粒袋支]含?|含)+")
+TAIL = re.compile(r"的(?:辅助|对症|联合)?(?:治疗|预防|用药)$")
 JOINT = re.compile(r"伴|引起的?|所致的?|导致的?|以及|或|及|和|等")
 MODIFIER = re.compile(r"^(轻度|中度|重度|急性|慢性|反复|轻中度|中重度|继发性|原发性)")
 
@@ -163,8 +165,8 @@ class SearchWord:
 def parts_of(text: str) -> list[str]:
     """Words of a field text that a person might search for, shorter ones first."""
     found: dict[str, None] = {}
-    for fragment in FRAGMENT_END.split(text):
-        fragment = LEAD.sub("", fragment)
+    for clause in CLAUSE_END.split(text):
+        fragment = TAIL.sub("", LEAD.sub("", clause))
         for part in (*JOINT.split(fragment), fragment):
             found.update(dict.fromkeys((MODIFIER.sub("", part), part)))
     return sorted((part for part in found if SHORTEST_KEYWORD <= len(part) <= LONGEST), key=len)

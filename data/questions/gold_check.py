@@ -25,7 +25,7 @@ from data.questions.searched import unnamed
 from data.questions.split import in_several
 from scoring.judge import Case, ReferenceJudge
 from scoring.reference.text import words_only
-from tools.sql.query import Limits, QueryResult, QueryTool
+from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
 # The tool's own rules, but cells are compared whole; 20 rows, as for the agent.
 LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
@@ -76,9 +76,9 @@ class Finding:
         return names or {f"{item.get('table')}\n{item.get('row_id')}" for item in nested(self.row, "evidence")}
 
 
-def gold_tool(database_url: str) -> QueryTool:
+def gold_tool(database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> QueryTool:
     """The agent's tool without its limits on cells; it opens the database when it is first used."""
-    return QueryTool(database_url, limits=LIMITS, cache=False, hints=False)
+    return QueryTool(database_url, tables, LIMITS, cache=False, hints=False)
 
 
 class Checker:
@@ -88,9 +88,9 @@ class Checker:
         DatabaseError: the database cannot be opened or read.
     """
 
-    def __init__(self, database_url: str) -> None:
-        self.tool = gold_tool(database_url)
-        self.cells = CitedCells(self.tool.database())
+    def __init__(self, database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> None:
+        self.tool = gold_tool(database_url, tables)
+        self.cells = CitedCells(self.tool.database(), self.tool.allowed_tables)
         self.judge = ReferenceJudge()
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
@@ -212,14 +212,16 @@ def without_key(result: QueryResult) -> dict[str, Any]:
     return {"columns": [result.columns[place] for place in kept], "rows": rows}
 
 
-def check_files(files: list[Path], database_url: str, sample: int | None = None) -> list[Finding]:
+def check_files(
+    files: list[Path], database_url: str, sample: int | None = None, tables: Iterable[str] = DEFAULT_TABLES
+) -> list[Finding]:
     """Check every row, or the first `sample` of each file.
 
     Raises:
         DataError: a file cannot be read.
         DatabaseError: the database cannot be opened or read.
     """
-    checker, findings = Checker(database_url), []
+    checker, findings = Checker(database_url, tables), []
     for path in files:
         found = checker.check(record for _, record in islice(read_records(path), sample))
         if not found:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.database.schema import ASKABLE, NAME_COLUMN, WORDS
-from data.intake.columns import KNOWN, guess_table, map_columns, normalise, read_mapping
+from data.intake.columns import guess_table, map_columns, read_mapping
+from data.intake.headers import KNOWN, normalise
 from data.intake.sources import SourceError
 
 

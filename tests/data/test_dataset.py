@@ -320,7 +320,7 @@ def test_existing_files_are_kept_unless_forced(database, tmp_path, capsys):
     [
         (["--db", "sqlite:////nowhere/at/all.db"], 2, "cannot read the database"),
         (["--db", "nonsense"], 2, "cannot read the database"),
-        (["--output", "/nowhere"], 2, "not a folder"),
+        (["--output", "/dev/null"], 2, "not a folder"),
         (["--rows", "train=5,tset=3"], 2, "train, val, test"),
         (["--mix", "drug_fields=1"], 2, "drug_field"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 
 import pytest
@@ -163,7 +164,19 @@ def test_words_of_a_text():
         "重度肝区刺痛伴口干",
     ]
     assert parts_of("雅梅卡素49克") == ["雅梅卡素"]
+    assert parts_of("用于2型糖尿病的辅助治疗") == ["2型糖尿病"]
+    assert parts_of("每片含对乙酰氨基酚0.25克、咖啡因15mg") == ["咖啡因", "对乙酰氨基酚"]
+    assert parts_of("维生素B12缺乏，HPV16感染，含碘30万单位和钙") == ["HPV16感染", "维生素B12缺乏"]
     assert parts_of("，。") == []
+
+
+def test_a_search_is_for_a_whole_clause(tmp_path):
+    drugs = [
+        (n, f"药{chr(0x4E00 + n)}片", f"用于{n % 9}型{chr(0x5000 + n)}尿病的辅助治疗", "口服") for n in range(1, 60)
+    ]
+    rows = rows_of(made(small(tmp_path / "a.db", drugs), 30, mix={"drug_search_by_kw": 1}))
+    assert rows
+    assert all(re.search(r"\d型.尿病", row["question"]) and "辅助" not in row["question"] for row in rows)
 
 
 def test_mentions_finds_every_name_also_one_inside_another():

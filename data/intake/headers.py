@@ -1,0 +1,99 @@
+"""What the name of a foreign column, and the look of its cells, say about which of our columns it is.
+
+The synonyms are in `data/database/tables.toml`, the words around them, units and patterns of cells in `headers.toml`.
+
+    claims("有效期(月)", "drugs_info")                 # {"period": PART}
+    looks_like("med_approval", ["国药准字H20051234"])  # 1.0
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from rapidfuzz import fuzz, process
+
+from data.database.schema import NAME_COLUMN, TABLES, WORDS
+
+_LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+UNITS: dict[str, str] = _LISTED["units"]
+ONLY, TELLING = tuple(_LISTED["cells"]["only"]), tuple(_LISTED["cells"]["telling"])
+CELLS = {column: re.compile(text, re.I) for kind in _LISTED["cells"].values() for column, text in kind.items()}
+JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
+NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+LONGEST = 40  # characters of a column's name; longer cells are prose
+# How surely a name stands for a column: it is one of the words, a part of it is, it is a lesser word, nearly a word, or
+# only the cells tell.
+EXACT, PART, WEAK, NEAR, TOLD = 5, 4, 3, 2, 1
+NEAR_NAME = 90  # of 100, rapidfuzz's ratio
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).lower()
+
+
+def normalise(name: str) -> str:
+    """A column name without what writers vary: width, case, spaces, underscores, brackets and punctuation."""
+    return re.sub(r"[\W_]+", "", _plain(name))
+
+
+def _by_word(columns: dict[str, list[str]]) -> dict[str, str]:
+    return {normalise(word): column for column, words in columns.items() for word in words}
+
+
+# By table: a word as `normalise` leaves it, and the column it stands for.
+KNOWN = {table: _by_word({name: [name, *words] for name, words in columns.items()}) for table, columns in WORDS.items()}
+LESSER = {table: _by_word(columns) for table, columns in _LISTED["weak"].items()}
+
+
+def _readings(pieces: Sequence[str]) -> dict[str, bool]:
+    """The words that pieces of a name may be without units and what changes nothing; whether an end was cut off."""
+    found = dict.fromkeys((normalise(piece) for piece in pieces if piece not in UNITS), False)
+    starts, ends = _LISTED["before"], (*_LISTED["after"], *UNITS)
+    found |= {word.removeprefix(start): False for start in starts for word in found if word.startswith(start)}
+    return {word.removesuffix(end): True for end in ends for word in found if word.endswith(end)} | found
+
+
+@lru_cache(maxsize=4096)
+def claims(header: str, table: str) -> dict[str, int]:
+    """The columns of a table that a foreign name may stand for, and how surely; {} for a name that says nothing."""
+    whole, known = normalise(header), KNOWN[table]
+    if whole in known:
+        return {known[whole]: EXACT}
+    entity = (NAME_COLUMN[table], "id")  # what is left of 疾病描述 without 描述 is not a name
+    pieces = [piece for piece in JOINTS.split(_plain(header)) if piece]
+    for words, rank, parts in ((known, PART, pieces), (LESSER[table], WEAK, pieces[:1])):
+        found = [(words[word], cut) for word, cut in _readings(parts).items() if word in words]
+        if kept := [column for column, cut in found if not (cut and column in entity)]:
+            return dict.fromkeys(kept, rank)
+    near = process.extractOne(whole, known.keys(), scorer=fuzz.ratio, score_cutoff=NEAR_NAME)
+    return {known[near[0]]: NEAR} if near else {}
+
+
+def is_known(header: str) -> bool:
+    """Whether a cell reads like the name of a column of either table."""
+    return len(header) <= LONGEST and any(max(claims(header, table).values(), default=0) > NEAR for table in TABLES)
+
+
+def nearest(header: str, table: str) -> tuple[str, float]:
+    """The column whose words are most like a foreign name, and how much, of 100; 0 for one its cells spoke against."""
+    if found := claims(header, table):
+        return next(iter(found)), 0
+    word, likeness, _ = process.extractOne(normalise(header), KNOWN[table].keys(), scorer=fuzz.ratio)
+    return KNOWN[table][word], likeness
+
+
+def with_unit(header: str, text: str) -> str:
+    """A bare number with the unit that stands at the end of its column's name, or in the brackets there."""
+    unit = re.search(r"[\W_]([^\W_]+)\W*$", _plain(header)) if NUMBER.fullmatch(text) else None
+    return text + (UNITS.get(unit[1], "") if unit else "")
+
+
+def looks_like(column: str, cells: Sequence[str]) -> float | None:
+    """The share of cells that look like the column's; None where nothing is known of them, or there are none."""
+    pattern = CELLS.get(column)
+    return sum(map(bool, map(pattern.fullmatch, cells))) / len(cells) if pattern and cells else None

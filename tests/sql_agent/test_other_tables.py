@@ -1,0 +1,124 @@
+"""A database of another shape: the tool, the prompt, training's checks and the evaluation follow the tables named."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.settings import Settings, load_settings
+from data import convert, validate
+from episodes.agent import AgentError
+from episodes.policy import ChatPolicy, Endpoint
+from evaluation import evaluate
+from sql_agent.agent import AGENT
+from sql_agent.environment import SqlEnvironment
+from sql_agent.prompts import SYSTEM_PROMPT, TASK
+from sql_agent.template_agent import prompt_for
+from tests.episodes.scripted import asks, says
+from tools.sql.database import DatabaseError
+
+SQL = "SELECT ward FROM Patients WHERE name = '甲'"
+ROW = {"id": "q1", "question": "甲住哪个病区？", "sql": SQL, "entities": ["甲"]}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    with sqlite3.connect(tmp_path / "hospital.db") as connection:
+        connection.execute("CREATE TABLE Patients (id INTEGER PRIMARY KEY, name TEXT, ward TEXT)")
+        connection.execute("CREATE TABLE salaries (id INTEGER PRIMARY KEY, amount INTEGER)")
+        connection.execute("INSERT INTO Patients VALUES (1, '甲', '三病区')")
+    return f"sqlite:///{tmp_path / 'hospital.db'}"
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """The user's own file: a question with its gold SQL, the answer drafted from it."""
+    source = tmp_path / "my.jsonl"
+    source.write_text(json.dumps(ROW, ensure_ascii=False) + "\n", encoding="utf-8")
+    return source
+
+
+def opened(url: str, **options: Any) -> SqlEnvironment:
+    found = AGENT.open(Settings(_env_file=None, database_url=url), options)
+    assert isinstance(found, SqlEnvironment)
+    return found
+
+
+def test_the_policy_reads_the_tables_named_and_may_query_no_other(llm: Any, url: str, questions: Path) -> None:
+    environment = opened(url, database_tables="Patients")
+    task = AGENT.task(AGENT.rows(questions)[0], environment.settings)
+    llm.script(asks("SELECT amount FROM salaries"), asks(SQL), says("三病区"))
+    policy = ChatPolicy(Endpoint(llm.base_url, "tiny"), 3)
+    episode = asyncio.run(environment.play(task, policy))
+    assert llm.requests[0]["messages"][0]["content"] == f"{TASK}\npatients(id, name, ward)"
+    assert [query.result.ok for query in episode.events] == [False, True]
+    reward = asyncio.run(environment.score(task, episode))
+    assert reward.terms["rule"] == 0.1
+    assert environment.description()["tables"] == ["patients"]
+
+
+def test_one_of_our_tables_is_named_as_ever(llm: Any, database_url: str) -> None:
+    llm.script(says("好"))
+    environment = opened(database_url, database_tables="disease")
+    task = AGENT.task(AGENT.rows(AGENT.splits["val"])[0], environment.settings)
+    asyncio.run(environment.play(task, ChatPolicy(Endpoint(llm.base_url, "tiny"), 1)))
+    (_, _, line) = SYSTEM_PROMPT.splitlines()
+    assert llm.requests[0]["messages"][0]["content"] == f"{TASK}\n{line}"
+    assert "tables" not in opened(database_url).description()
+    assert prompt_for(opened(database_url).tool) == SYSTEM_PROMPT
+    digest = "6285ec1d9a29d613b2e589402b44034a8e18c75a8fa80b7e8f20351839315eb7"
+    assert hashlib.sha256(SYSTEM_PROMPT.encode()).hexdigest() == digest, (
+        "raise PROMPT_VERSION, rebuild the bundled model"
+    )
+
+
+def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
+    url: str, questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named, target = ["--db", url, "--tables", "patients"], tmp_path / "my.parquet"
+    assert validate.main([str(questions), *named, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["valid"], report["database"]) == (1, url)
+    assert convert.main([str(questions), "--out", str(target), "--draft-answers", *named]) == 0
+    (row,) = AGENT.rows(target)
+    assert row["answer"] == "甲的ward：三病区"
+    monkeypatch.setenv("DATABASE_URL", url)
+    load_settings.cache_clear()
+    arguments = ["sql", "--gold", "--data", str(target), "--tables", "patients", "--out", str(tmp_path / "out")]
+    assert evaluate.main(arguments) == 0
+    load_settings.cache_clear()
+    scores = json.loads((tmp_path / "out" / "scores.json").read_text(encoding="utf-8"))
+    assert scores["overall"]["score"] == 1
+
+
+def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path) -> None:
+    settings = Settings(_env_file=None, database_url=url).under({"database_tables": "patients", "other": 1})
+    rows = AGENT.rows(questions)
+    notes = AGENT.check({"train": rows}, settings, plays=True)
+    assert "1 answers drafted" in notes[0]
+    assert len(notes) == 1, "the database confirms the question"
+    (conversation,) = AGENT.demonstrations("policy", rows, settings)
+    assert "三病区" in conversation.messages[-1]["content"]
+    with pytest.raises(AgentError, match="may read neither"):
+        asyncio.run(opened(url, database_tables="patients").baseline("rule", AGENT.task(rows[0], settings)))
+
+
+def test_a_table_that_is_not_there_is_said_before_anything_is_loaded(url: str) -> None:
+    with pytest.raises(DatabaseError, match="no table drugs"):
+        asyncio.run(opened(url, database_tables="patients,drugs").check())
+
+
+def test_evidence_of_a_table_of_unknown_shape_is_not_called_wrong(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quote = {"table": "patients", "row_id": 1, "field": "ward", "quote": "三病区"}
+    source = tmp_path / "quoted.jsonl"
+    source.write_text(json.dumps({**ROW, "evidence": [quote]}, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert validate.main([str(source), "--db", url, "--tables", "patients"]) == 0
+    assert f"compared with {url}" in capsys.readouterr().out
