@@ -1,0 +1,1 @@
+"""The consultation agent: a doctor who asks a patient, and ends with a diagnosis and advice."""

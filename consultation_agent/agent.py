@@ -1,0 +1,78 @@
+"""The consultation agent: a doctor who questions a patient and ends with a diagnosis and advice.
+
+from episodes import registry
+agent = registry.get("consultation")
+
+Everything here is light; the tables, the patient and the judge come with `task` and `open`.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from common.settings import ROOT, Settings
+from episodes.agent import Agent, Column, Conversation, Environment, Options, Record, Row, Sizes, Task
+
+PATIENTS = ("record",)
+REWARDS = ("terms", "doctoragent", "walkthrough")
+
+
+class ConsultationAgent(Agent):
+    """Invented patients of `data/consultation`, no tools, a patient as partner."""
+
+    name = "consultation"
+    prompt_version = "1"
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / "consultation" / f"{split}.parquet" for split in ("train", "val", "test")
+    }
+    headline = "diagnosis_accuracy"
+    columns = (
+        Column("diagnosis", "diagnosis_accuracy", interval=True),
+        Column("facets", "facet_recall", interval=True),
+        Column("useful", "useful_questions"),
+        Column("repeated", "repeated_questions"),
+    )
+    baselines = ("silent", "checklist")
+    failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
+    unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--patient", choices=PATIENTS, default="record", help="who answers; default: the record itself")
+        add("--reward", choices=REWARDS, default="terms", help="what is paid (consultation_agent/rewards.toml)")
+        add("--prompts", metavar="FILE", help="other words for the doctor, as in consultation_agent/prompts.toml")
+
+    def sizes(self, device: str) -> Sizes:
+        return Sizes(prompt=192, response=768, reply=96) if device == "cpu" else Sizes(2048, 6144, 512)
+
+    def rows(self, path: Path | str) -> list[Row]:
+        from consultation_agent.task import read_rows
+
+        return read_rows(path)
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        from consultation_agent.task import task_of
+
+        return task_of(row)
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        from consultation_agent.environment import ConsultationEnvironment
+
+        return ConsultationEnvironment(settings, options)
+
+    def failure(self, record: Record) -> str:
+        from consultation_agent.facts import failure
+
+        return failure(record)
+
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        from consultation_agent.demonstrations import gold_conversations
+
+        return gold_conversations(rows, settings)
+
+
+AGENT = ConsultationAgent()

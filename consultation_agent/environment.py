@@ -1,0 +1,120 @@
+"""What the consultation agent's episodes need in a process: a patient, the doctor's prompts, a way to pay.
+
+environment = ConsultationEnvironment(load_settings(), {"patient": "record", "reward": "terms"})
+episode = await environment.play(task, policy)
+episode.events                                   # Exchange, Malformed and at last a Conclusion, a reply of the policy each
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from common.settings import Settings
+from consultation_agent.canaries import dishonest_episodes
+from consultation_agent.facts import facts_of, record_of
+from consultation_agent.judge_words import WORDS
+from consultation_agent.patient import Exchange, Patient
+from consultation_agent.prompts import OWN, load_prompts
+from consultation_agent.protocol import Conclusion, Malformed, read_reply
+from consultation_agent.record_patient import RecordPatient
+from consultation_agent.rehearsal import baseline_episode, gold_episode
+from consultation_agent.reward import Scheme
+from consultation_agent.task import ConsultationTask
+from episodes.agent import Environment, Episode, Options, Policy, Record, ServiceError, Task
+from episodes.text_loop import play_with_words
+from scoring.judge import ReferenceJudge, choose_judge, why_unusable
+from scoring.rubric import Reward
+
+PATIENTS: dict[str, Callable[[Settings, Options], Patient]] = {"record": lambda settings, options: RecordPatient()}
+
+
+class ConsultationEnvironment(Environment):
+    """Plays and scores. Raises AgentError: the prompts cannot be used; SettingsError: REWARD_SCALE cannot."""
+
+    ways_out = "set TEACHER_MODEL to another judge, or leave it out: the rules need none"
+
+    def __init__(self, settings: Settings, options: Options) -> None:
+        self.settings = settings
+        self.patient_name = options.get("patient") or "record"
+        self.patient = PATIENTS[self.patient_name](settings, options)
+        self.prompts = load_prompts(Path(options.get("prompts") or OWN))
+        judge = choose_judge(settings, WORDS)
+        self.judge = None if isinstance(judge, ReferenceJudge) else judge
+        self.paid = self.judge is not None
+        self.scheme = Scheme(options.get("reward") or "terms", self.judge)
+        self.highest = self.scheme.highest(settings.max_turns)
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        own, prompts = _own(task), self.prompts
+
+        async def respond(reply: str, episode: Episode) -> str | None:
+            said, following, turns = read_reply(reply), policy.turns + 1, policy.max_turns
+            if isinstance(said, Conclusion):
+                episode.events.append(said)
+                episode.answer, episode.stop_reason = str(said), "answered"
+                return None
+            if following > turns:
+                episode.events.append(said if isinstance(said, Malformed) else Malformed("too_late"))
+                episode.stop_reason = "bad_reply" if reply.strip() else "no_answer"
+                return None
+            if isinstance(said, Malformed):
+                episode.events.append(said)
+                return prompts.wrong(said.problem, following, turns)
+            asked = [event for event in episode.events if isinstance(event, Exchange)]
+            answer = await self.patient.answer(own, said.text, asked)
+            episode.events.append(Exchange(said.text, answer))
+            return prompts.said(answer.text, following, turns)
+
+        return await play_with_words(policy, prompts.opening(own.question, policy.max_turns), respond)
+
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        return await self.scheme.score(_own(task), episode)
+
+    async def gold(self, task: Task) -> Episode:
+        return gold_episode(_own(task), self.prompts, self._turns(task))
+
+    async def baseline(self, name: str, task: Task) -> Episode:
+        return baseline_episode(name, _own(task), self.prompts, self._turns(task))
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        own = _own(task)
+        alias = next((name for name in own.names if name != own.reference), None)
+        by_alias = {"alias": gold_episode(own, self.prompts, self._turns(task), alias)} if alias else {}
+        return {"gold": await self.gold(task)} | by_alias
+
+    def bad(self, task: Task, random: Random) -> Episode:
+        return self.dishonest(task, random)["another condition"]
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return dishonest_episodes(_own(task), self.prompts, self._turns(task), random)
+
+    def _turns(self, task: Task) -> int:
+        return task.max_turns or self.settings.max_turns
+
+    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+        return facts_of(_own(task), episode)
+
+    def record(self, task: Task, episode: Episode) -> Record:
+        return record_of(_own(task), episode)
+
+    def description(self) -> dict[str, Any]:
+        judge = self.settings.teacher_model if self.judge and self.judge.name == "llm" else None
+        return {
+            "patient": self.patient_name,
+            "reward_scheme": self.scheme.name,
+            "prompts": self.prompts.version,
+            "judge": judge or (self.judge.name if self.judge else "rules"),
+        }
+
+    async def check(self) -> None:
+        problem = await why_unusable(self.judge, WORDS.known_case) if self.judge else None
+        if problem:
+            raise ServiceError(f"{problem}; start the judge, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score")
+
+
+def _own(task: Task) -> ConsultationTask:
+    assert isinstance(task, ConsultationTask)
+    return task

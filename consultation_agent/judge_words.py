@@ -1,0 +1,25 @@
+"""What an LLM judge is told about this agent's conclusions; the words are in judge_words.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from scoring.case import Case
+from scoring.llm_judge import JudgeWords
+
+LONGEST = 3_000  # characters of each text shown to the judge
+
+
+def material(case: Case) -> dict[str, str | None]:
+    """What the judge is shown, each text cut to a length."""
+    return {
+        "主诉": case.question[:LONGEST],
+        "病历": "\n".join(case.context)[:LONGEST] or None,
+        "标准诊断与建议": case.reference[:LONGEST],
+        "医生的结论": case.answer[:LONGEST],
+    }
+
+
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+WORDS = JudgeWords(**_WORDS | {"material": material, "known_case": Case(**_WORDS["known_case"])})

@@ -1,0 +1,48 @@
+"""The interface of a patient: a question in, what it says and of which kind that is out.
+
+    reply = await patient.answer(task, "哪里疼？", episode.events)
+    reply.kind, reply.text, reply.facets                # "informative", "右边肚子下面。", ("place",)
+
+record_patient.py is the one that needs no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from consultation_agent.task import ConsultationTask
+
+KINDS = (
+    "informative",  # what the record has, for the first time
+    "repeated",  # asked before, in whatever words
+    "unknown",  # understood, and not in the record
+    "compound",  # several things asked at once; the first is answered
+    "off_topic",  # nothing a patient can be asked, or not understood
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """kind: one of KINDS. facets: the facets and symptoms that the text tells of."""
+
+    kind: str
+    text: str
+    facets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A question and what the patient said to it."""
+
+    question: str
+    reply: Reply
+
+
+class Patient(Protocol):
+    """Answers questions about one record, alike for every episode of it."""
+
+    async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
+        """What the patient says to a question, after those asked before. Raises EpisodeError: its model failed."""
+        ...

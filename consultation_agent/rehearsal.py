@@ -1,0 +1,91 @@
+"""Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against the record patient.
+
+    gold_episode(task, prompts, turns=6)
+    baseline_episode("checklist", task, prompts, turns=6)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from consultation_agent.patient import Exchange
+from consultation_agent.prompts import Prompts
+from consultation_agent.protocol import Conclusion, spoken
+from consultation_agent.record_patient import RecordPatient, question_for
+from consultation_agent.task import ConsultationTask
+from data.conditions.asking import Value, posterior
+from data.conditions.records import Phrase
+from data.conditions.table import load_tables
+from episodes.agent import Episode
+
+CHECKLIST = (
+    *("aggravating", "onset", "place", "character", "course", "history", "relieving", "accompanying", "habits"),
+    *("severity", "medication", "allergies"),
+)
+BASELINES = ("silent", "checklist")
+PATIENT = RecordPatient()
+
+Conclude = Callable[[Sequence[Exchange]], Conclusion | None]
+
+
+def rehearse(
+    task: ConsultationTask, prompts: Prompts, turns: int, questions: Sequence[str], conclude: Conclude
+) -> Episode:
+    """Ask as many of the questions as the budget allows before the last turn, then conclude; or not, for None."""
+    episode = Episode(prompts.opening(task.question, turns))
+    for turn, question in enumerate(questions[: turns - 1], 1):
+        reply = PATIENT.reply_to(task, question, episode.events)
+        episode.events.append(Exchange(question, reply))
+        _say(episode, spoken(question))
+        episode.messages.append({"role": "user", "content": prompts.said(reply.text, turn + 1, turns)})
+    conclusion = conclude(episode.events)
+    episode.stop_reason = "answered" if conclusion else "max_turns"
+    if conclusion:
+        episode.events.append(conclusion)
+        episode.answer = str(conclusion)
+        _say(episode, spoken(conclusion))
+    return episode
+
+
+def _say(episode: Episode, reply: str) -> None:
+    episode.messages.append({"role": "assistant", "content": reply})
+    episode.turns += 1
+
+
+def gold_episode(task: ConsultationTask, prompts: Prompts, turns: int, diagnosis: str = "") -> Episode:
+    """Ask for what distinguishes, one after the other, then give the gold diagnosis, by another name if one is given."""
+    conclusion = Conclusion(diagnosis or task.reference, task.recommendation)
+    questions = [question_for(item) for item in task.distinguishing]
+    return rehearse(task, prompts, turns, questions, lambda _: conclusion)
+
+
+def baseline_episode(name: str, task: ConsultationTask, prompts: Prompts, turns: int) -> Episode:
+    """"silent" asks nothing; "checklist" asks the same of everybody. Both name what the tables then hold likeliest.
+
+    Of conditions that are as likely, and after the complaint alone all are, the table's first.
+    """
+    questions = [question_for(item) for item in CHECKLIST] if name == "checklist" else []
+    return rehearse(task, prompts, turns, questions, lambda asked: best_match(task, asked))
+
+
+def best_match(task: ConsultationTask, asked: Sequence[Exchange]) -> Conclusion | None:
+    """The condition of the complaint that fits what the patient told; None where the complaint is not in the tables."""
+    tables = load_tables()
+    group = tables.group(task.complaint)
+    if not group:
+        return None
+    told = {item for exchange in asked for item in exchange.reply.facets}
+    chances = posterior(tables, group, {item: value for item in told if (value := _value(task, item)) is not None})
+    likeliest = group[max(chances, key=lambda name: chances[name])]
+    return Conclusion(likeliest.zh, "；".join(item.replace("*", "") for item in likeliest.advice_zh))
+
+
+def _value(task: ConsultationTask, item: str) -> Value | None:
+    """What the patient's words for an item mean; None where it was not told."""
+    tables = load_tables()
+    if item in tables.symptoms:
+        return task.symptoms.get(item, False)
+    if item in tables.facets:
+        values: dict[str, Phrase] = {**tables.facets[item].values}
+        return next((name for name, phrase in values.items() if task.words.get(item) in phrase.lay), None)
+    return {"age": task.age, "sex": task.sex or None}.get(item)

@@ -1,0 +1,171 @@
+"""What a consultation earns: the terms of rewards.toml, or one of the reference's two sums, by `--reward`.
+
+    reward = await Scheme("terms", judge=None).score(task, episode)
+    reward.total, reward.terms, reward.score
+
+The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by their weights. An LLM judge gives these
+two values where one is set, and leaves the episode unscored where it fails.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from consultation_agent.patient import KINDS, Exchange
+from consultation_agent.protocol import Conclusion, Malformed
+from consultation_agent.task import ConsultationTask
+from data.conditions.records import terms
+from episodes.agent import Episode
+from scoring.case import Case, Judge, Verdict
+from scoring.reference.text import words_only
+from scoring.rubric import Reward, Rubric
+from scoring.text_overlap import word_f1
+
+TABLES = tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))
+WORDS = TABLES.pop("words")
+NAMES = tuple(TABLES)
+RUBRIC = Rubric(TABLES["terms"])
+CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
+NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
+ROOM = 2  # advice may have so many times the clauses of the gold advice before its length costs
+
+
+def conclusion_of(episode: Episode) -> Conclusion | None:
+    return next((event for event in episode.events if isinstance(event, Conclusion)), None)
+
+
+def is_right(task: ConsultationTask, diagnosis: str) -> bool:
+    """Whether a diagnosis is the gold one by one of its names, and nothing else: a list is none."""
+    said = words_only(diagnosis)
+    for hedge in WORDS["hedges"]:
+        said = said.removeprefix(hedge)
+    return said in {words_only(name) for name in (*task.names, task.reference)} - {""}
+
+
+def diagnosis_value(task: ConsultationTask, diagnosis: str) -> float:
+    """1 or 0; of a row whose condition is not known, whose gold is a sentence, word-F1."""
+    return float(is_right(task, diagnosis)) if task.names else word_f1(diagnosis, task.reference)
+
+
+def recommendation_value(task: ConsultationTask, advice: str) -> float:
+    """The mean over the gold items of the share of their terms that are advised, each contradicted one against it.
+
+    Advice much longer than the gold is worth less in proportion. Without known items: word-F1.
+    """
+    if not task.advice:
+        return word_f1(advice, task.recommendation)
+    clauses, gold = _clauses(advice), [_clauses(item.replace("*", "")) for item in task.advice]
+    shares = [
+        sum(_given(term, own, clauses) for term in terms(item)) / len(terms(item))
+        for item, own in zip(task.advice, gold, strict=True)
+    ]
+    room = ROOM * sum(map(len, gold))
+    return max(0.0, sum(shares) / len(shares)) * min(1.0, room / max(1, len(clauses)))
+
+
+def _given(term: str, gold: list[str], clauses: list[str]) -> int:
+    """1: advised in the gold's sense; -1: only in the opposite one; 0: not at all."""
+    senses = {_sense(term, clause) for clause in clauses} - {None}
+    wanted = next(sense for clause in gold if (sense := _sense(term, clause)) is not None)
+    return 0 if not senses else 1 if wanted in senses else -1
+
+
+def _sense(term: str, clause: str) -> bool | None:
+    """Whether a clause is for (True) or against (False) what the term names; None: it does not name it."""
+    before, named, _ = clause.partition(term)
+    return not NEGATED.search(before) if named else None
+
+
+def _clauses(text: str) -> list[str]:
+    return [clause for clause in CLAUSE.split(text) if clause.strip()]
+
+
+def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
+    """The share of the distinguishing facets that the patient was asked for; None: none are known."""
+    told = {facet for event in episode.events if isinstance(event, Exchange) for facet in event.reply.facets}
+    return len(told & {*task.distinguishing}) / len(task.distinguishing) if task.distinguishing else None
+
+
+def kinds_of(episode: Episode) -> Counter[str]:
+    """How many events of each kind: the patient's replies by theirs, and "malformed"."""
+    return Counter(
+        event.reply.kind if isinstance(event, Exchange) else "malformed"
+        for event in episode.events
+        if isinstance(event, Exchange | Malformed)
+    )
+
+
+def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
+    """The values, before weights, of `format` and, after a conclusion, of `inquiry` where it applies."""
+    kinds, replies = kinds_of(episode), sum(isinstance(event, Exchange | Malformed | Conclusion) for event in episode.events)
+    values = {"format": 1 - kinds["malformed"] / replies if replies else 0.0}
+    share = found_facets(task, episode)
+    if share is not None:
+        questions = sum(kinds[kind] for kind in KINDS)
+        needed = len(task.distinguishing)
+        values["inquiry"] = share * needed / max(needed, questions) if conclusion_of(episode) else 0.0
+    return values
+
+
+class Scheme:
+    """One way to pay, by its name in rewards.toml; `judge` gives the values of diagnosis and advice, None: the rules."""
+
+    def __init__(self, name: str, judge: Judge | None) -> None:
+        self.name, self.judge, self.amounts = name, judge, TABLES[name]
+
+    def highest(self, turns: int) -> float:
+        """The most an episode of so many turns can earn."""
+        if self.name == "terms":
+            return RUBRIC.highest
+        one = self.amounts["informative"] + self.amounts["turn"]
+        return float(
+            self.amounts["diagnosis"] + self.amounts["recommendation"] + self.amounts["turn"] + max(0.0, one) * (turns - 1)
+        )
+
+    async def score(self, task: ConsultationTask, episode: Episode) -> Reward:
+        """What an episode earns; unscored with its cause where the judge failed."""
+        conclusion, counters = conclusion_of(episode), {name: float(n) for name, n in kinds_of(episode).items()}
+        values = {"diagnosis": 0.0, "recommendation": 0.0}
+        if conclusion and self.judge:
+            verdict = await self.judge.judge(case_of(task, conclusion))
+            if verdict.score is None:
+                return Reward(None, {}, verdict.cause, counters=counters)
+            values = judged(verdict)
+        elif conclusion:
+            values = {
+                "diagnosis": diagnosis_value(task, conclusion.diagnosis),
+                "recommendation": recommendation_value(task, conclusion.recommendation),
+            }
+        weights = {name: RUBRIC.weights[name] for name in values}
+        score = sum(values[name] * weight for name, weight in weights.items()) / sum(weights.values())
+        paid = RUBRIC.weigh(values | term_values(task, episode)) if self.name == "terms" else self._summed(
+            task, episode, values
+        )
+        return Reward(math.fsum(paid.values()), paid, score=min(1.0, score), counters=counters)
+
+    def _summed(self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]) -> dict[str, float]:
+        """What each kind of event earned, all of its kind together."""
+        conclusion = conclusion_of(episode)
+        if conclusion and self.amounts["match"] == "words" and not self.judge:
+            values = {
+                "diagnosis": word_f1(conclusion.diagnosis, task.reference),
+                "recommendation": word_f1(conclusion.recommendation, task.recommendation),
+            }
+        often = {**kinds_of(episode), "turn": len(episode.events), "no_diagnosis": float(conclusion is None), **values}
+        return {name: self.amounts[name] * number for name, number in often.items()}
+
+
+def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:
+    """What a judge sees."""
+    gold = Conclusion(task.reference, task.recommendation)
+    return Case(task.question, str(conclusion), str(gold), [task.description] if task.description else [])
+
+
+def judged(verdict: Verdict) -> dict[str, float]:
+    """A judge's values of diagnosis and advice; one that gives a single score has it count for both."""
+    return {name: verdict.parts.get(name, verdict.score or 0.0) for name in ("diagnosis", "recommendation")}

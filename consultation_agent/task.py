@@ -1,0 +1,126 @@
+"""One row of the consultation agent's data as a frozen type; rows are DoctorAgent-RL's, or of `data/consultation`.
+
+    rows = read_rows("data/consultation/val.parquet")
+    task_of(rows[0]).complaint
+
+Rows of data/consultation hold what the patient knows by facet and symptom. The reference's hold what was once asked and
+answered (`patient_information`), or a description. docs/consultation.md shows both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from common.jsonl import read_jsonl
+from data.conditions.table import load_tables
+from episodes.agent import AgentError, Row, Task
+
+PREFIX = "Patient's description:"  # how the reference's prompts begin what the patient says
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsultationTask(Task):
+    """A patient. `question` is the complaint, `reference` the gold diagnosis.
+
+    names: what the diagnosis may be called; () where nothing but `reference` is known. advice: the gold advice by item,
+    its *terms* marked, as far as the condition is known. words: what the patient says of a facet or of a symptom that
+    is there. symptoms: whether each is there; one not named is not. distinguishing: what should be asked for.
+    exchanges: questions once asked, with their answers. description: the record as a text.
+    """
+
+    recommendation: str = ""
+    condition: str = ""
+    complaint: str = ""
+    names: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    age: int | None = None
+    sex: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    symptoms: Mapping[str, bool] = field(default_factory=dict)
+    distinguishing: tuple[str, ...] = ()
+    exchanges: tuple[tuple[str, str], ...] = ()
+    description: str = ""
+
+
+def read_rows(path: Path | str) -> list[Row]:
+    """The rows of a parquet or JSONL file, each with `id` and `task_type`.
+
+    Raises AgentError: not readable, or empty.
+    """
+    try:
+        rows = _parquet(path) if Path(path).suffix == ".parquet" else [row for _, row in read_jsonl(Path(path))]
+    except (OSError, ValueError) as error:
+        raise AgentError(f"{path} cannot be read: {error}; expected a parquet or JSONL file of consultations") from None
+    if not rows:
+        raise AgentError(f"{path} has no rows")
+    numbers = [str((row.get("extra_info") or {}).get("index", number)) for number, row in enumerate(rows)]
+    often = Counter(numbers)
+    for number, (name, row) in enumerate(zip(numbers, rows, strict=True)):
+        row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
+        row.setdefault("task_type", (row.get("extra_info") or {}).get("department") or "unknown")
+    return rows
+
+
+def _parquet(path: Path | str) -> list[Row]:
+    from pyarrow import parquet
+
+    return list(parquet.read_table(path).to_pylist())
+
+
+def task_of(row: Row) -> ConsultationTask:
+    """Check a row. Raises AgentError: a column is missing or of another form, or its condition is not in the tables."""
+    try:
+        return _task_of(row)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        seen = f"{type(error).__name__}: {error}"
+        raise AgentError(
+            f"row {row.get('id')!r} is no consultation ({seen}); expected prompt, reward_model.ground_truth and "
+            "extra_info as in data/consultation, or DoctorAgent-RL's columns"
+        ) from None
+
+
+def _task_of(row: Row) -> ConsultationTask:
+    model, extra = row["reward_model"], row.get("extra_info") or {}
+    truth = {name: _text(model["ground_truth"][name]) for name in ("diagnosis", "recommendation")}
+    condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
+    return ConsultationTask(
+        id=str(row["id"]),
+        question=_complaint(row["prompt"]),
+        reference=truth["diagnosis"],
+        recommendation=truth["recommendation"],
+        task_type=extra.get("department") or "unknown",
+        difficulty=extra.get("difficulty") or "unknown",
+        wording=extra.get("wording") or "",
+        condition=extra.get("condition") or "",
+        complaint=extra.get("complaint") or "",
+        names=(condition.zh, condition.en, *condition.aliases_zh, *condition.aliases_en) if condition else (),
+        advice=condition.advice_zh if condition else (),
+        age=extra.get("age"),
+        sex=extra.get("sex") or "",
+        words={name: _text(words) for name, words in json.loads(extra.get("facets") or "{}").items()},
+        symptoms={name: bool(there) for name, there in json.loads(extra.get("symptoms") or "{}").items()},
+        distinguishing=tuple(extra.get("distinguishing") or ()),
+        exchanges=tuple(map(_exchange, model.get("patient_information") or ())),
+        description=_text(model.get("enhanced_description") or ""),
+    )
+
+
+def _complaint(prompt: list[dict[str, Any]]) -> str:
+    """What the patient says first; the reference's prompts put it on a line among instructions."""
+    said = _text(next(message["content"] for message in prompt if message["role"] == "user"))
+    return said.removeprefix(PREFIX).strip().splitlines()[0] if said.startswith(PREFIX) else said
+
+
+def _exchange(once: dict[str, list[str]]) -> tuple[str, str]:
+    return " ".join(once["doctor_question"]), " ".join(once["patient_response"])
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, got {str(value)[:60]!r}")
+    return value

@@ -1,0 +1,48 @@
+"""What answers say about a patient's condition, and what to ask for next: naive Bayes over the tables of conditions.
+
+    group = tables.group("cough")
+    chances = posterior(tables, group, {"fever": True, "onset": "days"})     # {"pneumonia": 0.93, ...}
+    most_telling(tables, group, chances, known)                              # "character"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import exp, log
+
+from data.conditions.bayes import log_likelihood
+from data.conditions.check import items_of
+from data.conditions.records import Condition, Tables
+
+Value = str | bool | int
+
+
+def posterior(tables: Tables, group: Mapping[str, Condition], known: Mapping[str, Value]) -> dict[str, float]:
+    """The chance of each condition of a group, all as likely before anything is known."""
+    logs = {
+        name: sum(log_likelihood(tables, condition, item, value) for item, value in known.items())
+        for name, condition in group.items()
+    }
+    highest = max(logs.values())
+    shares = {name: exp(value - highest) for name, value in logs.items()}
+    return {name: share / sum(shares.values()) for name, share in shares.items()}
+
+
+def most_telling(
+    tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], known: Iterable[str]
+) -> str:
+    """The symptom or facet, none of the known ones, that leaves the least doubt between the conditions on average."""
+    items = [item for item in items_of(tables, group.values()) if item not in known]
+    return min(items, key=lambda item: _doubt_after(tables, group, chances, item))
+
+
+def _doubt_after(
+    tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str
+) -> float:
+    """The entropy (nats) that is expected to be left when the item is known."""
+    values: Iterable[Value] = (True, False) if item in tables.symptoms else tables.facets[item].values
+    doubt = 0.0
+    for value in values:
+        joint = [chances[name] * exp(log_likelihood(tables, one, item, value)) for name, one in group.items()]
+        doubt -= sum(share * log(share / sum(joint)) for share in joint if share)
+    return doubt
