@@ -135,9 +135,11 @@ def _finding(key: str, finding: Mapping[str, Spread | float], examination: Exami
         yield from _unknown(key, finding, examination.parts)
         if len(numbers) < len(finding) or any(value.sd <= 0 for value in numbers):
             yield key, "expected a mean and an sd above 0 of each part"
-        return
-    weights = {text: value for text, value in finding.items() if not isinstance(value, Spread)}
-    yield from _weights(key, weights, finding) if not numbers else [(key, "expected texts with weights")]
+    elif numbers:
+        yield key, "expected texts with weights"
+    else:
+        shares = {text: value for text, value in finding.items() if not isinstance(value, Spread)}
+        yield from _weights(key, shares, finding)
 
 
 def _in_groups(tables: Tables) -> Iterator[Fault]:

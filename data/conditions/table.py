@@ -66,20 +66,25 @@ def _toml(path: Path) -> dict[str, Any]:
 
 def _join_words(phrases: dict[str, Any]) -> None:
     """Put the ask-words, a table of their own that keeps lines short, to the symptoms."""
-    symptoms = phrases.get("symptoms", {})
-    for name, words in phrases.pop("asked", {}).items():
+    symptoms = _dict(phrases.get("symptoms"))
+    for name, words in _dict(phrases.pop("asked", None)).items():
         _expect("phrases.toml, asked", name, name in symptoms, "a symptom")
-        symptoms[name] = {**symptoms[name], **words}
+        symptoms[name] = {**_dict(symptoms[name]), **_dict(words)}
 
 
 def _name_single_parts(conditions: dict[str, Any], examinations: dict[str, Any]) -> None:
     """A finding that is one mean and sd is that of the examination's only part."""
-    for condition in conditions.get("conditions", {}).values():
-        findings = condition.get("examinations", {})
+    for condition in _dict(conditions.get("conditions")).values():
+        findings = _dict(_dict(condition).get("examinations"))
         for name, finding in findings.items():
-            parts = list(examinations.get(name, {}).get("parts", {}))
-            if "mean" in finding and len(parts) == 1:
+            parts = list(_dict(_dict(examinations.get(name)).get("parts")))
+            if "mean" in _dict(finding) and len(parts) == 1:
                 findings[name] = {parts[0]: finding}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    """A table, or none where the file has something else, which its reader refuses."""
+    return value if isinstance(value, dict) else {}
 
 
 def _record(kind: type) -> Reader:
