@@ -12,6 +12,7 @@ from data.conditions.records import OLDEST, Condition, Examination, Facet, Phras
 KINDS = ("lab", "imaging", "physical", "procedure")
 SEXES = ("female", "male")
 SMALLEST_GROUP = 4
+KEY_EXAMINATIONS = range(2, 6)
 # How far apart two conditions must be in one symptom or facet: 0.85 against 0.15. What is said to distinguish, less.
 SEPARATE, DISTINGUISHING = 0.7, 0.5
 # A symptom that a condition does not name.
@@ -25,9 +26,11 @@ class TableError(UsageError):
 
 
 def check_tables(tables: Tables) -> None:
-    """Raises:
-    TableError: an unknown id, weights that do not add up to 1, a name or ask-word of two things, a complaint of too
-        few conditions, two of them that nothing tells apart, or a range that leaves out a sex or an age.
+    """Refuse tables that do not fit together.
+
+    Raises:
+        TableError: an unknown id, weights that do not add up to 1, a name or ask-word of two things, a complaint of too
+            few conditions, two of them that nothing tells apart, or a range that leaves out a sex or an age.
     """
     faults = {
         "phrases.toml": _in_phrases(tables),
@@ -71,6 +74,8 @@ def _in_examinations(examinations: Mapping[str, Examination]) -> Iterator[Fault]
     for name, one in examinations.items():
         if one.kind not in KINDS:
             yield f"{name}.kind", f"{one.kind!r}, expected one of {', '.join(KINDS)}"
+        if one.only not in (*SEXES, "any"):
+            yield f"{name}.only", f"{one.only!r}, expected female, male or any"
         if bool(one.parts) == bool(one.normal):
             yield name, "expected either parts or normal texts"
         for part, numbers in one.parts.items():
@@ -98,6 +103,8 @@ def _in_condition(tables: Tables, one: Condition) -> Iterator[Fault]:
     yield from _unknown("facets", one.facets, tables.facets)
     yield from _unknown("examinations", one.examinations, tables.examinations)
     yield from _unknown("key", one.key, one.examinations)
+    if len(one.key) not in KEY_EXAMINATIONS:
+        yield "key", f"{len(one.key)} examinations, expected {KEY_EXAMINATIONS[0]} to {KEY_EXAMINATIONS[-1]}"
     for facet, weights in one.facets.items():
         yield from _weights(f"facets.{facet}", weights, tables.facets[facet].values)
     for examination, finding in one.examinations.items():
@@ -131,7 +138,8 @@ def _finding(key: str, finding: Mapping[str, Spread | float], examination: Exami
     elif numbers:
         yield key, "expected texts with weights"
     else:
-        yield from _weights(key, {text: value for text, value in finding.items() if not isinstance(value, Spread)}, finding)
+        shares = {text: value for text, value in finding.items() if not isinstance(value, Spread)}
+        yield from _weights(key, shares, finding)
 
 
 def _in_groups(tables: Tables) -> Iterator[Fault]:

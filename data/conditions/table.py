@@ -1,7 +1,7 @@
 """What is known of common conditions: the four tables beside this file, read once and checked.
 
-`phrases.toml` is what a patient may say, `complaints.toml` what is said first, `examinations.toml` what may be ordered and
-`conditions.toml` the conditions; the head of each explains its columns. Invented patients are drawn from them.
+`phrases.toml` is what a patient may say, `complaints.toml` what is said first, `examinations.toml` what may be ordered
+and `conditions.toml` the conditions; the head of each explains its columns. Invented patients are drawn from them.
 
     from data.conditions.table import load_tables
     python -m data.conditions.table     # counts, and how well the conditions of each complaint can be told apart
@@ -37,15 +37,15 @@ def load_tables(folder: Path = FOLDER) -> Tables:
     """The tables of a folder.
 
     Raises:
-        TableError: a file missing or no TOML, a key unknown, missing, empty or of the wrong type, or what `check_tables`
-            finds; the message names file and key.
+        TableError: a file missing or no TOML, a key unknown, missing, empty or of the wrong type, or what
+            `check_tables` finds; the message names file and key.
     """
     files = {name: _toml(folder / f"{name}.toml") for name in dict.fromkeys(_FILES.values())}
     _join_words(files["phrases"])
     _name_single_parts(files["conditions"], files["examinations"])
-    for file, tables in files.items():
+    for file, content in files.items():
         known = [name for name, home in _FILES.items() if home == file]
-        strange = [] if file in _WHOLE else [name for name in tables if name not in known]
+        strange = [] if file in _WHOLE else [name for name in content if name not in known]
         _expect(f"{file}.toml", strange, not strange, f"only the tables {', '.join(known)}")
     read = {
         name: _READERS[Tables.__annotations__[name]](
@@ -66,20 +66,25 @@ def _toml(path: Path) -> dict[str, Any]:
 
 def _join_words(phrases: dict[str, Any]) -> None:
     """Put the ask-words, a table of their own that keeps lines short, to the symptoms."""
-    symptoms = phrases.get("symptoms", {})
-    for name, words in phrases.pop("asked", {}).items():
+    symptoms = _dict(phrases.get("symptoms"))
+    for name, words in _dict(phrases.pop("asked", None)).items():
         _expect("phrases.toml, asked", name, name in symptoms, "a symptom")
-        symptoms[name] = {**symptoms[name], **words}
+        symptoms[name] = {**_dict(symptoms[name]), **_dict(words)}
 
 
 def _name_single_parts(conditions: dict[str, Any], examinations: dict[str, Any]) -> None:
     """A finding that is one mean and sd is that of the examination's only part."""
-    for condition in conditions.get("conditions", {}).values():
-        findings = condition.get("examinations", {})
+    for condition in _dict(conditions.get("conditions")).values():
+        findings = _dict(_dict(condition).get("examinations"))
         for name, finding in findings.items():
-            parts = list(examinations.get(name, {}).get("parts", {}))
-            if "mean" in finding and len(parts) == 1:
+            parts = list(_dict(_dict(examinations.get(name)).get("parts")))
+            if "mean" in _dict(finding) and len(parts) == 1:
                 findings[name] = {parts[0]: finding}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    """A table, or none where the file has something else, which its reader refuses."""
+    return value if isinstance(value, dict) else {}
 
 
 def _record(kind: type) -> Reader:
@@ -160,9 +165,10 @@ def summarise() -> None:
     from data.conditions.bayes import separability
 
     tables = load_tables()
+    departments = {one.department for one in tables.conditions.values()}
     print(
-        f"{len(tables.conditions)} conditions in {len({c.department for c in tables.conditions.values()})} departments, "
-        f"{len(tables.complaints)} complaints, {len(tables.symptoms)} symptoms, {len(tables.examinations)} examinations"
+        f"{len(tables.conditions)} conditions in {len(departments)} departments, {len(tables.complaints)} complaints, "
+        f"{len(tables.symptoms)} symptoms, {len(tables.examinations)} examinations"
     )
     print(f"{'complaint':16}{'conditions':>11}{'alone':>7}{'age, sex':>10}{'3 best':>8}{'all':>7}  the best questions")
     for complaint in tables.complaints:
