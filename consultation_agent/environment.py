@@ -2,7 +2,7 @@
 
 environment = ConsultationEnvironment(load_settings(), {"patient": "record", "reward": "terms"})
 episode = await environment.play(task, policy)
-episode.events                                   # Exchange, Malformed and at last a Conclusion, a reply of the policy each
+episode.events                                   # of each reply: Exchange, Malformed, or the Conclusion
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ class ConsultationEnvironment(Environment):
     async def check(self) -> None:
         problem = await why_unusable(self.judge, WORDS.known_case) if self.judge else None
         if problem:
-            raise ServiceError(f"{problem}; start the judge, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score")
+            raise ServiceError(
+                f"{problem}; start the judge, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score"
+            )
 
 
 def _own(task: Task) -> ConsultationTask:

@@ -14,7 +14,14 @@ import re
 from dataclasses import dataclass
 
 LABEL = re.compile(r"(question|问题|diagnosis|诊断|recommendation|建议)[ \t]{0,4}[:：]", re.IGNORECASE)
-KINDS = {"question": "ask", "问题": "ask", "diagnosis": "name", "诊断": "name", "recommendation": "advise", "建议": "advise"}
+KINDS = {
+    "question": "ask",
+    "问题": "ask",
+    "diagnosis": "name",
+    "诊断": "name",
+    "recommendation": "advise",
+    "建议": "advise",
+}
 
 PROBLEMS = (
     "empty",  # nothing at all

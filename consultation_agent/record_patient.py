@@ -3,9 +3,8 @@
     RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informative", "有，身上发烫。", ("fever",))
 
 Questions are understood in Chinese and English by the ask-words of data/conditions/phrases.toml, the longest at each
-place; in a sentence that names a facet the symptoms beside it are only what the facet is asked of ("恶心多久了？"). Rows
-of the reference, which have no facets, are answered by the nearest question once asked, else by the nearest sentence of
-the description.
+place; in a sentence that names a facet symptoms are only what it is asked of ("恶心多久了？"). Rows of the
+reference, which have no facets, are answered by the nearest question once asked, else by a sentence of the description.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.task import ConsultationTask
+from data.conditions.records import Facet, Phrase
 from data.conditions.table import load_tables
 
 LONGEST = 400  # characters of a question that a patient listens to
@@ -83,9 +83,11 @@ def _named(sentence: str) -> list[tuple[str, str]]:
 def _ask_words() -> list[tuple[str, re.Pattern[str], str]]:
     """Every ask-word, the longest first, with what finds it and what it asks for."""
     tables = load_tables()
-    things = {**tables.general, **tables.symptoms, **tables.facets}
+    things: dict[str, Phrase | Facet] = {**tables.general, **tables.symptoms, **tables.facets}
     items = {word.lower(): name for name, thing in things.items() for word in (*thing.ask, *thing.ask_en)}
-    return [(word, re.compile(_whole(word)), items[word]) for word in sorted(items, key=lambda word: (-len(word), word))]
+    return [
+        (word, re.compile(_whole(word)), items[word]) for word in sorted(items, key=lambda word: (-len(word), word))
+    ]
 
 
 def _whole(word: str) -> str:

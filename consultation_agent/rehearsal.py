@@ -1,7 +1,7 @@
 """Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against the record patient.
 
-    gold_episode(task, prompts, turns=6)
-    baseline_episode("checklist", task, prompts, turns=6)
+gold_episode(task, prompts, turns=6)
+baseline_episode("checklist", task, prompts, turns=6)
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def _say(episode: Episode, reply: str) -> None:
 
 
 def gold_episode(task: ConsultationTask, prompts: Prompts, turns: int, diagnosis: str = "") -> Episode:
-    """Ask for what distinguishes, one after the other, then give the gold diagnosis, by another name if one is given."""
+    """Ask for what distinguishes, one after the other, then give the gold conclusion; `diagnosis`: by another name."""
     conclusion = Conclusion(diagnosis or task.reference, task.recommendation)
     questions = [question_for(item) for item in task.distinguishing]
     return rehearse(task, prompts, turns, questions, lambda _: conclusion)
 
 
 def baseline_episode(name: str, task: ConsultationTask, prompts: Prompts, turns: int) -> Episode:
-    """"silent" asks nothing; "checklist" asks the same of everybody. Both name what the tables then hold likeliest.
+    """ "silent" asks nothing; "checklist" asks the same of everybody. Both name what the tables then hold likeliest.
 
     Of conditions that are as likely, and after the complaint alone all are, the table's first.
     """

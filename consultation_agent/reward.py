@@ -102,7 +102,10 @@ def kinds_of(episode: Episode) -> Counter[str]:
 
 def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
     """The values, before weights, of `format` and, after a conclusion, of `inquiry` where it applies."""
-    kinds, replies = kinds_of(episode), sum(isinstance(event, Exchange | Malformed | Conclusion) for event in episode.events)
+    kinds, replies = (
+        kinds_of(episode),
+        sum(isinstance(event, Exchange | Malformed | Conclusion) for event in episode.events),
+    )
     values = {"format": 1 - kinds["malformed"] / replies if replies else 0.0}
     share = found_facets(task, episode)
     if share is not None:
@@ -113,7 +116,7 @@ def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
 
 
 class Scheme:
-    """One way to pay, by its name in rewards.toml; `judge` gives the values of diagnosis and advice, None: the rules."""
+    """One way to pay, by its name in rewards.toml. judge: gives the values of diagnosis and advice, where there is one."""
 
     def __init__(self, name: str, judge: Judge | None) -> None:
         self.name, self.judge, self.amounts = name, judge, TABLES[name]
@@ -124,7 +127,10 @@ class Scheme:
             return RUBRIC.highest
         one = self.amounts["informative"] + self.amounts["turn"]
         return float(
-            self.amounts["diagnosis"] + self.amounts["recommendation"] + self.amounts["turn"] + max(0.0, one) * (turns - 1)
+            self.amounts["diagnosis"]
+            + self.amounts["recommendation"]
+            + self.amounts["turn"]
+            + max(0.0, one) * (turns - 1)
         )
 
     async def score(self, task: ConsultationTask, episode: Episode) -> Reward:
@@ -143,8 +149,10 @@ class Scheme:
             }
         weights = {name: RUBRIC.weights[name] for name in values}
         score = sum(values[name] * weight for name, weight in weights.items()) / sum(weights.values())
-        paid = RUBRIC.weigh(values | term_values(task, episode)) if self.name == "terms" else self._summed(
-            task, episode, values
+        paid = (
+            RUBRIC.weigh(values | term_values(task, episode))
+            if self.name == "terms"
+            else self._summed(task, episode, values)
         )
         return Reward(math.fsum(paid.values()), paid, score=min(1.0, score), counters=counters)
 

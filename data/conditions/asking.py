@@ -1,8 +1,8 @@
 """What answers say about a patient's condition, and what to ask for next: naive Bayes over the tables of conditions.
 
-    group = tables.group("cough")
-    chances = posterior(tables, group, {"fever": True, "onset": "days"})     # {"pneumonia": 0.93, ...}
-    most_telling(tables, group, chances, known)                              # "character"
+group = tables.group("cough")
+chances = posterior(tables, group, {"fever": True, "onset": "days"})     # {"pneumonia": 0.93, ...}
+most_telling(tables, group, chances, known)                              # "character"
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def most_telling(
     return min(items, key=lambda item: _doubt_after(tables, group, chances, item))
 
 
-def _doubt_after(
-    tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str
-) -> float:
+def _doubt_after(tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str) -> float:
     """The entropy (nats) that is expected to be left when the item is known."""
     values: Iterable[Value] = (True, False) if item in tables.symptoms else tables.facets[item].values
     doubt = 0.0

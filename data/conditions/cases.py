@@ -83,9 +83,7 @@ def _marks(wanted: int, random: Random) -> list[str]:
     return random.sample(["unseen"] * unseen + ["seen"] * (wanted - unseen), wanted)
 
 
-def _new_row(
-    tables: Tables, name: str, index: int, words: tuple[Wordings, str], random: Random, seen: set[str]
-) -> Row:
+def _new_row(tables: Tables, name: str, index: int, words: tuple[Wordings, str], random: Random, seen: set[str]) -> Row:
     """A row whose record no row has yet."""
     for _ in range(ATTEMPTS):
         condition = tables.conditions[name]

@@ -18,6 +18,7 @@ from common.settings import ROOT
 CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
 LAYERS = "A room imports only rooms below it, and none beside it"
 NO_TOOLS = "Episodes, training and evaluation know no tool and no data"
+KNOWLEDGE = "Of data, agents take only data.load and what data.conditions knows"
 SERVES = "Of training, evaluation takes what serves a model, and other rooms nothing"
 ENGINE = "Only training imports the engine"
 VIOLATIONS = [
@@ -34,12 +35,13 @@ VIOLATIONS = [
     (LAYERS, "training", "utils.check_install"),
     (LAYERS, "training", "bench.step"),
     (LAYERS, "evaluation", "sql_agent.agent"),
+    (LAYERS, "consultation_agent", "sql_agent.task"),
     (LAYERS, "utils", "bench.step"),
     (NO_TOOLS, "episodes", "tools.sql.query"),
     (NO_TOOLS, "training", "tools.sql.query"),
     (NO_TOOLS, "evaluation", "data.load"),
     ("Training does not score", "training", "scoring.judge"),
-    ("Of data, agents take only data.load", "sql_agent", "data.build_dataset"),
+    (KNOWLEDGE, "sql_agent", "data.build_dataset"),
     (SERVES, "sql_agent", "training.plan"),
     (SERVES, "evaluation", "training.run"),
     ("Of the rooms, nobody imports evaluation", "sql_agent", "evaluation.metrics"),
