@@ -1,13 +1,13 @@
 """How much a text has in common with a reference: word-F1, BLEU-1 to 4, ROUGE-1, 2 and L; and DEI.
 
-    text_overlap("偏头痛，注意休息", "偏头痛，多休息")     # {"word_f1": 0.75, "bleu_1": ..., ..., "rouge_l": ...}
+    text_overlap("偏头痛，注意休息", "偏头痛，多休息")     # {"word_f1": 0.67, "bleu_1": 0.67, ...}
     dei(score=0.8, turns=6, mean_tokens=60)             # 0.097
 
 All of one pair of texts, in [0, 1], on the words jieba finds (NFKC, lower case, without punctuation), Chinese or
-English; 0 where either text has no words. BLEU is sacrebleu's of a sentence, up to n words in a row, orders the text is
-too short for left out (effective order) and no match smoothed (exp): a mean over samples is not BLEU of a corpus.
-ROUGE is the F-measure of rouge-score, without stemming. DoctorAgent-RL counts characters of Chinese and a single order
-of BLEU, so its BLEU and ROUGE are not comparable with these. They say how alike words are, not who is right.
+English; 0 where either text has no words. BLEU is sacrebleu's of a sentence, up to n words in a row: orders that the
+text is too short for are left out (effective order), an order without a match is smoothed (exp); its mean over samples
+is not BLEU of a corpus. ROUGE is the F-measure of rouge-score, without stemming; ROUGE-2 of a single word is 0.
+DoctorAgent-RL counts characters of Chinese and single orders of BLEU: its BLEU and ROUGE cannot be compared with these.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any
 
 ALPHA, BETA = 1.0, 0.01  # of DEI: the price of a turn, and of a token
+BLEUS = {f"bleu_{order}": order for order in range(1, 5)}
 ROUGES = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
@@ -37,9 +38,9 @@ def word_f1(text: str, reference: str) -> float:
 def bleu(text: str, reference: str) -> dict[str, float]:
     """`bleu_1` to `bleu_4`."""
     said, gold = " ".join(words(text)), [" ".join(words(reference))]
-    return {
-        f"bleu_{n}": _bleu(n).sentence_score(said, gold).score / 100 if said and gold[0] else 0.0 for n in range(1, 5)
-    }
+    if not said or not gold[0]:
+        return dict.fromkeys(BLEUS, 0.0)
+    return {name: min(1.0, _bleu(order).sentence_score(said, gold).score / 100) for name, order in BLEUS.items()}
 
 
 def rouge(text: str, reference: str) -> dict[str, float]:

@@ -186,7 +186,7 @@ REFUSED = {
         changed(response="<answer>Question: A?"),
         "a doctor's reply is '<answer>Question: A?', expected one",
     ),
-    "no label": (changed(response="<answer>Did you fall?</answer>"), "a doctor's reply is '<answer>Did y"),
+    "no label": (changed(response="<answer>Did you fall?</answer>"), "a doctor's reply is '<answer>Did "),
     "no advice": (changed(response="<answer>Diagnosis: sprain</answer>"), "a doctor's reply is '<answer>Diag"),
     "no reward_model": (changed(reward_model=None), "reward_model is None, expected an object"),
     "no gold": (case_row(ground_truth={"diagnosis": "x"}), "ground_truth.recommendation is None, expected text"),
