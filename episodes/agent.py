@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -27,6 +27,7 @@ Row = dict[str, Any]
 Record = dict[str, Any]
 ToolSpec = dict[str, Any]
 Options = Mapping[str, Any]
+Format = Callable[[Sequence[Record]], Any]  # from lines of episodes.jsonl, one a task, to a JSON value
 
 ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has fooled the reward
 
@@ -197,6 +198,7 @@ class Agent(ABC):
     headline: str = "score"
     columns: Sequence[Column] = ()  # its own ones of the evaluation's table
     baselines: Sequence[str] = ()
+    formats: Mapping[str, Format] = MappingProxyType({})  # in which others read an evaluation's scored episodes
     failures: Sequence[str] = ()  # kinds in the order a report shows them, "right" first (`failure`)
     unreachable: Mapping[str, str] = MappingProxyType({})  # settings or options that lead its judge or partner nowhere
 

@@ -68,6 +68,7 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Age
     add("--seed", type=int, default=0, help="of the choice of tasks and of the intervals")
     add("--out", type=Path, help="folder; default: outputs/evaluations/ and a name made of the flags")
     add("--concurrency", type=positive(int), default=32, help="episodes at a time; default: 32")
+    add("--format", choices=agent.formats if agent else None, help="also write the episodes in a form of the agent's")
     add("--force", action="store_true", help="throw away what is in --out")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
     add("--n-gpus", type=positive(int), default=1, help="GPUs the vLLM started here is split over")
@@ -187,7 +188,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     folder: Path = arguments.out or default_folder(config)
     if not arguments.force and results.finished(folder, config):
         print(f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr)
-        return report(agent, results.read_scores(folder), folder)
+        return report(agent, results.read_scores(folder), folder, arguments.format)
     folder.mkdir(parents=True, exist_ok=True)
     others = [folder / results.SCORES, folder / results.TABLE]
     with open_journal(folder / results.EPISODES, config, force=arguments.force, others=others) as journal:
@@ -199,7 +200,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         scores = results.write_results(agent, folder, config, records)
         if not unscored:
             journal.remove()
-    return report(agent, scores, folder)
+    return report(agent, scores, folder, arguments.format)
 
 
 @contextlib.contextmanager
@@ -224,9 +225,11 @@ def player_opened(
             yield play_one
 
 
-def report(agent: Agent, scores: dict[str, Any], folder: Path) -> int:
-    """Print the table and the folder; say what has no score. Returns the exit code."""
+def report(agent: Agent, scores: dict[str, Any], folder: Path, form: str | None = None) -> int:
+    """Print the table and the folder, write the episodes in `form`; say what has no score. Returns the exit code."""
     report_of(agent, scores).show()
+    if form:
+        results.write_format(agent, folder, form)
     unscored = scores["overall"]["unscored"]
     if unscored:
         count = sum(unscored.values())

@@ -32,6 +32,7 @@ WITH_HEADERS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
 MAX_CELL = 16 * 1024 * 1024
 PIECE = 1024 * 1024
 BATCH = 1_000
+DEEPEST = 100  # levels of a JSON list
 SHOWN = 60  # characters of a bad line in a message
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
@@ -176,7 +177,18 @@ def _list_records(file: IO[str]) -> Iterator[Record]:
     import ijson
 
     pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
-    return starmap(as_record, enumerate(ijson.items(pieces, "item", use_float=True), start=1))
+    events = _shallow(ijson.basic_parse(pieces, use_float=True))
+    return starmap(as_record, enumerate(ijson.items(ijson.parse(events), "item"), start=1))
+
+
+def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """The events of a JSON parser; ijson's memory grows with the square of the depth, whatever the file's size."""
+    depth = 0
+    for event in events:
+        depth += {"start": 1, "end": -1}.get(event[0].partition("_")[0], 0)
+        if depth > DEEPEST:
+            raise ValueError(f"lists and objects are nested more than {DEEPEST} deep; expected a list of objects")
+        yield event
 
 
 def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:

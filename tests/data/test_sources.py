@@ -78,6 +78,12 @@ def test_encodings_and_delimiters_are_found_out(tmp_path, encoding, delimiter):
     assert values(part) == ROWS
 
 
+def test_json_nested_deep_is_refused_before_it_fills_the_memory(tmp_path):
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(SourceError, match="nested more than 100 deep"):
+        open_parts(str(tmp_path / "a.json"))
+
+
 def test_json_of_another_encoding(tmp_path):
     (tmp_path / "a.json").write_text('[{"药品名称":"甲片"}]', encoding="gb18030")
     (part,) = open_parts(str(tmp_path / "a.json"))

@@ -1,0 +1,40 @@
+"""An evaluation's episodes in the form of DoctorAgent-RL's evaluation, for its own programs to read.
+
+    python -m evaluation.evaluate consultation --model DIR --format doctoragent     # writes doctoragent_0.json
+
+A list of {id, self_report, true_diagnosis, true_recommendation, simulation_dialogue [{role, content, tokens,
+is_diagnosis}], total_turns, category}, one episode of a case each. The labels of a diagnosis are English whatever its
+language, because its programs split it there. `tokens` are those the policy wrote: 0 for the patient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from episodes.agent import Record
+
+
+def doctoragent(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """The items of one file. A record has `gold` {diagnosis, recommendation} and `dialogue`, in order: {role: "doctor"
+    or "patient", content, tokens}, a diagnosis with {diagnosis, recommendation} besides.
+    """
+    return [
+        {
+            "id": record["id"],
+            "self_report": record["question"],
+            "true_diagnosis": record["gold"]["diagnosis"],
+            "true_recommendation": record["gold"]["recommendation"],
+            "simulation_dialogue": [_turn(turn) for turn in record["dialogue"]],
+            "total_turns": record["turns"],
+            "category": record["task_type"],
+        }
+        for record in records
+    ]
+
+
+def _turn(turn: dict[str, Any]) -> dict[str, Any]:
+    concludes = "diagnosis" in turn
+    labelled = "Diagnosis: {diagnosis}\nRecommendation: {recommendation}"
+    content = labelled.format_map(turn) if concludes else turn["content"]
+    return {"role": turn["role"], "content": content, "tokens": turn.get("tokens", 0), "is_diagnosis": concludes}

@@ -1,0 +1,197 @@
+"""One consultation read from a row of a file: a case to practise on, a dialogue to learn from, or why it is neither.
+
+    found = read_consultation({"messages": [{"role": "patient", "content": "我头痛"}, ...], "diagnosis": "偏头痛"})
+
+`data/intake/consultations.py` says which forms a row may have and what becomes of it.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from operator import itemgetter
+from reprlib import repr as shortly
+from typing import Any, NamedTuple
+
+Message = dict[str, str]
+Pair = dict[str, list[str]]
+
+PLAIN = ("messages", "dialogue", "dialog", "conversation", "conversations")
+ROLES = {
+    **dict.fromkeys(("doctor", "assistant", "医生"), "assistant"),
+    **dict.fromkeys(("patient", "user", "患者", "病人"), "user"),
+    "system": "system",
+}
+REPLY = "one <answer> with Question: or Diagnosis: and Recommendation:, and before it nothing or a <think> block"
+QUESTION, DIAGNOSIS = re.compile(r"(Question|问题)[:：]"), re.compile(r"(Diagnosis|诊断)[:：]")
+RECOMMENDATION = re.compile(r"(Recommendation|建议)[:：]")
+TURN = re.compile(r"Turn \d+/\d+\.$")  # what the reference's environment adds to the patient's words
+CHINESE = re.compile(r"[一-鿿]")
+
+
+class Refused(ValueError):
+    """A row that is no consultation: what was seen, and what was expected."""
+
+
+class Consultation(NamedTuple):
+    """dialogue: from the complaint to the doctor's last reply, [] without one. case: a row of cases.parquet, if any."""
+
+    dialogue: list[Message]
+    case: dict[str, Any] | None
+
+
+def read_consultation(row: dict[str, Any]) -> Consultation:
+    """A row of either form, as JSON values. Raises Refused."""
+    if "prompt" in row:
+        return _reference(row)
+    name = next((name for name in PLAIN if name in row), None)
+    if name is None:
+        raise Refused(f"has {shortly(list(row))}, expected prompt and reward_model, or messages")
+    return _plain(row, name)
+
+
+def _reference(row: dict[str, Any]) -> Consultation:
+    turns = _turns(row["prompt"], "prompt")
+    if row.get("response") is not None:
+        turns = _joined([*turns, {"role": "assistant", "content": _text(row["response"], "response")}])
+    turns = [turn | {"content": _bare(turn["content"])} if turn["role"] == "user" else turn for turn in turns]
+    dialogue, record = _checked(turns), _object(row.get("reward_model"), "reward_model")
+    gold = _object(record.get("ground_truth"), "reward_model.ground_truth")
+    told, pairs = record.get("enhanced_description"), _pairs(record.get("patient_information"))
+    if not told and not pairs and not dialogue:
+        raise Refused("has no patient_information and no enhanced_description, expected one for the patient to tell")
+    told = _text(told, "enhanced_description") if told else None
+    gold = {name: _text(gold.get(name), f"ground_truth.{name}") for name in ("diagnosis", "recommendation")}
+    return Consultation(dialogue, _case(turns[0]["content"], gold, pairs, told) if told or pairs else None)
+
+
+def _plain(row: dict[str, Any], name: str) -> Consultation:
+    turns = _turns(row[name], name)
+    last = turns.pop()["content"] if turns[-1]["role"] == "assistant" else ""
+    gold = {part: _text(row[part], part) for part in ("diagnosis", "recommendation") if row.get(part)}
+    asked = [turn["content"] for turn in turns[1::2]]
+    dialogue = [turn if turn["role"] == "user" else turn | {"content": _as_question(turn["content"])} for turn in turns]
+    if "<answer>" not in last and "diagnosis" in gold:
+        gold["recommendation"] = gold.get("recommendation") or _text(last, "recommendation")
+        last = _conclusion(**gold)
+    if "<answer>" in last:
+        dialogue.append({"role": "assistant", "content": last})
+    dialogue = _checked(dialogue)
+    if not dialogue:
+        raise Refused(f"{name} has no doctor's words that the patient answers, and no diagnosis; expected one of them")
+    answers = [turn["content"] for turn in turns[2::2]]
+    pairs = [
+        {"doctor_question": [_bare_question(q)], "patient_response": [a]} for q, a in zip(asked, answers, strict=True)
+    ]
+    return Consultation(dialogue, _case(turns[0]["content"], gold, pairs, None) if pairs and len(gold) == 2 else None)
+
+
+def _turns(value: Any, where: str) -> list[Message]:
+    """Patient and doctor in turn, the patient first, without system prompts; what one says in a row is joined."""
+    if not isinstance(value, list):
+        raise Refused(f"{where} is {shortly(value)}, expected a list of {{role, content}}")
+    said = [_message(message, f"{where}[{number}]") for number, message in enumerate(value)]
+    turns = _joined([message for message in said if message["role"] != "system"])
+    turns = turns[1:] if turns and turns[0]["role"] == "assistant" else turns
+    if not turns:
+        raise Refused(f"{where} is {shortly(value)}, expected the patient's words")
+    return turns
+
+
+def _joined(said: list[Message]) -> list[Message]:
+    return [
+        {"role": role, "content": " ".join(message["content"] for message in several)}
+        for role, several in groupby(said, itemgetter("role"))
+    ]
+
+
+def _message(value: Any, where: str) -> Message:
+    message = _object(value, where)
+    role = message.get("role")
+    if not isinstance(role, str) or role.strip().lower() not in ROLES:
+        raise Refused(f"{where}.role is {shortly(role)}, expected one of {', '.join(ROLES)}")
+    return {"role": ROLES[role.strip().lower()], "content": _text(message.get("content"), f"{where}.content")}
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Refused(f"{where} is {shortly(value)}, expected an object")
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Refused(f"{where} is {shortly(value)}, expected text")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Refused(f"{where} is {shortly(value)}: half a surrogate pair, expected characters") from None
+    return value.strip()
+
+
+def _bare(words: str) -> str:
+    """The patient's words without what the reference's prompts put around them."""
+    words = words.rpartition("Patient's description:")[2].partition("Decide next action:")[0].strip()
+    return _text(TURN.sub("", words), "what the patient says")
+
+
+def _pairs(value: Any) -> list[Pair]:
+    """Questions with their answers; one that lacks either is left out, as the reference leaves it out."""
+    where = "patient_information"
+    if not isinstance(value, list | None):
+        raise Refused(f"{where} is {shortly(value)}, expected a list of {{doctor_question, patient_response}}")
+    pairs = []
+    for number, pair in enumerate(value or []):
+        sides = {
+            name: _texts(_object(pair, f"{where}[{number}]").get(name), f"{where}[{number}].{name}")
+            for name in ("doctor_question", "patient_response")
+        }
+        if all(sides.values()):
+            pairs.append(sides)
+    return pairs
+
+
+def _texts(value: Any, where: str) -> list[str]:
+    several = [value] if isinstance(value, str) else value or []
+    if not isinstance(several, list):
+        raise Refused(f"{where} is {shortly(value)}, expected a list of texts")
+    return [_text(text, where) for text in several if text]
+
+
+def _as_question(words: str) -> str:
+    if "<answer>" in words:
+        return words
+    return f"<answer>{'问题：' if CHINESE.search(words) else 'Question: '}{words}</answer>"
+
+
+def _bare_question(words: str) -> str:
+    inside = (words.partition("<answer>")[2] or words).partition("</answer>")[0].strip()
+    return QUESTION.sub("", inside, count=1).strip() or words
+
+
+def _conclusion(diagnosis: str, recommendation: str) -> str:
+    labels = ("诊断：", "建议：") if CHINESE.search(diagnosis) else ("Diagnosis: ", "Recommendation: ")
+    return f"<answer>{labels[0]}{diagnosis}\n{labels[1]}{recommendation}</answer>"
+
+
+def _checked(turns: list[Message]) -> list[Message]:
+    """The turns up to the doctor's last reply. Raises Refused: one is not in the protocol's form."""
+    dialogue = turns if turns[-1]["role"] == "assistant" else turns[:-1]
+    for reply in dialogue[1::2]:
+        if not _well_formed(reply["content"]):
+            raise Refused(f"a doctor's reply is {shortly(reply['content'])}, expected {REPLY}")
+    return dialogue
+
+
+def _well_formed(reply: str) -> bool:
+    thought, _, rest = reply.partition("<answer>")
+    answer, closed, after = (part.strip() for part in rest.partition("</answer>"))
+    framed = not thought.strip() or (thought.startswith("<think>") and thought.rstrip().endswith("</think>"))
+    asks, concludes = QUESTION.match(answer), DIAGNOSIS.match(answer) and RECOMMENDATION.search(answer)
+    return bool(framed and closed and not after and "<answer>" not in answer and (asks or concludes))
+
+
+def _case(complaint: str, gold: dict[str, str], pairs: list[Pair], told: str | None) -> dict[str, Any]:
+    record = {"ground_truth": gold, "patient_information": pairs, "enhanced_description": told}
+    prompt = [{"role": "user", "content": complaint}]
+    return {"data_source": "medical_consultation", "prompt": prompt, "reward_model": record}

@@ -1,0 +1,310 @@
+"""Consultations of every form become cases and dialogues; what is none is refused with its reason."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.intake import consultations
+from data.intake.consultation_rows import PLAIN, ROLES, Refused, read_consultation
+
+FRAME = "Patient's description: {}\nDecide next action:\nAlways output: <think> [your thinking] </think>\n"
+GOLD = {"diagnosis": "knee sprain", "recommendation": "rest, ice"}
+PAIRS = [{"doctor_question": ["Did you fall?", "When?"], "patient_response": ["Yes, on stairs."]}]
+
+
+def asks(question):
+    return f"<think> more </think>\n<answer>Question: {question}</answer>"
+
+
+CONCLUDES = "<think>enough</think><answer>Diagnosis: Knee sprain\nRecommendation: Rest and ice.</answer>"
+
+
+def user(words):
+    return {"role": "user", "content": words}
+
+
+def doctor(words):
+    return {"role": "assistant", "content": words}
+
+
+def case_row(complaint="My knee hurts.", **record):
+    known = {"ground_truth": GOLD, "patient_information": PAIRS, "enhanced_description": "I fell on Monday."}
+    return {
+        "data_source": "medical_consultation",
+        "prompt": [user(complaint)],
+        "reward_model": known | record,
+        "extra_info": {"index": 7},
+    }
+
+
+def turn_rows(complaint, questions=2):
+    """The rows of one dialogue: as many questions, then the diagnosis."""
+    said = [{"role": "system", "content": "You are a doctor."}, user(FRAME.format(complaint))]
+    rows = []
+    for number in range(questions + 1):
+        reply = asks(f"{complaint} {number}?") if number < questions else CONCLUDES
+        rows.append(case_row(enhanced_description=None) | {"prompt": list(said), "response": reply})
+        said += [doctor(reply), user(f"Answer {number}.\nTurn {number + 1}/{questions + 1}.")]
+    return rows
+
+
+PLAIN_ROW = {
+    "messages": [
+        {"role": "医生", "content": "您好"},
+        {"role": "患者", "content": "头痛三天"},
+        {"role": "患者", "content": "睡不好"},
+        {"role": "医生", "content": "一侧痛吗？"},
+        {"role": "患者", "content": "左边"},
+        {"role": "医生", "content": "多休息，避光。"},
+    ],
+    "diagnosis": "偏头痛",
+}
+
+
+def write(path, rows):
+    if path.suffix == ".parquet":
+        parquet.write_table(arrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+    else:
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def run(path, out, *flags):
+    return consultations.main([str(path), "--out", str(out), *flags])
+
+
+def written(out):
+    dialogues = (out / "dialogues.jsonl").read_text(encoding="utf-8").splitlines()
+    return parquet.read_table(out / "cases.parquet").to_pylist(), [json.loads(line)["messages"] for line in dialogues]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "json", "jsonl"])
+def test_cases_keep_the_columns_of_the_reference(tmp_path, kind):
+    assert run(write(tmp_path / f"a.{kind}", [case_row(), case_row("My elbow hurts.")]), tmp_path / "out") == 0
+    cases, dialogues = written(tmp_path / "out")
+    assert cases == [
+        case_row() | {"extra_info": {"index": 0}},
+        case_row("My elbow hurts.") | {"extra_info": {"index": 1}},
+    ]
+    assert dialogues == []
+
+
+def test_turns_in_any_order_become_each_dialogue_once(tmp_path):
+    rows = [row for name in ("knee", "elbow") for row in turn_rows(name)] * 2
+    random.Random(1).shuffle(rows)
+    assert run(write(tmp_path / "a.parquet", rows), tmp_path / "out") == 0
+    cases, dialogues = written(tmp_path / "out")
+    assert sorted(case["prompt"][0]["content"] for case in cases) == ["elbow", "knee"]
+    assert next(said for said in dialogues if said[0]["content"] == "knee") == [
+        user("knee"),
+        doctor(asks("knee 0?")),
+        user("Answer 0."),
+        doctor(asks("knee 1?")),
+        user("Answer 1."),
+        doctor(CONCLUDES),
+    ]
+    assert len(dialogues) == 2
+
+
+def test_a_dialogue_whose_last_turn_is_missing_ends_where_it_ends(tmp_path):
+    assert run(write(tmp_path / "a.parquet", turn_rows("knee")[:2]), tmp_path / "out") == 0
+    (dialogue,) = written(tmp_path / "out")[1]
+    assert [message["role"] for message in dialogue] == ["user", "assistant"] * 2
+
+
+def test_two_ways_on_from_one_turn_are_two_dialogues_of_one_case(tmp_path):
+    rows = turn_rows("knee")
+    rows.append(rows[-1] | {"response": CONCLUDES.replace("Rest", "Lie down")})
+    assert run(write(tmp_path / "a.parquet", rows), tmp_path / "out") == 0
+    cases, dialogues = written(tmp_path / "out")
+    assert (len(cases), len(dialogues)) == (1, 2)
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl", "parquet"])
+def test_a_plain_dialogue_is_put_into_the_protocol(tmp_path, kind):
+    assert run(write(tmp_path / f"a.{kind}", [PLAIN_ROW]), tmp_path / "out") == 0
+    cases, dialogues = written(tmp_path / "out")
+    assert dialogues == [
+        [
+            user("头痛三天 睡不好"),
+            doctor("<answer>问题：一侧痛吗？</answer>"),
+            user("左边"),
+            doctor("<answer>诊断：偏头痛\n建议：多休息，避光。</answer>"),
+        ]
+    ]
+    assert cases[0]["prompt"] == [user("头痛三天 睡不好")]
+    assert cases[0]["reward_model"] == {
+        "ground_truth": {"diagnosis": "偏头痛", "recommendation": "多休息，避光。"},
+        "patient_information": [{"doctor_question": ["一侧痛吗？"], "patient_response": ["左边"]}],
+        "enhanced_description": None,
+    }
+
+
+def test_without_a_diagnosis_only_the_questions_are_learned():
+    found = read_consultation({name: value for name, value in PLAIN_ROW.items() if name != "diagnosis"})
+    assert found.case is None
+    assert [message["role"] for message in found.dialogue] == ["user", "assistant"]
+
+
+def test_replies_in_the_protocol_stay_and_the_case_asks_in_bare_words():
+    messages = [user("My knee hurts."), doctor(asks("Did you fall?")), user("Yes."), doctor(CONCLUDES)]
+    found = read_consultation({"dialogue": messages, **GOLD})
+    assert found.dialogue == messages
+    assert found.case["reward_model"]["ground_truth"] == GOLD
+    assert found.case["reward_model"]["patient_information"][0]["doctor_question"] == ["Did you fall?"]
+
+
+def changed(**values):
+    return turn_rows("knee")[1] | values
+
+
+REFUSED = {
+    "neither form": ({"text": "My knee hurts."}, "has ['text'], expected prompt and reward_model, or messages"),
+    "prompt is text": (changed(prompt="My knee hurts."), "prompt is 'My knee hurts.', expected a list of {role, conte"),
+    "prompt is empty": (changed(prompt=[]), "prompt is [], expected the patient's words"),
+    "unknown role": (changed(prompt=[{"role": "nurse", "content": "?"}]), "prompt[0].role is 'nurse', expected one of"),
+    "role is a list": (changed(prompt=[{"role": [], "content": "?"}]), "prompt[0].role is [], expected one of"),
+    "blank words": (changed(prompt=[user(" ")]), "prompt[0].content is ' ', expected text"),
+    "only the frame": (changed(prompt=[user(FRAME.format(""))]), "what the patient says is '', expected text"),
+    "no answer block": (
+        changed(response="Question: Did you fall?"),
+        "a doctor's reply is 'Question: Did you fall?', e",
+    ),
+    "two answers": (changed(response=asks("A?") + asks("B?")), "a doctor's reply is '<think> more"),
+    "words before": (changed(response="Well. " + asks("A?")), "a doctor's reply is 'Well. <think"),
+    "words after": (changed(response=asks("A?") + " Well."), "a doctor's reply is '<think> more"),
+    "not closed": (
+        changed(response="<answer>Question: A?"),
+        "a doctor's reply is '<answer>Question: A?', expected one",
+    ),
+    "no label": (changed(response="<answer>Did you fall?</answer>"), "a doctor's reply is '<answer>Did "),
+    "no advice": (changed(response="<answer>Diagnosis: sprain</answer>"), "a doctor's reply is '<answer>Diag"),
+    "no reward_model": (changed(reward_model=None), "reward_model is None, expected an object"),
+    "no gold": (case_row(ground_truth={"diagnosis": "x"}), "ground_truth.recommendation is None, expected text"),
+    "nothing to tell": (case_row(patient_information=[], enhanced_description=""), "has no patient_information and no"),
+    "pairs are text": (case_row(patient_information="?"), "patient_information is '?', expected a list of {doctor_que"),
+    "a pair is text": (case_row(patient_information=["?"]), "patient_information[0] is '?', expected an object"),
+    "half a pair of surrogates": (case_row("\ud83d"), "prompt[0].content is '\\ud83d': half a surrogate pair"),
+    "no advice anywhere": (
+        {"messages": PLAIN_ROW["messages"][:-1], "diagnosis": "偏头痛"},
+        "recommendation is '', expected text",
+    ),
+    "nobody answers": ({"messages": PLAIN_ROW["messages"][1:3]}, "messages has no doctor's words that the patient ans"),
+}
+
+
+@pytest.mark.parametrize(("row", "reason"), REFUSED.values(), ids=REFUSED)
+def test_a_refusal_says_what_was_seen_and_expected(row, reason):
+    with pytest.raises(Refused) as refusal:
+        read_consultation(row)
+    assert str(refusal.value).startswith(reason)
+
+
+def test_refused_rows_are_named_and_the_others_written(tmp_path, capsys):
+    lines = [json.dumps(case_row()), "", "{", json.dumps({"prompt": 1}), json.dumps(PLAIN_ROW)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert run(path, tmp_path / "out") == 0
+    output = capsys.readouterr()
+    assert [line.partition(":")[0] for line in output.err.splitlines()] == ["row 3", "row 4"]
+    assert output.out.endswith(": 4 rows, 2 refused; 2 cases, 1 dialogues\n")
+
+
+def test_more_than_half_refused_is_a_failure_that_writes_nothing(tmp_path, capsys):
+    path = write(tmp_path / "a.jsonl", [{"prompt": 1}, case_row(), {"prompt": 2}])
+    assert run(path, tmp_path / "out") == 1
+    error = capsys.readouterr().err
+    assert "2 of 3 rows are refused, more than half" in error
+    assert "row 1: " in error
+    assert "row 3: " in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_there_stays_unless_forced(tmp_path, capsys):
+    path, out = write(tmp_path / "a.jsonl", [case_row()]), tmp_path / "out"
+    out.mkdir()
+    (out / "dialogues.jsonl").write_text("mine")
+    assert run(path, out) == 2
+    assert "--force" in capsys.readouterr().err
+    assert [file.name for file in out.iterdir()] == ["dialogues.jsonl"]
+    assert run(path, out, "--force") == 0
+    assert sorted(file.name for file in out.iterdir()) == ["cases.parquet", "dialogues.jsonl"]
+    assert written(out)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("none.json", None, "is no file"),
+        ("a.csv", b"a,b\n", "is of an unknown kind"),
+        ("a.json", b"{", "cannot be read"),
+        ("a.json", b"[" * 100_000, "cannot be read"),
+        ("a.parquet", b"PAR1", "cannot be read as Parquet"),
+        ("a.jsonl", b"", "no JSON objects"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path, capsys, name, content, words):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    assert run(tmp_path / name, tmp_path / "out") == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_a_parquet_file_without_rows_is_wrong_usage(tmp_path, capsys):
+    parquet.write_table(arrow.Table.from_pylist([], arrow.schema({"prompt": arrow.string()})), tmp_path / "a.parquet")
+    assert run(tmp_path / "a.parquet", tmp_path / "out") == 2
+    assert "no rows" in capsys.readouterr().err
+
+
+WORDS = st.text(max_size=8) | st.sampled_from([asks("A?"), CONCLUDES, "<answer>", "</answer>", "Turn 1/2.", "\ud800"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+MESSAGES = st.lists(
+    st.fixed_dictionaries({"role": st.sampled_from([*ROLES]) | JSON, "content": WORDS | JSON}), max_size=5
+)
+RECORDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "ground_truth": st.just(GOLD) | JSON,
+        "patient_information": st.just(PAIRS) | st.lists(JSON, max_size=2) | JSON,
+        "enhanced_description": WORDS | JSON,
+    },
+)
+ROWS = st.fixed_dictionaries(
+    {},
+    optional={
+        "prompt": MESSAGES | JSON,
+        "response": WORDS | JSON,
+        "reward_model": RECORDS | JSON,
+        "diagnosis": WORDS | JSON,
+        "recommendation": WORDS | JSON,
+        **dict.fromkeys(PLAIN, MESSAGES | JSON),
+    },
+)
+
+
+@given(ROWS)
+def test_whatever_a_row_holds_it_is_a_consultation_or_refused(row):
+    try:
+        found = read_consultation(row)
+    except Refused:
+        return
+    assert found.dialogue or found.case
+    assert [message["role"] for message in found.dialogue] == ["user", "assistant"] * (len(found.dialogue) // 2)
+    for message in found.dialogue:
+        assert message["content"].encode("utf-8").strip()
+    arrow.Table.from_pylist([found.case] if found.case else [], schema=consultations._schema())

@@ -1,0 +1,59 @@
+"""Overlap of words: what equal, half equal and different texts score, in Chinese and English, and what no text does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.text_overlap import bleu, dei, rouge, text_overlap, word_f1, words
+
+NAMES = {"word_f1", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_1", "rouge_2", "rouge_l"}
+
+
+def test_words_are_of_both_languages_and_no_punctuation():
+    assert words("慢性胃炎，Chronic gastritis！ １５ｍｇ") == ["慢性", "胃炎", "chronic", "gastritis", "15mg"]
+
+
+@pytest.mark.parametrize("text", ["慢性胃炎，清淡饮食，注意休息", "Chronic gastritis; a light diet.", "慢性胃炎"])
+def test_equal_texts_score_one_however_short(text):
+    assert text_overlap(text, text) == pytest.approx(dict.fromkeys(NAMES, 1.0))
+
+
+def test_a_single_word_has_no_pair_of_words():
+    assert text_overlap("胃炎", "胃炎") == pytest.approx(dict.fromkeys(NAMES, 1.0) | {"rouge_2": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"), [("", "胃炎"), ("胃炎", ""), ("", ""), ("？", "胃炎"), ("肺炎", "胃炎")]
+)
+def test_nothing_in_common_scores_zero(text, reference):
+    assert text_overlap(text, reference) == dict.fromkeys(NAMES, 0.0)
+
+
+def test_words_count_as_often_as_both_have_them():
+    assert word_f1("rest rest rest ice", "rest and ice") == pytest.approx(2 * 2 / (4 + 3))
+
+
+def test_bleu_is_the_geometric_mean_of_the_precisions():
+    found = bleu("rest and ice today please", "rest and ice every day")
+    assert found["bleu_1"] == pytest.approx(3 / 5)
+    assert found["bleu_2"] == pytest.approx((3 / 5 * 2 / 4) ** (1 / 2))
+    assert found["bleu_3"] == pytest.approx((3 / 5 * 2 / 4 * 1 / 3) ** (1 / 3))
+    assert found["bleu_4"] == pytest.approx((3 / 5 * 2 / 4 * 1 / 3 * 1 / 4) ** (1 / 4), rel=0.2)  # one is smoothed
+
+
+def test_rouge_knows_the_order_of_words():
+    found = rouge("ice and rest", "rest and ice")
+    assert found == pytest.approx({"rouge_1": 1.0, "rouge_2": 0.0, "rouge_l": 1 / 3})
+
+
+def test_dei_is_the_square_over_turns_and_tokens():
+    assert dei(0.8, 6, 60) == pytest.approx(0.64 / 6.6)
+    with pytest.raises(ValueError, match="expected a dialogue"):
+        dei(1.0, 0, 0)
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_any_two_texts_have_an_overlap_within_bounds(text, reference):
+    assert all(0 <= value <= 1 for value in text_overlap(text, reference).values())
