@@ -11,9 +11,11 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from common.settings import ROOT, Settings
-from episodes.agent import Agent, Column, Conversation, Environment, Options, Record, Row, Sizes, Task
+from consultation_agent.doctoragent_format import doctoragent
+from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Sizes, Task
 
 PATIENTS = ("record",)
 REWARDS = ("terms", "doctoragent", "walkthrough")
@@ -35,6 +37,7 @@ class ConsultationAgent(Agent):
         Column("repeated", "repeated_questions"),
     )
     baselines = ("silent", "checklist")
+    formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
     failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
     unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
@@ -60,7 +63,7 @@ class ConsultationAgent(Agent):
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         from consultation_agent.environment import ConsultationEnvironment
 
-        return ConsultationEnvironment(settings, options)
+        return ConsultationEnvironment(settings, options, evaluating)
 
     def failure(self, record: Record) -> str:
         from consultation_agent.facts import failure

@@ -14,7 +14,7 @@ from typing import Any
 
 from common.settings import Settings
 from consultation_agent.canaries import dishonest_episodes
-from consultation_agent.facts import facts_of, record_of
+from consultation_agent.facts import facts_of, overlap_of, record_of
 from consultation_agent.judge_words import WORDS
 from consultation_agent.patient import Exchange, Patient
 from consultation_agent.prompts import OWN, load_prompts
@@ -32,12 +32,12 @@ PATIENTS: dict[str, Callable[[Settings, Options], Patient]] = {"record": lambda 
 
 
 class ConsultationEnvironment(Environment):
-    """Plays and scores. Raises AgentError: the prompts cannot be used; SettingsError: REWARD_SCALE cannot."""
+    """Plays and scores; `evaluating`: compares texts as well, which takes longer. Raises AgentError: the prompts cannot be used; SettingsError: REWARD_SCALE cannot."""
 
     ways_out = "set TEACHER_MODEL to another judge, or leave it out: the rules need none"
 
-    def __init__(self, settings: Settings, options: Options) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
+        self.settings, self.evaluating = settings, evaluating
         self.patient_name = options.get("patient") or "record"
         self.patient = PATIENTS[self.patient_name](settings, options)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
@@ -95,7 +95,8 @@ class ConsultationEnvironment(Environment):
         return task.max_turns or self.settings.max_turns
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return facts_of(_own(task), episode)
+        facts = facts_of(_own(task), episode)
+        return facts | overlap_of(_own(task), episode) if self.evaluating else facts
 
     def record(self, task: Task, episode: Episode) -> Record:
         return record_of(_own(task), episode)

@@ -16,11 +16,12 @@ from consultation_agent.reward import (
 )
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Episode, Record
+from scoring.text_overlap import dei, text_overlap
 
 RIGHT_FROM = 0.5  # of the advice
 
 
-def facts_of(task: ConsultationTask, episode: Episode) -> Mapping[str, float | None]:
+def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
     """Numbers whose mean says something; shares of questions are None where none was asked."""
     conclusion, kinds = conclusion_of(episode), kinds_of(episode)
     questions = sum(kinds[kind] for kind in KINDS)
@@ -34,30 +35,40 @@ def facts_of(task: ConsultationTask, episode: Episode) -> Mapping[str, float | N
     }
 
 
+def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
+    """Overlap of words with the gold conclusion, 0 without one, and DEI of the mean of diagnosis and advice."""
+    facts, turns = facts_of(task, episode), max(1, episode.turns)
+    right = ((facts["diagnosis_accuracy"] or 0.0) + (facts["advice"] or 0.0)) / 2
+    gold = Conclusion(task.reference, task.recommendation)
+    overlap = text_overlap(str(conclusion_of(episode) or ""), str(gold))
+    return {**overlap, "dei": dei(right, turns, episode.completion_tokens / turns)}
+
+
 def record_of(task: ConsultationTask, episode: Episode) -> Record:
-    """The conclusion with gold beside it, and what each reply of the doctor was."""
-    conclusion = conclusion_of(episode)
+    """Gold, what was to be asked for, and the dialogue as it was understood."""
+    replies = [str(message["content"]) for message in episode.messages if message["role"] == "assistant"]
+    turns = [_turns(event, text) for event, text in zip(episode.events, replies, strict=False)]
     return {
         "condition": task.condition,
-        "department": task.task_type,
-        "gold_recommendation": task.recommendation,
-        "diagnosis": conclusion.diagnosis if conclusion else None,
-        "recommendation": conclusion.recommendation if conclusion else None,
+        "gold": {"diagnosis": task.reference, "recommendation": task.recommendation},
         "distinguishing": list(task.distinguishing),
-        "dialogue": [_event(event) for event in episode.events],
+        "dialogue": [turn for both in turns for turn in both],
     }
 
 
-def _event(event: Exchange | Malformed | Conclusion) -> dict[str, Any]:
+def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str, Any]]:
+    """What the doctor said, and the patient to it."""
     if isinstance(event, Exchange):
         reply = event.reply
-        return {"question": event.question, "kind": reply.kind, "answer": reply.text, "facets": list(reply.facets)}
-    return {"malformed": event.problem} if isinstance(event, Malformed) else {"conclusion": str(event)}
+        patient = {"role": "patient", "content": reply.text, "kind": reply.kind, "facets": list(reply.facets)}
+        return [{"role": "doctor", "content": event.question}, patient]
+    said = {"problem": event.problem} if isinstance(event, Malformed) else vars(event)
+    return [{"role": "doctor", "content": text, **said}]
 
 
 def failure(record: Record) -> str:
     """The kind of a scored episode, one of `ConsultationAgent.failures`: the first that holds."""
-    if record["diagnosis"] is None:
+    if not any("diagnosis" in turn for turn in record["dialogue"]):
         return "no_diagnosis"
     if record["facts"]["diagnosis_accuracy"] >= 1:
         return "right" if record["facts"]["advice"] >= RIGHT_FROM else "wrong_advice"

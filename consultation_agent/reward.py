@@ -116,7 +116,7 @@ def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
 
 
 class Scheme:
-    """One way to pay, by its name in rewards.toml. judge: gives the values of diagnosis and advice, where there is one."""
+    """One way to pay, by its name in rewards.toml; a judge, where there is one, values diagnosis and advice."""
 
     def __init__(self, name: str, judge: Judge | None) -> None:
         self.name, self.judge, self.amounts = name, judge, TABLES[name]
