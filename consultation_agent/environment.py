@@ -32,7 +32,10 @@ PATIENTS: dict[str, Callable[[Settings, Options], Patient]] = {"record": lambda 
 
 
 class ConsultationEnvironment(Environment):
-    """Plays and scores; `evaluating`: compares texts as well, which takes longer. Raises AgentError: the prompts cannot be used; SettingsError: REWARD_SCALE cannot."""
+    """Plays and scores. `evaluating`: texts are compared as well.
+
+    Raises AgentError: the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
+    """
 
     ways_out = "set TEACHER_MODEL to another judge, or leave it out: the rules need none"
 

@@ -1,0 +1,159 @@
+"""A consultation is played turn by turn within its budget; what the patient and the protocol do shows in its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from common.settings import Settings
+from consultation_agent.agent import AGENT
+from consultation_agent.environment import ConsultationEnvironment
+from consultation_agent.patient import Exchange
+from consultation_agent.protocol import Conclusion, Malformed, spoken
+from consultation_agent.task import task_of
+from episodes.agent import Episode, Message, ToolSpec
+from episodes.outcomes import PolicyStop
+from tests.consultation_agent.cases import reference_row, task_with, tasks
+
+SETTINGS = Settings.model_construct(
+    **{name: field.get_default() for name, field in Settings.model_fields.items()} | {"max_turns": 4}
+)
+TASK = task_with("appendicitis")
+END = spoken(Conclusion("阑尾炎", TASK.recommendation))
+
+
+class Script:
+    """A policy that says what a list holds."""
+
+    def __init__(self, *texts: str, max_turns: int = 4) -> None:
+        self.texts, self.max_turns = list(texts), max_turns
+        self.turns = self.prompt_tokens = self.completion_tokens = 0
+        self.finish_reason: str | None = "stop"
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        if self.turns >= self.max_turns:
+            raise PolicyStop("max_turns")
+        self.turns += 1
+        return {"role": "assistant", "content": self.texts[self.turns - 1]}
+
+
+def environment(**options: str) -> ConsultationEnvironment:
+    return ConsultationEnvironment(SETTINGS, options)
+
+
+def played(*texts: str, **options: str) -> Episode:
+    return asyncio.run(environment(**options).play(TASK, Script(*texts)))
+
+
+def test_a_whole_consultation() -> None:
+    episode = played(spoken("在什么部位？"), "哪里？", spoken("发烧吗？"), END)
+    assert episode.stop_reason == "answered"
+    assert [type(event) for event in episode.events] == [Exchange, Malformed, Exchange, Conclusion]
+    heard = [message["content"] for message in episode.messages if message["role"] == "user"]
+    assert heard[0].endswith("第1轮，共4轮。")
+    assert TASK.question in heard[0]
+    assert TASK.words["place"] in heard[1]
+    assert "第2轮，共4轮" in heard[1]
+    assert "没有<answer>" in heard[2]
+    assert heard[3].endswith("最后一轮，请给出诊断和建议。")
+
+
+@pytest.mark.parametrize(("last", "stop"), [(spoken("还疼吗？"), "bad_reply"), ("", "no_answer"), ("嗯", "bad_reply")])
+def test_the_last_turn_is_for_the_diagnosis(last: str, stop: str) -> None:
+    episode = played(*[spoken("在什么部位？")] * 3, last)
+    assert (episode.stop_reason, episode.answer) == (stop, None)
+    assert isinstance(episode.events[-1], Malformed)
+
+
+def test_every_reply_leaves_one_event() -> None:
+    assert len(played("", "x", spoken("在什么部位？"), END).events) == 4
+
+
+def test_gold_and_baselines_keep_to_the_budget() -> None:
+    small = ConsultationEnvironment(SETTINGS.model_copy(update={"max_turns": 2}), {})
+    for task in tasks()[::20]:
+        episodes = [asyncio.run(small.gold(task)), asyncio.run(small.baseline("checklist", task))]
+        assert [episode.turns <= 2 for episode in episodes] == [True, True]
+
+
+def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
+    """What is learned from gold has the very messages that an episode has."""
+    gold = asyncio.run(environment().gold(TASK))
+    texts = [message["content"] for message in gold.messages if message["role"] == "assistant"]
+    episode = played(*texts)
+    assert episode.messages == gold.messages
+    assert episode.events == gold.events
+
+
+def test_asking_is_worth_something() -> None:
+    own = ConsultationEnvironment(SETTINGS.model_copy(update={"max_turns": 8}), {})
+
+    def accuracy(name: str) -> float:
+        found = [own.facts(task, asyncio.run(own.baseline(name, task)))["diagnosis_accuracy"] for task in tasks()]
+        return sum(value or 0.0 for value in found) / len(found)
+
+    assert accuracy("silent") <= 0.4
+    assert accuracy("checklist") >= 0.85
+
+
+def test_facts_and_record() -> None:
+    own, episode = environment(), played(spoken("在什么部位？"), spoken("在哪里？"), END)
+    facts = own.facts(TASK, episode)
+    assert facts["diagnosis_accuracy"] == 1
+    assert facts["useful_questions"] == facts["repeated_questions"] == 0.5
+    dialogue = own.record(TASK, episode)["dialogue"]
+    assert [turn["role"] for turn in dialogue] == ["doctor", "patient", "doctor", "patient", "doctor"]
+    assert dialogue[-1]["diagnosis"] == "阑尾炎"
+    [reference] = AGENT.formats["doctoragent"](
+        [own.record(TASK, episode) | {"id": "1", "question": "?", "turns": 3, "task_type": "x"}]
+    )
+    assert reference["simulation_dialogue"][-1]["is_diagnosis"]
+
+
+def test_without_questions_their_shares_are_unknown() -> None:
+    facts = environment().facts(TASK, played(END))
+    assert facts["useful_questions"] is facts["repeated_questions"] is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        ([END], "right"),
+        ([spoken(Conclusion("阑尾炎", "多喝水"))], "wrong_advice"),
+        ([spoken(Conclusion("急性胆囊炎", "多喝水"))], "asked_too_little"),
+        ([""] * 4, "no_diagnosis"),
+    ],
+)
+def test_kinds_of_failure(texts: list[str], kind: str) -> None:
+    own, episode = environment(), played(*texts)
+    record = {"facts": dict(own.facts(TASK, episode)), **own.record(TASK, episode)}
+    assert AGENT.failure(record) == kind
+
+
+def test_rows_without_facets_are_played() -> None:
+    task, own = task_of(reference_row()), environment()
+    texts = (spoken("Did you twist it?"), spoken(Conclusion(task.reference, task.recommendation)))
+    episode = asyncio.run(own.play(task, Script(*texts)))
+    assert "on the stairs" in episode.messages[3]["content"]
+    assert own.facts(task, episode)["facet_recall"] is None
+    assert asyncio.run(own.score(task, episode)).score == pytest.approx(1)
+
+
+def test_other_prompts(tmp_path: Path) -> None:
+    file = tmp_path / "prompts.toml"
+    file.write_text('version = "theirs"\nsystem = "You are a doctor."\nfirst = "Patient\'s description: {complaint}"\n')
+    episode = played(END, prompts=str(file))
+    assert episode.messages[0]["content"] == "You are a doctor."
+    assert episode.messages[1]["content"] == f"Patient's description: {TASK.question}"
+    assert environment(prompts=str(file)).description()["prompts"] == "theirs"
+
+
+def test_demonstrations_are_gold() -> None:
+    rows = AGENT.rows(AGENT.splits["val"])[:4]
+    for row, conversation in zip(rows, AGENT.demonstrations("policy", rows, SETTINGS), strict=True):
+        replies = [message["content"] for message in conversation.messages if message["role"] == "assistant"]
+        assert len(replies) == len(conversation.learn)
+        assert row["reward_model"]["ground_truth"]["diagnosis"] in replies[-1]

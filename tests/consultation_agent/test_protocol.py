@@ -1,0 +1,131 @@
+"""A reply is one question or one conclusion; everything else has a name, and nothing makes reading fail or crawl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consultation_agent.prompts import ANSWERED, load_prompts
+from consultation_agent.protocol import PROBLEMS, Conclusion, Malformed, Question, read_reply, spoken
+from episodes.agent import AgentError
+
+CONCLUSION = Conclusion("急性阑尾炎", "马上去急诊")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<answer>问题：哪里疼？</answer>",
+        "<think>腹痛待查</think>\n<answer>问题：哪里疼？</answer>\n",
+        "<answer>\nQuestion: 哪里疼？\n</answer>",
+        "<answer>question ：哪里疼？</answer>",
+    ],
+)
+def test_questions(text: str) -> None:
+    assert read_reply(text) == Question("哪里疼？")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<answer>诊断：急性阑尾炎\n建议：马上去急诊</answer>",
+        "<answer>Diagnosis: 急性阑尾炎\nRecommendation: 马上去急诊</answer>",
+        "<think>诊断：</think><answer>诊断: 急性阑尾炎 建议: 马上去急诊</answer>",
+    ],
+)
+def test_conclusions(text: str) -> None:
+    assert read_reply(text) == CONCLUSION
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        ("empty", " \n"),
+        ("open_thought", "<think><answer>问题：哪里疼？</answer>"),
+        ("no_answer", "哪里疼？"),
+        ("no_answer", "<answer>问题：哪里疼？"),
+        ("several_answers", "<answer>问题：哪里疼？</answer><answer>问题：多久了？</answer>"),
+        ("several_answers", "<answer><answer>问题：哪里疼？</answer>"),
+        ("outside", "好的<answer>问题：哪里疼？</answer>"),
+        ("outside", "<answer>问题：哪里疼？</answer>谢谢"),
+        ("outside", "</answer>问题：哪里疼？<answer>"),
+        ("no_label", "<answer>哪里疼？</answer>"),
+        ("no_label", "<answer>您好，问题：哪里疼？</answer>"),
+        ("both", "<answer>问题：哪里疼？\n诊断：急性阑尾炎\n建议：急诊</answer>"),
+        ("no_question", "<answer>问题：</answer>"),
+        ("no_diagnosis", "<answer>建议：马上去急诊</answer>"),
+        ("no_diagnosis", "<answer>诊断：\n建议：马上去急诊</answer>"),
+        ("no_diagnosis", "<answer>建议：马上去急诊\n诊断：急性阑尾炎</answer>"),
+        ("no_recommendation", "<answer>诊断：急性阑尾炎</answer>"),
+    ],
+)
+def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
+    assert read_reply(text) == Malformed(problem)
+
+
+def test_every_problem_but_the_last_is_answered() -> None:
+    assert {*ANSWERED} == {*load_prompts().problems} == {*PROBLEMS} - {"too_late"}
+
+
+def test_two_diagnoses_are_a_list() -> None:
+    said = read_reply("<answer>诊断：急性阑尾炎\n诊断：急性胆囊炎\n建议：急诊</answer>")
+    assert said == Conclusion("急性阑尾炎、急性胆囊炎", "急诊")
+
+
+PIECES = (
+    "<think>",
+    "</think>",
+    "<answer>",
+    "</answer>",
+    "问题：",
+    "诊断：",
+    "建议:",
+    "Question:",
+    "\n",
+    " ",
+    "\x00",
+    "\ud800",
+)
+
+
+@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
+def test_any_text_is_read(text: str) -> None:
+    said = read_reply(text)
+    assert not isinstance(said, Malformed) or said.problem in PROBLEMS
+
+
+@given(st.text(min_size=1).filter(str.strip))
+def test_what_is_spoken_is_read_again(words: str) -> None:
+    said = read_reply(spoken(words))
+    assert said == Question(words.strip()) or any(piece in words for piece in "<:：")
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_reading_takes_time_in_proportion(piece: str) -> None:
+    """What grows with the square of so many pieces would run into the timeout of the test."""
+    read_reply(f"<answer>问题：{piece * 200_000}</answer>")
+
+
+def test_spoken_conclusions_are_read_again() -> None:
+    assert read_reply(spoken(CONCLUSION)) == CONCLUSION
+
+
+@pytest.mark.parametrize(
+    "words", ["turn = '{nobody}'", "nonsense = 1", "first = '{'", "[problems]\nwrong = 'x'", "last = 3", "="]
+)
+def test_prompts_that_cannot_be_used_are_refused(tmp_path: Path, words: str) -> None:
+    path = tmp_path / "prompts.toml"
+    path.write_text(words)
+    with pytest.raises(AgentError, match="--prompts"):
+        load_prompts(path)
+
+
+def test_prompts_of_a_file_replace_only_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.toml"
+    path.write_text('version = "theirs"\nturn = "{text} Turn {turn}/{turns}."\n')
+    prompts = load_prompts(path)
+    assert prompts.said("Yes.", 2, 5) == "Yes. Turn 2/5."
+    assert prompts.system == load_prompts().system

@@ -1,0 +1,186 @@
+"""What each term pays, that nothing else is paid, and that the reference's numbers come out as they were."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+
+from consultation_agent.agent import REWARDS
+from consultation_agent.canaries import dishonest_episodes
+from consultation_agent.patient import Exchange, Reply
+from consultation_agent.prompts import load_prompts
+from consultation_agent.protocol import Conclusion, Malformed
+from consultation_agent.rehearsal import gold_episode
+from consultation_agent.reward import NAMES, Scheme, found_facets, is_right, recommendation_value
+from consultation_agent.task import ConsultationTask, task_of
+from episodes.agent import ACCEPTED_FROM, Episode
+from scoring.case import Case, Verdict
+from scoring.rubric import Reward
+from tests.consultation_agent.cases import reference_row, task_with, tasks
+
+TASK = task_with("appendicitis")
+ADVICE = "马上去普外科急诊，禁食禁水"
+PROMPTS = load_prompts()
+
+
+def earned(*events: object, task: ConsultationTask = TASK, scheme: str = "terms", judge: object = None) -> Reward:
+    paid = Scheme(scheme, judge).score(task, Episode(events=list(events)))  # type: ignore[arg-type]
+    return asyncio.run(paid)
+
+
+def told(kind: str, *facets: str) -> Exchange:
+    return Exchange("？", Reply(kind, "。", facets))
+
+
+def test_the_names_of_flags_and_tables_are_the_same() -> None:
+    assert NAMES == REWARDS
+
+
+@pytest.mark.parametrize(
+    "name", ["急性阑尾炎", "阑尾炎", "盲肠炎。", "Acute Appendicitis", "考虑急性阑尾炎", " 急性 阑尾炎 "]
+)
+def test_any_name_of_the_condition_is_right(name: str) -> None:
+    assert is_right(TASK, name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "急性阑尾炎或急性胆囊炎",
+        "急性阑尾炎、急性胆囊炎",
+        "不是急性阑尾炎",
+        "阑尾",
+        "肚子疼",
+        "急性阑尾炎（胆囊炎不除外）",
+    ],
+)
+def test_a_list_or_another_name_is_not(name: str) -> None:
+    assert not is_right(TASK, name)
+
+
+def test_every_other_condition_is_wrong() -> None:
+    known = {task.condition: task for task in tasks()}
+    for task in known.values():
+        assert [other.condition for other in known.values() if is_right(task, other.reference)] == [task.condition]
+
+
+def test_advice_is_paid_by_what_it_covers() -> None:
+    assert recommendation_value(TASK, TASK.recommendation) == 1
+    assert 0.3 < recommendation_value(TASK, ADVICE) < 1
+    assert recommendation_value(TASK, "多喝水") == 0
+    assert recommendation_value(TASK, "") == 0
+
+
+def test_what_contradicts_costs() -> None:
+    against = recommendation_value(TASK, f"{ADVICE}，不用手术")
+    assert against < recommendation_value(TASK, ADVICE)
+    assert recommendation_value(TASK, "不用禁食，自己吃止痛药") == 0
+
+
+def test_advice_without_end_is_worth_less() -> None:
+    padded = TASK.recommendation + "；多喝水" * 40
+    assert recommendation_value(TASK, padded) < 0.5
+
+
+def test_gold_advice_of_every_case_is_worth_all() -> None:
+    assert {recommendation_value(task, task.recommendation) for task in tasks()} == {1.0}
+
+
+def test_gold_earns_all() -> None:
+    episode = gold_episode(TASK, PROMPTS, 6)
+    reward = earned(*episode.events)
+    assert reward.total == pytest.approx(1.1)
+    assert reward.score == pytest.approx(1)
+
+
+def test_without_a_diagnosis_only_the_form_is_paid() -> None:
+    reward = earned(*(told("informative", facet) for facet in TASK.distinguishing))
+    assert reward.terms == {"format": 0.1, "diagnosis": 0, "recommendation": 0, "inquiry": 0}
+    assert earned(Malformed("no_answer")).total == 0
+
+
+def test_questions_that_find_nothing_dilute_the_inquiry() -> None:
+    end, found = Conclusion(TASK.reference, ADVICE), [told("informative", facet) for facet in TASK.distinguishing]
+    spare = [told("off_topic")] * len(found)
+    assert earned(*found, end).terms["inquiry"] == pytest.approx(0.1)
+    assert earned(*found, *spare, end).terms["inquiry"] == pytest.approx(0.05)
+    assert earned(end).terms["inquiry"] == 0
+
+
+def test_every_malformed_reply_costs_of_the_form() -> None:
+    reward = earned(Malformed("empty"), Conclusion(TASK.reference, ADVICE))
+    assert reward.terms["format"] == pytest.approx(0.05)
+
+
+def test_rows_without_facets_have_no_inquiry() -> None:
+    task = task_of(reference_row())
+    reward = earned(told("informative", "exchange 0"), Conclusion(task.reference, task.recommendation), task=task)
+    assert found_facets(task, Episode()) is None
+    assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.6, "recommendation": 0.3})
+
+
+@pytest.mark.parametrize("task", tasks()[::20], ids=lambda task: task.id)
+def test_known_bad_consultations_earn_little(task: ConsultationTask) -> None:
+    for kind, episode in dishonest_episodes(task, PROMPTS, 6, Random(1)).items():
+        reward = earned(*episode.events, task=task)
+        assert reward.score is not None
+        assert reward.score < ACCEPTED_FROM, kind
+        assert reward.total is not None
+        assert reward.total < 0.55, kind
+
+
+def test_the_reference_sums() -> None:
+    talk = (
+        told("informative", "place"),
+        told("repeated", "place"),
+        told("unknown"),
+        told("compound"),
+        Malformed("empty"),
+    )
+    reward = earned(*talk, Conclusion(TASK.reference, TASK.recommendation), scheme="doctoragent")
+    assert reward.total == pytest.approx(1 - 2 - 1 - 2 - 2 + 10)
+    assert earned(*talk, scheme="doctoragent").total == pytest.approx(1 - 2 - 1 - 2 - 2 - 5)
+
+
+def test_the_walkthrough_sums() -> None:
+    talk = (told("informative", "place"), told("repeated", "place"), Conclusion("阑尾炎", "急诊"))
+    assert earned(*talk, scheme="walkthrough").total == pytest.approx(0.1 - 0.05 + 1.0 - 3 * 0.01)
+
+
+@pytest.mark.parametrize("scheme", NAMES)
+def test_nothing_earns_more_than_the_highest(scheme: str) -> None:
+    for task in tasks()[::10]:
+        reward = earned(*gold_episode(task, PROMPTS, 6).events, task=task, scheme=scheme)
+        assert reward.total is not None
+        assert reward.total <= Scheme(scheme, None).highest(6) + 1e-9
+
+
+class Fixed:
+    """A judge that always says the same."""
+
+    name = "fixed"
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict, self.asked = verdict, list[Case]()
+
+    async def judge(self, case: Case) -> Verdict:
+        self.asked.append(case)
+        return self.verdict
+
+
+def test_a_judge_gives_the_values() -> None:
+    judge = Fixed(Verdict(0.6, {"diagnosis": 1.0, "recommendation": 0.5}))
+    reward = earned(Conclusion("阑尾发炎", "急诊"), judge=judge)
+    assert reward.terms["diagnosis"] == pytest.approx(0.6)
+    assert reward.terms["recommendation"] == pytest.approx(0.15)
+    assert judge.asked[0].answer == "诊断：阑尾发炎\n建议：急诊"
+
+
+def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() -> None:
+    judge = Fixed(Verdict(None, cause="judge_failed"))
+    reward = earned(Conclusion("阑尾炎", "急诊"), judge=judge)
+    assert (reward.total, reward.unscored) == (None, "judge_failed")
+    assert earned(Malformed("empty"), judge=judge).total == 0

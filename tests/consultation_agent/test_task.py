@@ -1,0 +1,69 @@
+"""Rows of both kinds become tasks; what is no consultation is refused in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consultation_agent.task import read_rows, task_of
+from episodes.agent import AgentError
+from tests.consultation_agent.cases import reference_row, tasks
+
+
+def test_bundled_rows() -> None:
+    for task in tasks():
+        assert task.reference in task.names
+        assert set(task.distinguishing) <= {*task.words, *task.symptoms}
+        assert task.recommendation == "；".join(task.advice).replace("*", "")
+
+
+def test_rows_of_the_reference() -> None:
+    task = task_of(reference_row())
+    assert task.question == "My ankle is swollen (male, 30 years old)"
+    assert task.exchanges[0] == ("Hello, did you twist it?", "Yes, on the stairs.")
+    assert (task.names, task.words, task.distinguishing) == ((), {}, ())
+
+
+def without(row: dict[str, Any], *path: str) -> dict[str, Any]:
+    inner = row
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return row
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        without(reference_row(), "reward_model", "ground_truth"),
+        without(reference_row(), "prompt"),
+        reference_row() | {"prompt": [{"role": "system", "content": "x"}]},
+        reference_row() | {"prompt": 3},
+        reference_row(ground_truth={"diagnosis": None, "recommendation": "x"}),
+        reference_row(patient_information=[{"doctor_question": 3, "patient_response": ["x"]}]),
+        reference_row() | {"extra_info": {"condition": "no such"}},
+        reference_row() | {"extra_info": {"facets": "{"}},
+    ],
+)
+def test_what_is_no_consultation_is_refused(row: dict[str, Any]) -> None:
+    with pytest.raises(AgentError, match="no consultation"):
+        task_of(row)
+
+
+def test_rows_of_a_jsonl_file_get_names_of_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    rows = [{key: value for key, value in reference_row().items() if key != "id"}] * 2
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [row["id"] for row in read_rows(file)] == ["7/0", "7/1"]
+
+
+@pytest.mark.parametrize("name", ["none.parquet", "bad.parquet", "bad.jsonl", "empty.jsonl"])
+def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no PAR1")
+    (tmp_path / "bad.jsonl").write_text("{")
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(AgentError, match=name):
+        read_rows(tmp_path / name)

@@ -1,0 +1,116 @@
+"""Cases drawn from the tables: as many as asked for, no two alike, told in words, and solvable by asking alone."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.settings import ROOT
+from data.conditions.asking import posterior
+from data.conditions.cases import OPEN, ROWS, draw_cases, main
+from data.conditions.table import load_tables
+
+TABLES = load_tables()
+FOLDER = ROOT / "data" / "consultation"
+
+
+@pytest.fixture(scope="module")
+def bundled() -> dict[str, list[dict[str, Any]]]:
+    from pyarrow import parquet
+
+    return {split: parquet.read_table(FOLDER / f"{split}.parquet").to_pylist() for split in ROWS}
+
+
+def said(row: dict[str, Any]) -> set[str]:
+    """Everything the patient may say, as it is worded."""
+    return {row["prompt"][0]["content"], *json.loads(row["extra_info"]["facets"]).values()}
+
+
+def there(row: dict[str, Any]) -> frozenset[str]:
+    return frozenset(name for name, has in json.loads(row["extra_info"]["symptoms"]).items() if has)
+
+
+def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
+    assert main(["--out", str(tmp_path)]) == 0
+    for split in ROWS:
+        assert (tmp_path / f"{split}.parquet").read_bytes() == (FOLDER / f"{split}.parquet").read_bytes()
+
+
+def test_sizes_and_no_two_records_alike(bundled: dict[str, list[dict[str, Any]]]) -> None:
+    assert {split: len(rows) for split, rows in bundled.items()} == ROWS
+    keys = ("condition", "complaint", "age", "sex", "facets", "symptoms")
+    records = [json.dumps([row["extra_info"][key] for key in keys]) for rows in bundled.values() for row in rows]
+    assert len(set(records)) == len(records)
+    numbers = [row["extra_info"]["index"] for rows in bundled.values() for row in rows]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_every_condition_is_in_training(bundled: dict[str, list[dict[str, Any]]]) -> None:
+    assert {row["extra_info"]["condition"] for row in bundled["train"]} == {*TABLES.conditions}
+
+
+def test_a_complaint_leaves_several_conditions_open(bundled: dict[str, list[dict[str, Any]]]) -> None:
+    for row in bundled["test"]:
+        chances = posterior(TABLES, TABLES.group(row["extra_info"]["complaint"]), {})
+        assert sum(chance > 0.1 for chance in chances.values()) >= OPEN
+
+
+def test_unseen_rows_say_nothing_that_training_says(bundled: dict[str, list[dict[str, Any]]]) -> None:
+    """But for wordings that fit a condition alone because all others name it."""
+    known = set().union(*(said(row) for row in bundled["train"]))
+    unseen = [row for row in bundled["test"] if row["extra_info"]["wording"] == "unseen"]
+    assert len(unseen) == len(bundled["test"]) // 4
+    shares = [len(said(row) & known) / len(said(row)) for row in unseen]
+    assert sum(share == 0 for share in shares) >= 0.9 * len(unseen)
+    assert all(row["prompt"][0]["content"] not in known for row in unseen)
+
+
+def test_some_conditions_have_symptoms_and_wordings_that_no_training_case_has(
+    bundled: dict[str, list[dict[str, Any]]],
+) -> None:
+    seen: dict[str, set[frozenset[str]]] = defaultdict(set)
+    for row in bundled["train"]:
+        seen[row["extra_info"]["condition"]].add(there(row))
+    unseen = [row["extra_info"] | {"has": there(row)} for row in bundled["test"]]
+    new = {
+        row["condition"] for row in unseen if row["wording"] == "unseen" and row["has"] not in seen[row["condition"]]
+    }
+    assert len(new) >= 4
+
+
+def test_nothing_of_a_row_names_its_diagnosis(bundled: dict[str, list[dict[str, Any]]]) -> None:
+    for row in (row for rows in bundled.values() for row in rows):
+        condition = TABLES.conditions[row["extra_info"]["condition"]]
+        told = [*said(row), row["reward_model"]["enhanced_description"]]
+        assert not any(name in text for name in (condition.zh, *condition.aliases_zh) for text in told)
+
+
+def test_difficulty_is_how_much_must_be_asked(bundled: dict[str, list[dict[str, Any]]]) -> None:
+    needed = Counter(
+        (row["extra_info"]["difficulty"], len(row["extra_info"]["distinguishing"])) for row in bundled["train"]
+    )
+    assert set(needed) <= {("easy", 1), ("medium", 2), ("hard", 3), ("hard", 4)}
+    assert len({difficulty for difficulty, _ in needed}) == 3
+
+
+def test_another_seed_gives_other_patients() -> None:
+    first, second = (draw_cases(TABLES, {"train": 5}, seed)["train"] for seed in (0, 1))
+    assert first == draw_cases(TABLES, {"train": 5}, 0)["train"]
+    assert first != second
+
+
+@pytest.mark.parametrize("rows", ["train", "train=0", "other=3", "train=x"])
+def test_rows_that_cannot_be_made_are_a_wrong_usage(tmp_path: Path, rows: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--out", str(tmp_path), "--rows", rows])
+
+
+def test_files_are_not_replaced_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "val.parquet").touch()
+    assert main(["--out", str(tmp_path), "--rows", "val=2"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path), "--rows", "val=2", "--force"]) == 0
