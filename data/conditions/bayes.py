@@ -21,13 +21,15 @@ Patient = dict[str, str | bool | int]  # every symptom (had or not), the value o
 
 @dataclass(frozen=True)
 class Separability:
-    """Shares of drawn patients whose condition is named, by what is known of them; `best` are the three questions."""
+    """Shares of drawn patients whose condition is named, by what is known of them; the first of the `best` questions
+    is the one that tells most."""
 
+    best: tuple[str, ...]
     alone: float
     age_and_sex: float
+    one_best: float
     three_best: float
     everything: float
-    best: tuple[str, ...]
 
 
 def draw_patient(tables: Tables, condition: Condition, rng: random.Random) -> Patient:
@@ -78,4 +80,5 @@ def separability(tables: Tables, complaint: str, seed: int = 0) -> Separability:
     best: list[str] = []
     for _ in range(3):
         best.append(max(items[2:], key=lambda item: accuracy([*best, item])))
-    return Separability(accuracy([]), accuracy(["age", "sex"]), accuracy(best), accuracy(items), tuple(best))
+    shares = [accuracy(known) for known in ([], ["age", "sex"], best[:1], best, items)]
+    return Separability(tuple(best), *shares)

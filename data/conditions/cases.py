@@ -3,7 +3,7 @@
 Of a patient the doctor reads one sentence, which leaves at least three conditions open. Hidden are a value of every
 facet and whether each symptom of the complaint's conditions is there, in the patient's own words. `distinguishing` is
 what a doctor who knows the tables would ask for, one after the other, until one condition is left (data/conditions/
-bayes.py); a patient whom that doctor would get wrong is not drawn. Some wordings of every phrase are kept for test rows
+asking.py); a patient whom that doctor would get wrong is not drawn. Some wordings of every phrase are kept for test rows
 marked "unseen". The columns are those of DoctorAgent-RL's files. The same seed gives the same bytes.
 
     python -m data.conditions.cases --out data/consultation --force
@@ -16,6 +16,8 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -25,6 +27,7 @@ from common.command import UsageError, new_parser, run_command
 from common.files import refuse_existing, replacing
 from data.conditions.asking import most_telling, posterior
 from data.conditions.bayes import Patient, draw_patient
+from data.conditions.check import items_of
 from data.conditions.records import Phrase, Tables
 from data.conditions.table import load_tables
 
@@ -34,23 +37,39 @@ KEPT_BACK = 0.3  # of the wordings of a phrase, at least one
 OPEN = 3  # conditions that a complaint leaves, at least
 SURE, MOST_ASKED = 0.99, 4  # a doctor who is so sure asks no more, nor after so many questions
 FORGOTTEN = 0.05  # of the facets that nobody needs
-DIFFICULTY = {0: "easy", 1: "easy", 2: "medium"}  # by how much must be asked; "hard" above
+DIFFICULTY = {1: "easy", 2: "medium"}  # by how much must be asked; "hard" above
 ATTEMPTS = 200  # patients drawn for a row before the tables are blamed
 
 Row = dict[str, Any]
 
 
-class Wordings:
-    """Which of a phrase's wordings a row may use: "seen" ones, or those kept back for "unseen" rows."""
+@dataclass(frozen=True)
+class Case:
+    """A drawn patient: the condition's name, the complaint, what is recorded, and what a doctor would ask for."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    name: str
+    complaint: str
+    patient: Patient
+    asked: Sequence[str]
 
-    def of(self, phrase: Phrase, wording: str) -> list[str]:
-        shuffled = sorted(phrase.lay)
-        Random(f"{self.seed}/{phrase.zh}/{phrase.lay[0]}").shuffle(shuffled)
-        kept = max(1, int(KEPT_BACK * len(shuffled))) if len(shuffled) > 1 else 0
-        return shuffled[:kept] or shuffled if wording == "unseen" else shuffled[kept:]
+
+class Speech:
+    """Chooses a patient's words: "seen" wordings, or those that are kept back for "unseen" rows."""
+
+    def __init__(self, seed: int, random: Random) -> None:
+        self.seed, self.random = seed, random
+
+    def of(self, phrase: Phrase, wording: str, never: Sequence[str]) -> str:
+        """A wording in which none of some names stands, one of the other kind where all of its own do."""
+        fit = [text for text in phrase.lay if not any(name in text for name in never)]
+        if not fit:
+            raise UsageError(f"phrases.toml: every wording of {phrase.zh} names {never[0]}; add another")
+        return self.random.choice([text for text in self._allowed(phrase, wording) if text in fit] or fit)
+
+    def _allowed(self, phrase: Phrase, wording: str) -> list[str]:
+        shuffled = Random(f"{self.seed}/{phrase.zh}/{phrase.lay[0]}").sample(phrase.lay, len(phrase.lay))
+        kept = max(1, int(KEPT_BACK * len(shuffled)))
+        return shuffled[:kept] if wording == "unseen" else shuffled[kept:]
 
 
 def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
@@ -61,15 +80,15 @@ def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, 
     small = [name for name in tables.complaints if len(tables.group(name)) < OPEN]
     if small:
         raise UsageError(f"{', '.join(small)}: fewer than {OPEN} conditions begin with it; add some to conditions.toml")
-    random, wordings, index, seen = Random(seed), Wordings(seed), count(), set[str]()
-    drawn: dict[str, list[Row]] = {}
+    random, index, seen = Random(seed), count(), set[str]()
+    speech, drawn = Speech(seed, random), dict[str, list[Row]]()
     for split, wanted in rows.items():
-        names = [name for name, _ in zip(_in_turn(tables, random), range(wanted), strict=False)]
-        marks = _marks(wanted, random) if split == "test" else ["seen"] * wanted
-        drawn[split] = [
-            _new_row(tables, name, next(index), (wordings, mark), random, seen)
-            for name, mark in zip(names, marks, strict=True)
+        unseen = int(UNSEEN * wanted) if split == "test" else 0
+        marks = random.sample(["unseen"] * unseen + ["seen"] * (wanted - unseen), wanted)
+        cases = [
+            _new_case(tables, name, random, seen) for name, _ in zip(_in_turn(tables, random), marks, strict=False)
         ]
+        drawn[split] = [_row(tables, case, next(index), speech, mark) for case, mark in zip(cases, marks, strict=True)]
     return drawn
 
 
@@ -78,89 +97,65 @@ def _in_turn(tables: Tables, random: Random) -> Iterator[str]:
         yield from random.sample(list(tables.conditions), len(tables.conditions))
 
 
-def _marks(wanted: int, random: Random) -> list[str]:
-    unseen = int(UNSEEN * wanted)
-    return random.sample(["unseen"] * unseen + ["seen"] * (wanted - unseen), wanted)
-
-
-def _new_row(tables: Tables, name: str, index: int, words: tuple[Wordings, str], random: Random, seen: set[str]) -> Row:
-    """A row whose record no row has yet."""
+def _new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case:
+    """A patient whose record nobody has yet. Of symptoms, those that some condition of the complaint has are recorded."""
     for _ in range(ATTEMPTS):
-        condition = tables.conditions[name]
-        complaint = random.choice(condition.complaints)
-        patient = draw_patient(tables, condition, random)
-        asked = questions_for(tables, complaint, name, patient)
-        record = json.dumps([complaint, patient], sort_keys=True)
-        if asked is not None and record not in seen:
+        complaint = random.choice(tables.conditions[name].complaints)
+        items = items_of(tables, tables.group(complaint).values())
+        drawn = draw_patient(tables, tables.conditions[name], random)
+        patient = {item: drawn[item] for item in ("age", "sex", *items)}
+        record, asked = json.dumps([complaint, patient]), questions_for(tables, complaint, name, patient)
+        if asked and record not in seen:
             seen.add(record)
-            return _row(tables, name, complaint, patient, asked, index, words, random)
+            return Case(name, complaint, patient, asked)
     raise UsageError(f"conditions.toml, {name}: its patients cannot be told from others with the same complaint")
 
 
 def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -> list[str] | None:
     """What a doctor asks for who knows the tables; None where that leads to another condition, or to none."""
-    group, asked = tables.group(complaint), list[str]()
-    known: dict[str, Any] = {}
+    group, known = tables.group(complaint), dict[str, Any]()
     while max((chances := posterior(tables, group, known)).values()) < SURE:
-        if len(asked) == MOST_ASKED:
+        if len(known) == MOST_ASKED:
             return None
-        asked.append(most_telling(tables, group, chances, known))
-        known[asked[-1]] = patient[asked[-1]]
-    return asked if chances[name] >= SURE else None
+        item = most_telling(tables, group, chances, known)
+        known[item] = patient[item]
+    return list(known) if chances[name] >= SURE else None
 
 
-def _row(
-    tables: Tables, name: str, complaint: str, patient: Patient, asked: Sequence[str], index: int,
-    words: tuple[Wordings, str], random: Random,
-) -> Row:  # fmt: skip
-    wordings, wording = words
-    condition, group = tables.conditions[name], tables.group(complaint)
-
-    def told(phrase: Phrase) -> str:
-        """A wording that does not name the condition, another of the phrase where the row's own all do."""
-        names = (condition.zh, *condition.aliases_zh)
-        fit = [text for text in phrase.lay if not any(name in text for name in names)]
-        fit = [text for text in wordings.of(phrase, wording) if text in fit] or fit
-        if not fit:
-            raise UsageError(f"phrases.toml: every wording of {phrase.zh} names {condition.zh}; add another")
-        return random.choice(fit)
-
-    symptoms = {one: bool(patient[one]) for one in dict.fromkeys(one for c in group.values() for one in c.symptoms)}
-    symptoms = dict(random.sample(sorted(symptoms.items()), len(symptoms)))  # what is told first says nothing
-    facets = {
-        facet: told(tables.facets[facet].values[str(patient[facet])])
-        for facet in tables.facets
-        if facet in asked or random.random() >= FORGOTTEN
-    }
-    facets |= {one: told(tables.symptoms[one]) for one, there in symptoms.items() if there}
-    opening = told(tables.complaints[complaint])
-    advice = "；".join(item.replace("*", "") for item in condition.advice_zh)
+def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -> Row:
+    condition, patient = tables.conditions[case.name], case.patient
+    say = partial(speech.of, wording=wording, never=(condition.zh, *condition.aliases_zh))
+    symptoms = {item: bool(patient[item]) for item in patient if item in tables.symptoms}
+    symptoms = dict(speech.random.sample(list(symptoms.items()), len(symptoms)))  # what is told first says nothing
+    known = [name for name in tables.facets if name in case.asked or speech.random.random() >= FORGOTTEN]
+    words = {name: say(tables.facets[name].values[str(patient[name])]) for name in known}
+    words |= {name: say(tables.symptoms[name]) for name, there in symptoms.items() if there}
+    opening = say(tables.complaints[case.complaint])
+    truth = {"diagnosis": condition.zh, "recommendation": "；".join(condition.advice_zh).replace("*", "")}
+    told = _prose(tables, f"{_person(patient)}，说：“{opening}”", words, symptoms)
     return {
         "data_source": "medical_consultation",
         "prompt": [{"role": "user", "content": opening}],
-        "reward_model": {
-            "ground_truth": {"diagnosis": condition.zh, "recommendation": advice},
-            "patient_information": [],
-            "enhanced_description": _prose(tables, opening, patient, facets, symptoms),
-        },
+        "reward_model": {"ground_truth": truth, "patient_information": [], "enhanced_description": told},
         "extra_info": {
-            "index": index, "condition": name, "department": condition.department,
-            "difficulty": DIFFICULTY.get(len(asked), "hard"), "complaint": complaint, "age": patient["age"],
-            "sex": patient["sex"], "facets": _json(facets), "symptoms": _json(symptoms),
-            "distinguishing": list(asked), "wording": wording,
+            "index": index, "condition": case.name, "department": condition.department,
+            "difficulty": DIFFICULTY.get(len(case.asked), "hard"), "complaint": case.complaint,
+            "age": patient["age"], "sex": patient["sex"], "facets": _json(words), "symptoms": _json(symptoms),
+            "distinguishing": list(case.asked), "wording": wording,
         },
     }  # fmt: skip
 
 
-def _prose(
-    tables: Tables, opening: str, patient: Patient, facets: Mapping[str, str], symptoms: Mapping[str, bool]
-) -> str:
+def _person(patient: Patient) -> str:
+    return f"{'女' if patient['sex'] == 'female' else '男'}，{patient['age']}岁"
+
+
+def _prose(tables: Tables, opening: str, words: Mapping[str, str], symptoms: Mapping[str, bool]) -> str:
     """The record as a text, without the diagnosis."""
-    sex = "女" if patient["sex"] == "female" else "男"
-    sides = "；".join(f"{tables.facets[name].zh}：{words}" for name, words in facets.items() if name in tables.facets)
-    have = "；".join(facets[name] for name, there in symptoms.items() if there)
+    sides = "；".join(f"{tables.facets[name].zh}：{said}" for name, said in words.items() if name in tables.facets)
+    have = "；".join(words[name] for name, there in symptoms.items() if there)
     lack = "、".join(tables.symptoms[name].zh for name, there in symptoms.items() if not there)
-    return f"{sex}，{patient['age']}岁，说：“{opening}”{sides}。还有：{have or '无'}。没有：{lack or '无'}。"
+    return f"{opening}{sides}。还有：{have or '无'}。没有：{lack or '无'}。"
 
 
 def _json(value: Any) -> str:
@@ -172,23 +167,15 @@ def write_cases(rows: Sequence[Row], path: Path) -> None:
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
-    text, message = arrow.string(), arrow.struct({"role": arrow.string(), "content": arrow.string()})
-    exchange = arrow.struct({"doctor_question": arrow.list_(text), "patient_response": arrow.list_(text)})
-    truth = arrow.struct({"diagnosis": text, "recommendation": text})
-    hidden = {
-        "ground_truth": truth, "patient_information": arrow.list_(exchange), "enhanced_description": text,
-    }  # fmt: skip
-    extra = dict.fromkeys(rows[0]["extra_info"], text) | {
-        "index": arrow.int64(), "age": arrow.int64(), "distinguishing": arrow.list_(text),
-    }  # fmt: skip
-    schema = arrow.schema(
-        {
-            "data_source": text,
-            "prompt": arrow.list_(message),
-            "reward_model": arrow.struct(hidden),
-            "extra_info": arrow.struct(extra),
-        }
-    )
+    text, number = arrow.string(), arrow.int64()
+    texts = arrow.list_(text)
+    pair = arrow.struct(dict.fromkeys(("doctor_question", "patient_response"), texts))
+    truth = arrow.struct(dict.fromkeys(("diagnosis", "recommendation"), text))
+    record = {"ground_truth": truth, "patient_information": arrow.list_(pair), "enhanced_description": text}
+    extra = dict.fromkeys(rows[0]["extra_info"], text) | {"index": number, "age": number, "distinguishing": texts}
+    messages = arrow.list_(arrow.struct({"role": text, "content": text}))
+    columns = {"data_source": text, "prompt": messages, "reward_model": arrow.struct(record)}
+    schema = arrow.schema(columns | {"extra_info": arrow.struct(extra)})
     with replacing(path) as draft:
         parquet.write_table(arrow.Table.from_pylist(list(rows), schema=schema), draft, compression="zstd")
 

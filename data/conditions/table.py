@@ -160,8 +160,8 @@ for _kind in (Spread, Phrase, Facet, Range, Part, Examination, Condition):
 
 
 def summarise() -> None:
-    """Print the counts, and of each group how often naive Bayes names the condition: knowing the complaint alone, also
-    age and sex, the three best questions, everything."""
+    """Print the counts, and how often naive Bayes names the condition that patients of a complaint have: knowing the
+    complaint alone, with age and sex, with the best question, with the best three, with everything."""
     from data.conditions.bayes import separability
 
     tables = load_tables()
@@ -170,11 +170,13 @@ def summarise() -> None:
         f"{len(tables.conditions)} conditions in {len(departments)} departments, {len(tables.complaints)} complaints, "
         f"{len(tables.symptoms)} symptoms, {len(tables.examinations)} examinations"
     )
-    print(f"{'complaint':16}{'conditions':>11}{'alone':>7}{'age, sex':>10}{'3 best':>8}{'all':>7}  the best questions")
+    print("complaint       conditions  alone  age, sex  1 best  3 best    all  the best questions")
     for complaint in tables.complaints:
         found = separability(tables, complaint)
-        shares = f"{found.alone:7.2f}{found.age_and_sex:10.2f}{found.three_best:8.2f}{found.everything:7.3f}"
-        print(f"{complaint:16}{len(tables.group(complaint)):11}{shares}  {', '.join(found.best)}")
+        shares = f"{found.alone:7.2f}{found.age_and_sex:10.2f}{found.one_best:8.2f}{found.three_best:8.2f}"
+        print(
+            f"{complaint:15}{len(tables.group(complaint)):11}{shares}{found.everything:7.3f}  {', '.join(found.best)}"
+        )
 
 
 if __name__ == "__main__":

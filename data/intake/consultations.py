@@ -14,7 +14,7 @@ FILE is Parquet, a JSON list or JSONL. A row has one of two forms:
   question; what follows the patient's last words is the advice where there is a diagnosis without `recommendation`,
   else left out. Replies may have the form below already. Without a diagnosis it is a dialogue and no case.
 
-Written into DIR, complete or not at all, each case and dialogue once; either file may be without rows:
+Written into DIR, each complete or not at all, each case and dialogue once; either file may be without rows:
 
 - `cases.parquet`: the columns of DoctorAgent-RL, the prompt being the complaint alone. What else a row has is left out.
 - `dialogues.jsonl`: {"messages": [...]}, user and assistant in turn, from the complaint to the doctor's last reply.

@@ -39,6 +39,7 @@ def test_asking_tells_the_conditions_apart_and_the_complaint_alone_does_not(tabl
         found = separability(tables, complaint)
         assert found.alone <= 0.45, complaint
         assert found.age_and_sex < 0.75, complaint
+        assert found.one_best <= 0.9, (complaint, found.best[0])
         assert found.three_best >= 0.9, (complaint, found.best)
         assert found.everything >= 0.95, complaint
 
@@ -83,6 +84,14 @@ def test_every_number_has_a_normal_value_within_its_range_at_any_age(tables: Tab
                     reference = part.reference(sex, age)
                     assert reference.low < reference.mean < reference.high
                     assert 0 < reference.sd < reference.high - reference.low
+
+
+def test_no_finding_is_drawn_below_nothing(tables: Tables) -> None:
+    for name, condition in tables.conditions.items():
+        for finding in condition.examinations.values():
+            for part, value in finding.items():
+                if isinstance(value, Spread) and part != "t_score":
+                    assert value.mean >= 2.5 * value.sd, (name, part)
 
 
 def phrases(tables: Tables) -> Iterator[tuple[str, Phrase]]:

@@ -9,6 +9,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
@@ -67,6 +68,7 @@ class GuessingAgent(Agent):
     splits: Mapping[str, Path] = {}
     headline = "silent"
     columns = (Column("silent", "silent", interval=True),)
+    formats = MappingProxyType({"pairs": lambda records: [[record["id"], record["guesses"]] for record in records]})
 
     def __init__(self) -> None:
         self.opened: list[GuessingEnvironment] = []

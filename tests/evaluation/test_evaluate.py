@@ -436,3 +436,31 @@ def test_a_finished_evaluation_starts_no_service(
     first = run(words, *flags, agent="guessing")
     monkeypatch.setattr(evaluate, "serve_environment", lambda *_: pytest.fail("a service was started"))
     assert run(words, *flags, agent="guessing") == first
+
+
+def test_scored_episodes_are_also_written_in_a_form_of_the_agents(
+    tmp_path: Path, llm: Any, guessing: GuessingAgent, capsys: Any
+) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("salt sugar gone")
+    llm.script(says("salt"))
+    flags = ("--model", "m", "--base-url", llm.base_url, "--max-turns", "2", "--k", "2")
+    run(words, *flags, "--format", "pairs", agent="guessing")
+    for number in range(2):
+        written = (tmp_path / "out" / f"pairs_{number}.json").read_text(encoding="utf-8")
+        assert json.loads(written) == [["salt", ["salt"]], ["sugar", ["salt", "salt"]]]
+    with pytest.raises(SystemExit, match="2"):
+        run(words, *flags, "--format", "none", agent="guessing")
+    assert "choose from 'pairs'" in capsys.readouterr().err
+
+
+def test_a_finished_evaluation_is_written_in_another_form(tmp_path: Path, llm: Any, guessing: GuessingAgent) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("salt")
+    llm.script(says("salt"))
+    flags = ("--model", "m", "--base-url", llm.base_url)
+    run(words, *flags, agent="guessing")
+    played = len(llm.requests)
+    run(words, *flags, "--format", "pairs", agent="guessing")
+    assert len(llm.requests) == played
+    assert (tmp_path / "out" / "pairs_0.json").is_file()
