@@ -18,7 +18,6 @@ from consultation_agent.doctoragent_format import doctoragent
 from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Sizes, Task
 
 PATIENTS = ("record",)
-REWARDS = ("terms", "doctoragent", "walkthrough")
 
 
 class ConsultationAgent(Agent):
@@ -44,7 +43,8 @@ class ConsultationAgent(Agent):
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("--patient", choices=PATIENTS, default="record", help="who answers; default: the record itself")
-        add("--reward", choices=REWARDS, default="terms", help="what is paid (consultation_agent/rewards.toml)")
+        schemes = "terms, doctoragent, walkthrough (consultation_agent/rewards.toml), or weights: NAME=WEIGHT,..."
+        add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
         add("--prompts", metavar="FILE", help="other words for the doctor, as in consultation_agent/prompts.toml")
 
     def sizes(self, device: str) -> Sizes:
@@ -73,9 +73,12 @@ class ConsultationAgent(Agent):
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
-        from consultation_agent.demonstrations import gold_conversations
+        from consultation_agent.prompts import load_prompts
+        from consultation_agent.rehearsal import gold_episode
+        from consultation_agent.task import task_of
 
-        return gold_conversations(rows, settings)
+        gold = (gold_episode(task_of(row), load_prompts(), settings.max_turns) for row in rows)
+        return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
 
 AGENT = ConsultationAgent()

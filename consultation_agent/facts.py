@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
-from consultation_agent.reward import (
-    conclusion_of,
-    diagnosis_value,
-    found_facets,
-    kinds_of,
-    recommendation_value,
-)
+from consultation_agent.reward import conclusion_of, conclusion_values, found_facets, kinds_of
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Episode, Record
 from scoring.text_overlap import dei, text_overlap
@@ -22,11 +17,11 @@ RIGHT_FROM = 0.5  # of the advice
 
 def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
     """Numbers whose mean says something; shares of questions are None where none was asked."""
-    conclusion, kinds = conclusion_of(episode), kinds_of(episode)
+    values, kinds = conclusion_values(task, conclusion_of(episode)), kinds_of(episode)
     questions = sum(kinds[kind] for kind in KINDS)
     return {
-        "diagnosis_accuracy": diagnosis_value(task, conclusion.diagnosis) if conclusion else 0.0,
-        "advice": recommendation_value(task, conclusion.recommendation) if conclusion else 0.0,
+        "diagnosis_accuracy": values["diagnosis"],
+        "advice": values["recommendation"],
         "facet_recall": found_facets(task, episode),
         "questions": float(questions),
         "useful_questions": kinds["informative"] / questions if questions else None,
@@ -36,8 +31,7 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
 
 def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
     """Overlap of words with the gold conclusion, 0 without one, and DEI of the mean of diagnosis and advice."""
-    facts, turns = facts_of(task, episode), max(1, episode.turns)
-    right = ((facts["diagnosis_accuracy"] or 0.0) + (facts["advice"] or 0.0)) / 2
+    right, turns = fmean(conclusion_values(task, conclusion_of(episode)).values()), max(1, episode.turns)
     gold = Conclusion(task.reference, task.recommendation)
     overlap = text_overlap(str(conclusion_of(episode) or ""), str(gold))
     return {**overlap, "dei": dei(right, turns, episode.completion_tokens / turns)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -35,15 +35,15 @@ class RecordPatient:
 
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """What the patient says to a question, after those asked before."""
-        told = {facet for exchange in asked for facet in exchange.reply.facets}
+        told = {facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets}
         if not task.words:
             return _remembered(task, question[:LONGEST], told)
         items = asked_for(question[:LONGEST], task.question)
         if not items:
             return Reply("off_topic", SAID["zh"]["off_topic"])
-        reply = _told(task, items[0], told)
         if items[0] in told:
-            return Reply("repeated", SAID["zh"]["repeated"].format(text=reply.text), reply.facets)
+            return _again(told[items[0]], "zh")
+        reply = _told(task, items[0], told)
         if len(items) > 1:
             return Reply("compound", SAID["zh"]["compound"].format(text=reply.text), reply.facets)
         return reply
@@ -95,7 +95,11 @@ def _whole(word: str) -> str:
     return rf"(?<![a-z]){re.escape(word)}(?![a-z])" if word.isascii() else re.escape(word)
 
 
-def _told(task: ConsultationTask, item: str, told: set[str]) -> Reply:
+def _again(earlier: Reply, language: str) -> Reply:
+    return Reply("repeated", SAID[language]["repeated"].format(text=earlier.text), earlier.facets)
+
+
+def _told(task: ConsultationTask, item: str, told: Container[str]) -> Reply:
     """What the record says of an item."""
     said, tables = SAID["zh"], load_tables()
     if item == "accompanying":
@@ -113,11 +117,11 @@ def _told(task: ConsultationTask, item: str, told: set[str]) -> Reply:
     return Reply("unknown", said["unknown"], (item,))
 
 
-def _remembered(task: ConsultationTask, question: str, told: set[str]) -> Reply:
+def _remembered(task: ConsultationTask, question: str, told: Mapping[str, Reply]) -> Reply:
     """The answer to the nearest question once asked, else the nearest sentence that does not name the diagnosis."""
     from rapidfuzz import fuzz, process
 
-    said = SAID["zh" if HAN.search(task.question) else "en"]
+    language = "zh" if HAN.search(task.question) else "en"
     sentences = [text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()]
     once = {f"exchange {number}": asked for number, (asked, _) in enumerate(task.exchanges)}
     lines = {f"sentence {number}": text for number, text in enumerate(sentences)}
@@ -126,10 +130,10 @@ def _remembered(task: ConsultationTask, question: str, told: set[str]) -> Reply:
         fit = {name: text for name, text in known.items() if not _gives_away(task, texts[name])}
         near = process.extractOne(question.lower(), fit, scorer=fuzz.token_set_ratio, score_cutoff=NEAR)
         if near and near[2] in told:
-            return Reply("repeated", said["repeated"].format(text=texts[near[2]]), (near[2],))
+            return _again(told[near[2]], language)
         if near:
             return Reply("informative", texts[near[2]], (near[2],))
-    return Reply("unknown", said["unknown"])
+    return Reply("unknown", SAID[language]["unknown"])
 
 
 def _gives_away(task: ConsultationTask, text: str) -> bool:

@@ -20,15 +20,16 @@ from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import terms
-from episodes.agent import Episode
+from episodes.agent import AgentError, Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.reference.text import words_only
-from scoring.rubric import Reward, Rubric
+from scoring.rubric import Reward, Rubric, parse_rubric
 from scoring.text_overlap import word_f1
 
 TABLES = tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))
 WORDS = TABLES.pop("words")
 NAMES = tuple(TABLES)
+SUMS = tuple(name for name in NAMES if name != "terms")
 RUBRIC = Rubric(TABLES["terms"])
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
@@ -116,56 +117,60 @@ def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
 
 
 class Scheme:
-    """One way to pay, by its name in rewards.toml; a judge, where there is one, values diagnosis and advice."""
+    """One way to pay: a name of rewards.toml, or weights of the terms; a judge, if any, values diagnosis and advice.
+
+    Raises UsageError: neither.
+    """
 
     def __init__(self, name: str, judge: Judge | None) -> None:
-        self.name, self.judge, self.amounts = name, judge, TABLES[name]
+        if name not in NAMES and "=" not in name:
+            raise AgentError(f"--reward {name}: expected {', '.join(NAMES)}, or weights such as format=0.1,diagnosis=1")
+        self.name, self.judge = name, judge
+        self.rubric = parse_rubric(name, RUBRIC.weights) if "=" in name else RUBRIC
+        self.amounts = TABLES[name] if name in SUMS else {}
 
     def highest(self, turns: int) -> float:
         """The most an episode of so many turns can earn."""
-        if self.name == "terms":
-            return RUBRIC.highest
-        one = self.amounts["informative"] + self.amounts["turn"]
-        return float(
-            self.amounts["diagnosis"]
-            + self.amounts["recommendation"]
-            + self.amounts["turn"]
-            + max(0.0, one) * (turns - 1)
-        )
+        if not self.amounts:
+            return self.rubric.highest
+        end = sum(self.amounts[name] for name in ("diagnosis", "recommendation", "turn"))
+        return float(end + max(0.0, self.amounts["informative"] + self.amounts["turn"]) * (turns - 1))
 
     async def score(self, task: ConsultationTask, episode: Episode) -> Reward:
         """What an episode earns; unscored with its cause where the judge failed."""
         conclusion, counters = conclusion_of(episode), {name: float(n) for name, n in kinds_of(episode).items()}
-        values = {"diagnosis": 0.0, "recommendation": 0.0}
         if conclusion and self.judge:
             verdict = await self.judge.judge(case_of(task, conclusion))
             if verdict.score is None:
                 return Reward(None, {}, verdict.cause, counters=counters)
             values = judged(verdict)
-        elif conclusion:
-            values = {
-                "diagnosis": diagnosis_value(task, conclusion.diagnosis),
-                "recommendation": recommendation_value(task, conclusion.recommendation),
-            }
+        else:
+            values = conclusion_values(task, conclusion)
         weights = {name: RUBRIC.weights[name] for name in values}
         score = sum(values[name] * weight for name, weight in weights.items()) / sum(weights.values())
-        paid = (
-            RUBRIC.weigh(values | term_values(task, episode))
-            if self.name == "terms"
-            else self._summed(task, episode, values)
-        )
+        paid = self._summed(task, episode, values) if self.amounts else self._weighed(task, episode, values)
         return Reward(math.fsum(paid.values()), paid, score=min(1.0, score), counters=counters)
+
+    def _weighed(self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]) -> dict[str, float]:
+        known = {**values, **term_values(task, episode)}
+        return self.rubric.weigh({name: value for name, value in known.items() if name in self.rubric.names})
 
     def _summed(self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]) -> dict[str, float]:
         """What each kind of event earned, all of its kind together."""
         conclusion = conclusion_of(episode)
         if conclusion and self.amounts["match"] == "words" and not self.judge:
-            values = {
-                "diagnosis": word_f1(conclusion.diagnosis, task.reference),
-                "recommendation": word_f1(conclusion.recommendation, task.recommendation),
-            }
+            gold = {"diagnosis": task.reference, "recommendation": task.recommendation}
+            values = {name: word_f1(vars(conclusion)[name], text) for name, text in gold.items()}
         often = {**kinds_of(episode), "turn": len(episode.events), "no_diagnosis": float(conclusion is None), **values}
         return {name: self.amounts[name] * number for name, number in often.items()}
+
+
+def conclusion_values(task: ConsultationTask, conclusion: Conclusion | None) -> dict[str, float]:
+    """The values of diagnosis and advice by the rules; 0 without a conclusion."""
+    return {
+        "diagnosis": diagnosis_value(task, conclusion.diagnosis) if conclusion else 0.0,
+        "recommendation": recommendation_value(task, conclusion.recommendation) if conclusion else 0.0,
+    }
 
 
 def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:

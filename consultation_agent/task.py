@@ -112,7 +112,7 @@ def _task_of(row: Row) -> ConsultationTask:
 
 def _complaint(prompt: list[dict[str, Any]]) -> str:
     """What the patient says first; the reference's prompts put it on a line among instructions."""
-    said = _text([message["content"] for message in prompt if message["role"] == "user"][0])
+    said = _text(next((message["content"] for message in prompt if message["role"] == "user"), None))
     return said.removeprefix(PREFIX).strip().splitlines()[0] if said.startswith(PREFIX) else said
 
 

@@ -3,8 +3,8 @@
 Of a patient the doctor reads one sentence, which leaves at least three conditions open. Hidden are a value of every
 facet and whether each symptom of the complaint's conditions is there, in the patient's own words. `distinguishing` is
 what a doctor who knows the tables would ask for, one after the other, until one condition is left (data/conditions/
-asking.py); a patient whom that doctor would get wrong is not drawn. Some wordings of every phrase are kept for test rows
-marked "unseen". The columns are those of DoctorAgent-RL's files. The same seed gives the same bytes.
+asking.py); a patient whom that doctor would get wrong is not drawn. Some wordings of every phrase are kept for rows of
+the test file marked "unseen". The columns are those of DoctorAgent-RL's files. The same seed gives the same bytes.
 
     python -m data.conditions.cases --out data/consultation --force
     python -m data.conditions.cases --out my_cases --rows train=5000,val=500,test=1000 --seed 1
@@ -98,7 +98,7 @@ def _in_turn(tables: Tables, random: Random) -> Iterator[str]:
 
 
 def _new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case:
-    """A patient whose record nobody has yet. Of symptoms, those that some condition of the complaint has are recorded."""
+    """A patient whose record nobody has yet; of symptoms it has those that the conditions of the complaint name."""
     for _ in range(ATTEMPTS):
         complaint = random.choice(tables.conditions[name].complaints)
         items = items_of(tables, tables.group(complaint).values())

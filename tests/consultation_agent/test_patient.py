@@ -83,6 +83,12 @@ def test_what_was_told_as_accompanying_is_not_told_twice() -> None:
     assert asked("发烧吗？", "还有什么不舒服吗？").text == SAID["zh"]["nothing_else"]
 
 
+def test_asked_again_it_tells_nothing_new() -> None:
+    task = replace(TASK, words=TASK.words | {"nausea": "一直犯恶心"}, symptoms={"fever": True, "nausea": True})
+    first, again = asked("还有什么不舒服吗？", task=task), asked("还有什么不舒服吗？", "还有别的不舒服吗？", task=task)
+    assert (again.kind, again.facets) == ("repeated", first.facets) == ("repeated", ("accompanying", "fever"))
+
+
 def test_everything_can_be_asked_for() -> None:
     tables = load_tables()
     for item in [*tables.symptoms, *tables.facets, *tables.general]:

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from consultation_agent.agent import REWARDS
+from common.command import UsageError
 from consultation_agent.canaries import dishonest_episodes
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.prompts import load_prompts
@@ -34,8 +34,17 @@ def told(kind: str, *facets: str) -> Exchange:
     return Exchange("？", Reply(kind, "。", facets))
 
 
-def test_the_names_of_flags_and_tables_are_the_same() -> None:
-    assert NAMES == REWARDS
+def test_weights_of_ones_own() -> None:
+    gold = gold_episode(TASK, PROMPTS, 6).events
+    assert earned(*gold, scheme="format=0.2,recommendation=1*diagnosis").total == pytest.approx(1.2)
+    assert earned(Conclusion("胆囊炎", ADVICE), scheme="recommendation=1*diagnosis").total == 0
+    assert Scheme("format=0.2,diagnosis=1", None).highest(6) == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize("name", ["nothing", "judge=1", "diagnosis=0", ""])
+def test_a_reward_there_is_not_is_a_wrong_usage(name: str) -> None:
+    with pytest.raises(UsageError):
+        Scheme(name, None)
 
 
 @pytest.mark.parametrize(
