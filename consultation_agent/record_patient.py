@@ -64,8 +64,9 @@ def asked_for(question: str, complaint: str) -> list[str]:
     for sentence in SENTENCE.split(question):
         named = _named(sentence)
         others = [item for word, item in named if word not in complaint] or [item for _, item in named]
-        facets = [item for item in others if item not in load_tables().symptoms]
-        found += facets or others
+        symptoms = [item for item in others if item in load_tables().symptoms]
+        facets = [item for item in others if item not in symptoms and item != "accompanying"]
+        found += facets or symptoms or others
     return list(dict.fromkeys(found))
 
 

@@ -44,6 +44,8 @@ def asked(*questions: str, task: ConsultationTask = TASK) -> Reply:
         ("Do you have a fever?", ("fever",), "有，身上发烫。"),
         ("肚子疼的时候恶心吗？", ("nausea",), "没有恶心。"),
         ("您今年多大年纪？", ("age",), "我31岁。"),
+        ("有没有伴随发热？", ("fever",), "有，身上发烫。"),
+        ("疼痛持续多长时间了？", ("onset",), "就这几个小时。"),
         ("您的性别是？", ("sex",), "我是女的。"),
         ("还有什么不舒服吗？", ("accompanying", "fever"), "身上发烫。"),
     ],
