@@ -48,7 +48,7 @@ class ConsultationAgent(Agent):
         add("--prompts", metavar="FILE", help="other words for the doctor, as in consultation_agent/prompts.toml")
 
     def sizes(self, device: str) -> Sizes:
-        return Sizes(prompt=192, response=768, reply=96) if device == "cpu" else Sizes(2048, 6144, 512)
+        return Sizes(prompt=224, response=800, reply=112) if device == "cpu" else Sizes(2048, 6144, 512)
 
     def rows(self, path: Path | str) -> list[Row]:
         from consultation_agent.task import read_rows

@@ -109,7 +109,7 @@ class ConsultationEnvironment(Environment):
         return {
             "patient": self.patient_name,
             "reward_scheme": self.scheme.name,
-            "prompts": self.prompts.version,
+            "prompts": self.prompts.fingerprint,
             "judge": judge or (self.judge.name if self.judge else "rules"),
         }
 

@@ -6,6 +6,7 @@ prompts.opening("我肚子疼。", turns=6)      # [{"role": "system", ...}, {"r
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -28,6 +29,11 @@ class Prompts:
     malformed: str
     last: str
     problems: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """The version, and a hash that no other words have."""
+        return f"{self.version} {hashlib.sha256(repr(self).encode()).hexdigest()[:8]}"
 
     def opening(self, complaint: str, turns: int) -> list[Message]:
         """The messages an episode begins with."""

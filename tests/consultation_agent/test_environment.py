@@ -148,7 +148,14 @@ def test_other_prompts(tmp_path: Path) -> None:
     episode = played(END, prompts=str(file))
     assert episode.messages[0]["content"] == "You are a doctor."
     assert episode.messages[1]["content"] == f"Patient's description: {TASK.question}"
-    assert environment(prompts=str(file)).description()["prompts"] == "theirs"
+    assert environment(prompts=str(file)).description()["prompts"].startswith("theirs ")
+
+
+def test_other_words_are_another_evaluation_whatever_they_call_themselves(tmp_path: Path) -> None:
+    file = tmp_path / "prompts.toml"
+    file.write_text('last = "Now!"\n')
+    assert environment(prompts=str(file)).description() != environment().description()
+    assert AGENT.prompt_version == environment().prompts.version
 
 
 def test_demonstrations_are_gold() -> None:
