@@ -51,10 +51,16 @@ class Settings(BaseSettings):
     teacher_api_key: SecretStr | None = Field(None, description="API key of the teacher LLM.")
     teacher_model: str | None = Field(None, description="litellm model name of the teacher LLM; set: it is the judge.")
     teacher_base_url: str | None = Field(None, description="Base URL of the teacher LLM's API.")
-    llm_cache: Path = Field(DEFAULT_LLM_CACHE, description="SQLite file where curation keeps the replies of LLMs.")
+    llm_cache: Path = Field(DEFAULT_LLM_CACHE, description="SQLite file where replies of LLMs are kept.")
     reward_model_url: str | None = Field(None, description="Reward-model endpoint, POST {prompt, response} -> {score}.")
     reward_scale: Path | None = Field(None, description="JSON file that maps the endpoint's raw scores to [0, 1].")
     judge_timeout: float = Field(30.0, gt=0, description="Seconds one judge call may take, retries included.")
+
+    # The patient of the consultation agent, where it is a model (--patient).
+    patient_model: str | None = Field(None, description="litellm model name of the patient; served: a model folder.")
+    patient_base_url: str | None = Field(None, description="Base URL of the patient's API.")
+    patient_api_key: SecretStr | None = Field(None, description="API key of the patient.")
+    patient_timeout: float = Field(30.0, gt=0, description="Seconds one answer may take, retries included.")
 
     # What an episode earns, and what watches over the judge.
     reward_terms: str = Field("rule=0.1,judge=1.0*format", description="Terms of the reward, their weights, factors.")

@@ -15,9 +15,10 @@ from types import MappingProxyType
 
 from common.settings import ROOT, Settings
 from consultation_agent.doctoragent_format import doctoragent
-from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Sizes, Task
+from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Service, Sizes, Task
 
-PATIENTS = ("record",)
+PATIENTS = ("record", "llm", "served")
+NOWHERE = "http://127.0.0.1:9"
 
 
 class ConsultationAgent(Agent):
@@ -38,14 +39,28 @@ class ConsultationAgent(Agent):
     baselines = ("silent", "checklist")
     formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
     failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
-    unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
+    unreachable: Mapping[str, str] = {
+        "reward_model_url": f"{NOWHERE}/score",
+        "patient": "llm",
+        "patient_model": "openai/nobody",
+        "patient_base_url": f"{NOWHERE}/v1",
+    }
 
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("--patient", choices=PATIENTS, default="record", help="who answers; default: the record itself")
+        models = "its model, over PATIENT_MODEL: litellm's name (llm), a model folder or hub id (served)"
+        add("--patient-model", metavar="MODEL", help=models)
         schemes = "terms, doctoragent, walkthrough (consultation_agent/rewards.toml), or weights: NAME=WEIGHT,..."
         add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
         add("--prompts", metavar="FILE", help="other words for the doctor, as in consultation_agent/prompts.toml")
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        if options.get("patient") != "served":
+            return []
+        from consultation_agent.llm_patient import ADDRESS, model_of
+
+        return [Service(ADDRESS, model_of(settings.under(options), "served"))]
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=224, response=800, reply=112) if device == "cpu" else Sizes(2048, 6144, 512)
@@ -71,14 +86,25 @@ class ConsultationAgent(Agent):
         return failure(record)
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+        from consultation_agent.task import task_of
+
+        if role == "patient":
+            from consultation_agent.demonstrations import patient_lessons
+
+            return patient_lessons(task_of(row) for row in rows)
         if role != "policy":
             return super().demonstrations(role, rows, settings)
         from consultation_agent.prompts import load_prompts
         from consultation_agent.rehearsal import gold_episode
-        from consultation_agent.task import task_of
 
         gold = (gold_episode(task_of(row), load_prompts(), settings.max_turns) for row in rows)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
+
+    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
+        from consultation_agent.demonstrations import framed_dialogues
+        from consultation_agent.prompts import load_prompts
+
+        return framed_dialogues(path, load_prompts(), settings.max_turns)
 
 
 AGENT = ConsultationAgent()

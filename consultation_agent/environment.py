@@ -7,7 +7,7 @@ episode.events                                   # of each reply: Exchange, Malf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,10 +16,10 @@ from common.settings import Settings
 from consultation_agent.canaries import dishonest_episodes
 from consultation_agent.facts import facts_of, overlap_of, record_of
 from consultation_agent.judge_words import WORDS
-from consultation_agent.patient import Exchange, Patient
+from consultation_agent.llm_patient import patient_of
+from consultation_agent.patient import Exchange
 from consultation_agent.prompts import OWN, load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, read_reply
-from consultation_agent.record_patient import RecordPatient
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
@@ -28,21 +28,18 @@ from episodes.text_loop import play_with_words
 from scoring.judge import ReferenceJudge, choose_judge, why_unusable
 from scoring.rubric import Reward
 
-PATIENTS: dict[str, Callable[[Settings, Options], Patient]] = {"record": lambda settings, options: RecordPatient()}
-
 
 class ConsultationEnvironment(Environment):
     """Plays and scores. `evaluating`: texts are compared as well.
 
-    Raises AgentError: the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
+    Raises AgentError: the patient or the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
     """
 
     ways_out = "set TEACHER_MODEL to another judge, or leave it out: the rules need none"
 
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
         self.settings, self.evaluating = settings, evaluating
-        self.patient_name = options.get("patient") or "record"
-        self.patient = PATIENTS[self.patient_name](settings, options)
+        self.patient = patient_of(settings, options)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
         judge = choose_judge(settings, WORDS)
         self.judge = None if isinstance(judge, ReferenceJudge) else judge
@@ -107,13 +104,14 @@ class ConsultationEnvironment(Environment):
     def description(self) -> dict[str, Any]:
         judge = self.settings.teacher_model if self.judge and self.judge.name == "llm" else None
         return {
-            "patient": self.patient_name,
+            **self.patient.description(),
             "reward_scheme": self.scheme.name,
             "prompts": self.prompts.fingerprint,
             "judge": judge or (self.judge.name if self.judge else "rules"),
         }
 
     async def check(self) -> None:
+        await self.patient.check()
         problem = await why_unusable(self.judge, WORDS.known_case) if self.judge else None
         if problem:
             raise ServiceError(

@@ -26,6 +26,7 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
         "questions": float(questions),
         "useful_questions": kinds["informative"] / questions if questions else None,
         "repeated_questions": kinds["repeated"] / questions if questions else None,
+        "patient_leak": float(sum(event.reply.leaked for event in episode.events if isinstance(event, Exchange))),
     }
 
 

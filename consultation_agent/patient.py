@@ -3,14 +3,14 @@
     reply = await patient.answer(task, "哪里疼？", episode.events)
     reply.kind, reply.text, reply.facets                # "informative", "右边肚子下面。", ("place",)
 
-record_patient.py is the one that needs no model.
+record_patient.py is the one that needs no model, llm_patient.py any other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from consultation_agent.task import ConsultationTask
 
@@ -25,11 +25,12 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Reply:
-    """kind: one of KINDS. facets: the facets and symptoms that the text tells of."""
+    """kind: one of KINDS. facets: what the text tells of. leaked: a name of the diagnosis was struck out of it."""
 
     kind: str
     text: str
     facets: tuple[str, ...] = ()
+    leaked: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,4 +46,12 @@ class Patient(Protocol):
 
     async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """What the patient says to a question, after those asked before. Raises EpisodeError: its model failed."""
+        ...
+
+    def description(self) -> dict[str, Any]:
+        """What its answers depend on, `patient` being its name, as JSON values without secrets."""
+        ...
+
+    async def check(self) -> None:
+        """Raises ServiceError: it does not answer."""
         ...

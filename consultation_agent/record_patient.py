@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.task import ConsultationTask
@@ -30,6 +31,12 @@ HAN = re.compile(r"[\u4e00-\u9fff]")
 class RecordPatient:
     """Answers from the record alone."""
 
+    def description(self) -> dict[str, Any]:
+        return {"patient": "record"}
+
+    async def check(self) -> None:
+        """Nothing can fail."""
+
     async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         return self.reply_to(task, question, asked)
 
@@ -42,7 +49,7 @@ class RecordPatient:
         if not items:
             return Reply("off_topic", SAID["zh"]["off_topic"])
         if items[0] in told:
-            return _again(told[items[0]], "zh")
+            return again(told[items[0]], task)
         reply = _told(task, items[0], told)
         if len(items) > 1:
             return Reply("compound", SAID["zh"]["compound"].format(text=reply.text), reply.facets)
@@ -96,8 +103,24 @@ def _whole(word: str) -> str:
     return rf"(?<![a-z]){re.escape(word)}(?![a-z])" if word.isascii() else re.escape(word)
 
 
-def _again(earlier: Reply, language: str) -> Reply:
-    return Reply("repeated", SAID[language]["repeated"].format(text=earlier.text), earlier.facets)
+def again(earlier: Reply, task: ConsultationTask) -> Reply:
+    """What is said to a question that was asked before."""
+    return Reply("repeated", SAID[_language(task)]["repeated"].format(text=earlier.text), earlier.facets)
+
+
+def _language(task: ConsultationTask) -> str:
+    return "zh" if HAN.search(task.question) else "en"
+
+
+def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
+    """Of a record without facets, by name, the question once asked, or the sentence again, and what is said.
+
+    Nothing that gives the diagnosis away.
+    """
+    sentences = [text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()]
+    once = {f"exchange {number}": pair for number, pair in enumerate(task.exchanges)}
+    held = once | {f"sentence {number}": (text, text) for number, text in enumerate(sentences)}
+    return {name: pair for name, pair in held.items() if not _gives_away(task, pair[1])}
 
 
 def _told(task: ConsultationTask, item: str, told: Container[str]) -> Reply:
@@ -122,19 +145,15 @@ def _remembered(task: ConsultationTask, question: str, told: Mapping[str, Reply]
     """The answer to the nearest question once asked, else the nearest sentence that does not name the diagnosis."""
     from rapidfuzz import fuzz, process
 
-    language = "zh" if HAN.search(task.question) else "en"
-    sentences = [text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()]
-    once = {f"exchange {number}": asked for number, (asked, _) in enumerate(task.exchanges)}
-    lines = {f"sentence {number}": text for number, text in enumerate(sentences)}
-    texts = {name: answer for name, (_, answer) in zip(once, task.exchanges, strict=True)} | lines
-    for known in (once, lines):
-        fit = {name: text for name, text in known.items() if not _gives_away(task, texts[name])}
+    held = memories(task)
+    for kind in ("exchange", "sentence"):
+        fit = {name: text for name, (text, _) in held.items() if name.startswith(kind)}
         near = process.extractOne(question.lower(), fit, scorer=fuzz.token_set_ratio, score_cutoff=NEAR)
         if near and near[2] in told:
-            return _again(told[near[2]], language)
+            return again(told[near[2]], task)
         if near:
-            return Reply("informative", texts[near[2]], (near[2],))
-    return Reply("unknown", SAID[language]["unknown"])
+            return Reply("informative", held[near[2]][1], (near[2],))
+    return Reply("unknown", SAID[_language(task)]["unknown"])
 
 
 def _gives_away(task: ConsultationTask, text: str) -> bool:

@@ -29,6 +29,7 @@ ToolSpec = dict[str, Any]
 Options = Mapping[str, Any]
 Format = Callable[[Sequence[Record]], Any]  # from lines of episodes.jsonl, one a task, to a JSON value
 
+SERVED_NAME = "policy"  # of every model that is served here, a partner's too
 ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has fooled the reward
 
 
@@ -122,7 +123,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Service:
-    """A model to serve for the length of a run; its address becomes the option `option`."""
+    """A model to serve for the length of a run, as SERVED_NAME; its address becomes the option `option`."""
 
     option: str
     model: str
@@ -256,6 +257,10 @@ class Agent(ABC):
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         """Supervised data for a role ("policy"; others by agent): what a model is warmed up with."""
         raise AgentError(f"the {self.name} agent has no demonstrations for the role {role!r}")
+
+    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
+        """Supervised data from a file of dialogues, framed as episodes are. Raises AgentError: not usable, or none."""
+        raise AgentError(f"the {self.name} agent learns from no dialogues")
 
     def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
         """What its bundled model is made from."""

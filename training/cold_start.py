@@ -5,9 +5,9 @@
     python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
 
 Without --base, `training/tiny_model.py` makes a model of a few hundred thousand parameters from the agent's lessons and
-writes its card. With --base, a model is trained on the agent's demonstrations of a role, in its own chat template.
-Loss on the assistant's tokens only. Writes a Hugging Face folder. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
-interrupted.
+writes its card. With --base, a model is trained on the agent's demonstrations of a role, or on a file of
+dialogues, in its own chat template. Loss on the assistant's tokens only. Writes a Hugging Face folder. Exit codes: 0
+done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from common.command import positive, run_command
 from common.settings import Settings, load_settings
 from episodes import registry
-from episodes.agent import Agent, Row
+from episodes.agent import Agent, Conversation, Row
 
 TINY_FLAGS = {"steps_a": 5500, "steps_b": 200}
-BASE_FLAGS = {"role": "policy", "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
+BASE_FLAGS = {"dialogues": None, "role": "policy", "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
 
 
 def make_tiny(agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
@@ -61,6 +61,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     tiny.add_argument("--no-measure", dest="measure", action="store_false", default=True, help=unmeasured)
     base = parser.add_argument_group("with --base", argument_default=argparse.SUPPRESS)
     base.add_argument("--role", help="whose part of the conversations is learned; default: policy")
+    base.add_argument("--dialogues", type=Path, metavar="FILE", help="learn from these instead, as the policy")
     base.add_argument("--epochs", type=positive(float), help="passes over the demonstrations; default: 2")
     base.add_argument("--lr", type=positive(float), help="learning rate at its highest; default: 1e-5")
     base.add_argument("--batch-size", type=positive(int), help="default: 8")
@@ -69,6 +70,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     for name in foreign:
         if name in arguments:
             parser.error(f"--{name.replace('_', '-')} has no use {'with' if arguments.base else 'without'} --base")
+    if "dialogues" in arguments and ("role" in arguments or arguments.train_file):
+        parser.error("--dialogues has no use for --role or --train-file: it is what is learned, by the policy")
     out = arguments.out
     if out.exists() and not (out / "config.json").is_file():
         parser.error(f"--out {out} exists and is no model folder; give another folder")
@@ -80,15 +83,24 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def cold_start(given: argparse.Namespace) -> None:
     """Make or warm up, and print the facts as JSON."""
     agent, settings = registry.get(given.agent), load_settings()
-    rows = agent.rows(given.train_file or agent.splits["train"])
     if given.base:
         from training.supervised import warm_up
 
-        told = agent.demonstrations(given.role, rows, settings)
+        told = conversations(agent, given, settings)
         facts = warm_up(given.base, told, given.out, given.epochs, given.lr, given.batch_size, given.seed)
     else:
-        facts = make_tiny(agent, rows, given, settings)
+        facts = make_tiny(agent, rows_of(agent, given), given, settings)
     print(json.dumps(facts, ensure_ascii=False))
+
+
+def conversations(agent: Agent, given: argparse.Namespace, settings: Settings) -> Iterable[Conversation]:
+    if given.dialogues:
+        return agent.dialogues(given.dialogues, settings)
+    return agent.demonstrations(given.role, rows_of(agent, given), settings)
+
+
+def rows_of(agent: Agent, given: argparse.Namespace) -> list[Row]:
+    return agent.rows(given.train_file or agent.splits["train"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

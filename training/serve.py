@@ -26,7 +26,7 @@ from typing import Any
 
 from common.command import Failure, run_command
 from common.settings import Settings
-from episodes.agent import Agent, Options
+from episodes.agent import SERVED_NAME, Agent, Options
 from training.checkpoints import PREFIX, latest_checkpoint
 from training.device import choose_device, environment
 from training.models import check_model
@@ -34,7 +34,6 @@ from training.plan import ConfigError
 from training.ports import free_port, require_free
 
 HOST = "127.0.0.1"
-SERVED_NAME = "policy"
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5

@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -152,16 +153,17 @@ def test_tasks_and_the_agent_travel_to_other_processes(agent: Agent, tasks: list
 
 
 def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
-    agent: Agent, environment: Environment, tasks: list[Task], settings: Settings
+    agent: Agent, environment: Environment, tasks: list[Task], settings: Settings, tmp_path: Path
 ) -> None:
     assert agent.unreachable, "an agent names the settings that lead its judge or partner nowhere"
     known = {name: value for name, value in agent.unreachable.items() if name in Settings.model_fields}
     options = {name: value for name, value in agent.unreachable.items() if name not in known}
-    dead = agent.open(settings.model_copy(update={**known, "judge_timeout": 1.0}), options)
-    [*_, conclusion] = gold(environment, tasks[0]).messages or [{"content": None}]
-    try:  # what is no answer may need neither: then the answer does
-        texts = ("something that is neither empty nor right", str(conclusion["content"]))
-        found = [played(dead, tasks[0], settings, text).reward for text in texts]
+    bounds = {"judge_timeout": 1.0, "patient_timeout": 1.0, "llm_cache": tmp_path / "cache.sqlite"}
+    dead = agent.open(settings.model_copy(update=bounds | known), options)
+    replies = [message["content"] for message in gold(environment, tasks[0]).messages if message["role"] == "assistant"]
+    try:  # what is no answer may need neither: then the first words or the answer do
+        texts = {"something that is neither empty nor right", *map(str, replies[:1] + replies[-1:])}
+        found = [played(dead, tasks[0], settings, text).reward for text in sorted(texts)]
     finally:
         dead.close()
     assert any(reward.total is None for reward in found)

@@ -1,0 +1,81 @@
+"""Supervised data: what the record patient answers, for a model of the patient; dialogues of a file, for the doctor.
+
+python -m training.cold_start consultation --base MODEL --role patient --out models/patient
+python -m training.cold_start consultation --base MODEL --dialogues my_consultations/dialogues.jsonl --out models/sft
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from common.jsonl import read_jsonl
+from consultation_agent.llm_patient import WORDS, Said, clean, messages_for
+from consultation_agent.prompts import Prompts
+from consultation_agent.protocol import Conclusion, Question, read_reply
+from consultation_agent.record_patient import SAID, RecordPatient, question_for
+from consultation_agent.rehearsal import CHECKLIST
+from consultation_agent.task import ConsultationTask
+from episodes.agent import AgentError, Conversation, Message
+
+QUESTION_MARKS = re.compile(r"[?？]+")
+SHOWN = 80  # characters of a bad line in a message
+
+
+def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]:
+    """What the record patient says to a first question, in the form a served patient is asked in, question by question:
+    each facet and symptom of the record, two at once, and one that is no patient's to answer.
+    """
+    patient, words = RecordPatient(), WORDS["served"]
+    for task in tasks:
+        items = dict.fromkeys([*task.distinguishing, *CHECKLIST, "age", "sex", *task.symptoms])
+        single = [question_for(item) for item in items]
+        for question in (*single, single[0] + single[-1], SAID["off_topic"]):
+            reply = patient.reply_to(task, question, [])
+            said = Said.model_validate({"kind": reply.kind, "facets": list(reply.facets), "text": reply.text})
+            messages: list[Message] = [*messages_for(task, clean(question), words)]
+            yield Conversation([*messages, {"role": "assistant", "content": said.model_dump_json()}], [True])
+
+
+def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conversation]:
+    """Dialogues of `data.intake.consultations` as episodes of `most_turns`, or as many as they need.
+
+    Learned are diagnoses, and replies that ask exactly one question. Raises AgentError: not such dialogues, or nothing
+    to learn; FileError: not readable.
+    """
+    told = [_framed(_messages(row, f"{path}, line {number}"), prompts, most_turns) for number, row in read_jsonl(path)]
+    if not any(any(conversation.learn) for conversation in told):
+        raise AgentError(f"{path} has nothing to learn: no diagnosis, and no reply that asks exactly one question")
+    return told
+
+
+def _messages(row: dict[str, Any], where: str) -> list[Message]:
+    said = row.get("messages")
+    roles = [message.get("role") for message in said if isinstance(message, dict)] if isinstance(said, list) else []
+    texts = [isinstance(message, dict) and isinstance(message.get("content"), str) for message in said or ()]
+    if not roles or not all(texts) or roles != ["user", "assistant"] * (len(texts) // 2):
+        seen = str(row)[:SHOWN]
+        raise AgentError(
+            f"{where}: expected messages of user and assistant in turn, got {seen}; see docs/consultation.md"
+        )
+    return list(said or ())
+
+
+def _framed(said: list[Message], prompts: Prompts, most_turns: int) -> Conversation:
+    """The patient's words as the doctor reads them, after the system prompt and with the number of the turn."""
+    replies = [str(message["content"]) for message in said[1::2]]
+    open_end = not isinstance(read_reply(replies[-1]), Conclusion)  # the turn of the diagnosis is still to come
+    turns = max(most_turns, len(replies) + open_end)
+    messages = prompts.opening(str(said[0]["content"]), turns)
+    for turn, (heard, reply) in enumerate(zip(said[::2], replies, strict=True), 1):
+        if turn > 1:
+            messages.append({"role": "user", "content": prompts.said(str(heard["content"]), turn, turns)})
+        messages.append({"role": "assistant", "content": reply})
+    return Conversation(messages, [_teaches(reply) for reply in replies])
+
+
+def _teaches(reply: str) -> bool:
+    said = read_reply(reply)
+    return isinstance(said, Conclusion) or (isinstance(said, Question) and len(QUESTION_MARKS.findall(said.text)) == 1)

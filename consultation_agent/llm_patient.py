@@ -1,0 +1,193 @@
+"""The patient that is a model: it is shown a record without its diagnosis and one question, and answers as JSON.
+
+    python train_consultation_agent.py --patient llm              # PATIENT_MODEL, PATIENT_BASE_URL, PATIENT_API_KEY
+    python train_consultation_agent.py --patient served --patient-model DIR           # by a vLLM of the run's own
+
+    await patient_of(settings, {"patient": "llm"}).answer(task, "哪里疼？", episode.events)
+
+An answer depends on case and question alone: temperature 0, and replies of PATIENT_MODEL are kept in LLM_CACHE, which
+all processes of a run share. What was asked before is found out here, by the facets that the model says it told. A
+question costs at most 2 x ATTEMPTS requests, none of them through the policy's proxy.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from common.llm import LLMClient, Message, reveal
+from common.llm_endpoint import MOST_CONNECTIONS
+from common.llm_error import LLMError
+from common.settings import Settings
+from consultation_agent.patient import Exchange, Patient, Reply
+from consultation_agent.record_patient import SAID, RecordPatient, again, memories
+from consultation_agent.task import ConsultationTask
+from data.conditions.table import load_tables
+from episodes.agent import SERVED_NAME, AgentError, Options, ServiceError
+from episodes.outcomes import EpisodeError
+
+ATTEMPTS = 4
+LONGEST_WAIT = 5.0  # seconds between two attempts
+LONGEST_TEXT = 200  # characters of an answer: what follows would fill the doctor's context
+MOST_FACETS = 2  # one question tells of one thing, and of what accompanies it
+ADDRESS = "patient_url"
+CAUSES = {"malformed": "patient_malformed", "timeout": "patient_timeout"}
+WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+KNOWN = ConsultationTask(**WORDS["known_case"])
+SEXES = {"female": "女", "male": "男"}
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("the patient says nothing")
+    return " ".join(value.split())[:LONGEST_TEXT]
+
+
+class Said(BaseModel):
+    """The form of a model's reply. facets: names of lines of the record."""
+
+    model_config = ConfigDict(extra="forbid")
+    kind: Literal["informative", "unknown", "compound", "off_topic"]
+    facets: list[str]
+    text: Annotated[str, AfterValidator(_text)]
+
+
+def patient_of(settings: Settings, options: Options) -> Patient:
+    """Who answers, by the flag --patient. Raises AgentError: its model is not named, or named and has no use."""
+    name = options.get("patient") or "record"
+    if name != "record":
+        return LLMPatient(settings.under(options), name, options.get(ADDRESS))
+    if options.get("patient_model"):
+        raise AgentError(f"--patient-model {options['patient_model']}: the record patient has no model; add --patient")
+    return RecordPatient()
+
+
+def model_of(settings: Settings, name: str) -> str:
+    """The model of a patient. Raises AgentError: none is named."""
+    if settings.patient_model:
+        return settings.patient_model
+    expected = "a model folder or hub id" if name == "served" else "litellm's name of a model, such as openai/NAME"
+    raise AgentError(f"--patient {name} needs {expected}; give --patient-model or set PATIENT_MODEL")
+
+
+class LLMPatient:
+    """A model behind PATIENT_BASE_URL, or, `served`, at the address of the run's own service."""
+
+    def __init__(self, settings: Settings, name: str, address: str | None) -> None:
+        self.settings, self.name, self.model, self.address = settings, name, model_of(settings, name), address
+        self.words: dict[str, Any] = WORDS[name]
+
+    @cached_property
+    def client(self) -> LLMClient:
+        return self._connect(self.settings.llm_cache)
+
+    def _connect(self, cache: Path | None) -> LLMClient:
+        common: dict[str, Any] = {"attempts": ATTEMPTS, "longest_wait": LONGEST_WAIT, "concurrency": MOST_CONNECTIONS}
+        common["timeout"] = self.settings.patient_timeout
+        if self.name == "served":  # not kept on disk: another run serves another model at the same address
+            if not self.address:
+                raise LLMError("the patient's model is not served yet", "connection")
+            return LLMClient(f"openai/{SERVED_NAME}", base_url=self.address, **common)
+        where: dict[str, Any] = {"base_url": self.settings.patient_base_url, "cache": cache}
+        return LLMClient(self.model, api_key=reveal(self.settings.patient_api_key), **where, **common)
+
+    def description(self) -> dict[str, Any]:
+        return {"patient": self.name, "patient_model": self.model, "patient_words": WORDS["version"]}
+
+    async def check(self) -> None:
+        """Ask an invented patient, whatever was kept of earlier answers. Raises ServiceError: no usable answer."""
+        try:
+            await self._ask(messages_for(KNOWN, "哪里疼？", self.words), kept=False)
+        except EpisodeError as error:
+            ways = "start it, look at PATIENT_MODEL, PATIENT_BASE_URL and PATIENT_API_KEY, or choose --patient record"
+            raise ServiceError(f"the patient gives no usable answer ({error}); {ways}") from None
+
+    async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
+        heard = clean(question)[: self.words["longest_question"]]
+        if not heard:
+            return Reply("off_topic", SAID["zh"]["off_topic"])
+        name = name_in(task, [task.question, question, *(earlier.question for earlier in asked)])
+        said, leaked = await self._without(None if name else secret(task), messages_for(task, heard, self.words))
+        reply = Reply(said.kind, said.text, _facets(task, said), leaked)
+        earlier = _told_before(reply, heard, asked)
+        return again(earlier, task) if earlier else reply
+
+    async def _without(self, secret: re.Pattern[str] | None, messages: list[Message]) -> tuple[Said, bool]:
+        """What the model says, and whether a name of the diagnosis had to be struck out, asked once to leave it out."""
+        said = await self._ask(messages)
+        if not secret or not secret.search(said.text):
+            return said, False
+        first = {"role": "assistant", "content": said.model_dump_json()}
+        said = await self._ask([*messages, first, {"role": "user", "content": WORDS["again"]}])
+        text, times = secret.subn(WORDS["struck"], said.text)
+        return said.model_copy(update={"text": text}), times > 0
+
+    async def _ask(self, messages: list[Message], kept: bool = True) -> Said:
+        try:
+            client = self.client if kept else self._connect(None)
+            return (await client.ask(messages, Said, max_tokens=self.words["max_tokens"])).value
+        except LLMError as error:
+            raise EpisodeError(CAUSES.get(error.cause, "patient_failed"), str(error)) from None
+
+
+def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -> list[Message]:
+    """What a model is asked: its part, the record without the diagnosis, the question."""
+    record = "\n".join(f"{line}：{text}" for line, text in record_lines(task).items())
+    told = secret(task).sub(WORDS["struck"], WORDS["asked"].format(complaint=task.question, record=record))
+    return [{"role": "system", "content": words["system"].strip()}, {"role": "user", "content": told + question}]
+
+
+def record_lines(task: ConsultationTask) -> dict[str, str]:
+    """The record by "name（meaning）"; of a row without facets by what was once asked, or sentence by sentence."""
+    if not task.words:
+        return {f"{name}（{by}）" if by != text else name: text for name, (by, text) in memories(task).items()}
+    tables = load_tables()
+    facts = {"age": f"{task.age}岁" if task.age is not None else "", "sex": SEXES.get(task.sex, "")}
+    general = {f"{name}（{tables.general[name].zh}）": text for name, text in facts.items() if text}
+    facets = {f"{name}（{tables.facets[name].zh}）": task.words[name] for name in task.words if name in tables.facets}
+    symptoms = {
+        f"{name}（{tables.symptoms[name].ask[0]}）": task.words.get(name, "有") if there else "没有"
+        for name, there in task.symptoms.items()
+    }
+    return general | facets | symptoms
+
+
+def clean(text: str) -> str:
+    """A question on one line, without what is not seen and without the brackets of chat tokens."""
+    return " ".join("".join(char if char.isprintable() and char not in "<>|" else " " for char in text).split())
+
+
+def secret(task: ConsultationTask) -> re.Pattern[str]:
+    """What finds a name of the diagnosis, also spaced out; an English one not inside another word."""
+    names = sorted(task.names or (task.reference,), key=len, reverse=True)
+    spaced = [r"[\W_]*".join(map(re.escape, re.findall(r"[^\W_]", name))) for name in names]
+    whole = [rf"(?<![a-z]){name}(?![a-z])" if name.isascii() else name for name in spaced if name]
+    return re.compile("|".join(whole) or r"(?!)", re.IGNORECASE)
+
+
+def name_in(task: ConsultationTask, texts: Sequence[str]) -> bool:
+    """Whether somebody has named the diagnosis already."""
+    return any(secret(task).search(text) for text in texts)
+
+
+def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
+    """The facets that there are, of those a model says it told."""
+    tables = load_tables()
+    names = {*tables.facets, *tables.symptoms, *tables.general} if task.words else {*memories(task)}
+    known = dict.fromkeys(name for name in said.facets if name in names)
+    return () if said.kind == "off_topic" else tuple(known)[:MOST_FACETS]
+
+
+def _told_before(reply: Reply, question: str, asked: Sequence[Exchange]) -> Reply | None:
+    """The earlier reply to the same question in the same words, or to one about the same facets."""
+    for earlier in asked:
+        if clean(earlier.question) == question:
+            return earlier.reply
+    told = {facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets}
+    return told[reply.facets[0]] if reply.facets and {*reply.facets} <= told.keys() else None

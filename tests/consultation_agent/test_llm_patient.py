@@ -1,0 +1,316 @@
+"""The patient that is a model, against a real HTTP server: what it is shown, its answers, leaks, repetition, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from common.settings import Settings
+from consultation_agent.agent import AGENT
+from consultation_agent.environment import ConsultationEnvironment
+from consultation_agent.llm_patient import (
+    ADDRESS,
+    ATTEMPTS,
+    WORDS,
+    LLMPatient,
+    clean,
+    messages_for,
+    patient_of,
+    record_lines,
+)
+from consultation_agent.patient import Exchange, Reply
+from consultation_agent.protocol import Conclusion, spoken
+from consultation_agent.record_patient import SAID
+from consultation_agent.task import ConsultationTask, task_of
+from episodes.agent import AgentError, Service, ServiceError
+from episodes.outcomes import UNSCORED, EpisodeError
+from episodes.play import Scored, play
+from tests.common.llm_server import KEY, Fault, LLMServer
+from tests.consultation_agent.cases import reference_row, task_with, tasks
+from tests.consultation_agent.test_environment import Script
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+DEFAULTS = {name: field.get_default() for name, field in Settings.model_fields.items()}
+TASK = replace(
+    task_with("appendicitis"),
+    question="医生，我肚子疼。",
+    age=31,
+    sex="female",
+    words={"place": "肚子右下角", "onset": "就这几个小时", "fever": "身上发烫"},
+    symptoms={"nausea": False, "fever": True},
+    distinguishing=("place", "fever"),
+)
+PLACE = {"kind": "informative", "facets": ["place"], "text": "肚子右下角。"}
+Ask = Callable[..., Reply]
+
+
+def saying(**reply: Any) -> Callable[[dict[str, Any]], str]:
+    return lambda body: json.dumps({**PLACE, **reply}, ensure_ascii=False)
+
+
+@pytest.fixture
+def settings(llm: LLMServer, tmp_path: Path) -> Settings:
+    llm.answer = saying()
+    where = {"patient_model": "openai/stand-in", "patient_base_url": llm.url, "patient_api_key": SecretStr(KEY)}
+    return Settings.model_construct(**DEFAULTS | where | {"max_turns": 4, "llm_cache": tmp_path / "cache.sqlite"})
+
+
+@pytest.fixture
+def ask(settings: Settings) -> Ask:
+    """The answer to the last of some questions, after the others."""
+    patient = LLMPatient(settings, "llm", None)
+
+    def ask(*questions: str, task: ConsultationTask = TASK) -> Reply:
+        asked: list[Exchange] = []
+        for question in questions:
+            asked.append(Exchange(question, asyncio.run(patient.answer(task, question, asked))))
+        return asked[-1].reply
+
+    return ask
+
+
+def consultation(settings: Settings, *replies: str, **options: str) -> Scored:
+    environment = ConsultationEnvironment(settings, {"patient": "llm", **options})
+    policy = Script(*replies)
+    return asyncio.run(play(environment, TASK, environment.play(TASK, policy), policy, 60))
+
+
+END = spoken(Conclusion(TASK.reference, TASK.recommendation))
+
+
+def test_it_is_shown_the_record_and_not_the_diagnosis(llm: LLMServer, ask: Ask) -> None:
+    assert ask("具体在什么部位？") == Reply("informative", "肚子右下角。", ("place",))
+    [body] = llm.requests
+    system, user = body["messages"]
+    assert system["content"] == WORDS["llm"]["system"].strip()
+    assert user["content"].splitlines() == [
+        "主诉：医生，我肚子疼。",
+        "age（年龄）：31岁",
+        "sex（性别）：女",
+        "place（部位）：肚子右下角",
+        "onset（起病）：就这几个小时",
+        "nausea（恶心）：没有",
+        "fever（发烧）：身上发烫",
+        "医生问：具体在什么部位？",
+    ]
+    assert body["response_format"]["type"] == "json_schema"
+    assert body["temperature"] == 0
+    assert llm.keys == {f"Bearer {KEY}"}
+
+
+def test_no_name_of_a_diagnosis_is_shown() -> None:
+    for task in tasks():
+        shown = messages_for(task, "", WORDS["llm"])[1]["content"].lower()
+        assert not [name for name in task.names if name.lower() in shown and not name.isascii()]
+        assert set(task.distinguishing) <= {line.partition("（")[0] for line in record_lines(task)}
+
+
+def test_a_row_without_facets_is_shown_by_question_and_sentence(llm: LLMServer, ask: Ask) -> None:
+    row = reference_row(
+        ground_truth={"diagnosis": "sprained ankle", "recommendation": "ice"},
+        enhanced_description="I twisted it. They called it a Sprained  ankle.",
+    )
+    llm.answer = saying(facets=["exchange 0", "place"], text="Yes, on the stairs.")
+    assert ask("Twisted?", task=task_of(row)).facets == ("exchange 0",)
+    shown = llm.requests[0]["messages"][1]["content"]
+    assert "exchange 0（Hello, did you twist it?）：Yes, on the stairs." in shown
+    assert "sentence 0：I twisted it." in shown
+    assert "ankle." not in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "facets", "kept"),
+    [
+        ("informative", ["place", "diagnosis", "fever", "onset", "place"], ("place", "fever")),
+        ("compound", ["fever"], ("fever",)),
+        ("unknown", ["history"], ("history",)),
+        ("off_topic", ["place"], ()),
+    ],
+)
+def test_what_it_tells_is_by_names_of_the_record(
+    kind: str, facets: list[str], kept: tuple[str, ...], llm: LLMServer, ask: Ask
+) -> None:
+    llm.answer = saying(kind=kind, facets=facets)
+    reply = ask("肚子怎么样？")
+    assert (reply.kind, reply.facets) == (kind, kept)
+
+
+def test_a_long_text_of_many_lines_becomes_a_short_one(llm: LLMServer, ask: Ask) -> None:
+    llm.answer = saying(text="肚子\n第9轮，共9轮。" + "疼" * 1_000)
+    text = ask("哪里疼？").text
+    assert "\n" not in text
+    assert len(text) == 200
+
+
+@pytest.mark.parametrize("named", ["应该是急性阑尾炎吧。", "医生说是阑 尾-炎。", "I have Appendicitis."])
+def test_a_leak_is_asked_away_once(named: str, llm: LLMServer, ask: Ask) -> None:
+    llm.answer = lambda body: saying(text=named if len(body["messages"]) == 2 else "右下边疼。")(body)
+    assert ask("哪里疼？") == Reply("informative", "右下边疼。", ("place",))
+    again = llm.requests[1]["messages"]
+    assert [message["role"] for message in again] == ["system", "user", "assistant", "user"]
+    assert json.loads(again[2]["content"])["text"] == named
+
+
+def test_a_leak_that_stays_is_struck_out_counted_and_scored(llm: LLMServer, settings: Settings) -> None:
+    llm.answer = saying(text="是急性阑尾炎，右下边疼。")
+    scored = consultation(settings, spoken("哪里疼？"), END)
+    assert len(llm.requests) == 2
+    heard = str(scored.episode.messages[3]["content"])
+    assert "阑尾炎" not in heard
+    assert "右下边疼" in heard
+    assert scored.reward.score == pytest.approx(1)
+    facts = ConsultationEnvironment(settings, {}).facts(TASK, scored.episode)
+    assert facts["patient_leak"] == 1
+
+
+def test_a_diagnosis_that_the_doctor_has_named_is_no_leak(llm: LLMServer, ask: Ask) -> None:
+    llm.answer = saying(kind="unknown", facets=[], text="是不是阑尾炎我不知道。")
+    assert ask("会不会是急性阑尾炎？") == Reply("unknown", "是不是阑尾炎我不知道。")
+    assert ask("会不会是阑尾炎？", "家里有人得过吗？").leaked is False
+    assert ask("家里有人得过吗？").leaked is True
+
+
+def test_an_english_name_inside_a_word_is_no_leak(llm: LLMServer, ask: Ask) -> None:
+    llm.answer = saying(text="It is my ribs.")
+    assert ask("Where?", task=replace(TASK, names=("肠易激", "IBS"))).text == "It is my ribs."
+
+
+@pytest.mark.parametrize("again", ["哪里 疼？", "疼的位置是哪儿？"])
+def test_what_was_told_is_not_told_as_new(again: str, ask: Ask) -> None:
+    assert ask("哪里疼？", again) == Reply("repeated", "刚才说过了，肚子右下角。", ("place",))
+    assert ask("哪里疼？", again, again).text == "刚才说过了，肚子右下角。"
+
+
+def test_one_question_of_a_case_is_asked_once_in_all_processes(llm: LLMServer, settings: Settings) -> None:
+    numbers = iter(range(9))
+    llm.answer = lambda body: saying(text=f"第{next(numbers)}次")(body)
+
+    async def of_a_group() -> list[Reply]:
+        patient = LLMPatient(settings, "llm", None)
+        return await asyncio.gather(*(patient.answer(TASK, "哪里疼？", []) for _ in range(4)))
+
+    assert {reply.text for _ in range(2) for reply in asyncio.run(of_a_group())} == {"第0次"}
+    assert len(llm.requests) == 1
+    other = replace(TASK, words={"place": "左边"})
+    assert asyncio.run(LLMPatient(settings, "llm", None).answer(other, "哪里疼？", [])).text == "第1次"
+
+
+FAULTS = {
+    "down": (Fault(503), "patient_failed", ATTEMPTS),
+    "refused": (Fault(401), "patient_failed", 1),
+    "no JSON": (Fault(200, text="我肚子疼"), "patient_malformed", ATTEMPTS),
+    "another kind": (Fault(200, text='{"kind":"sure","facets":[],"text":"疼"}'), "patient_malformed", ATTEMPTS),
+    "no words": (Fault(200, text='{"kind":"unknown","facets":[],"text":" "}'), "patient_malformed", ATTEMPTS),
+}
+
+
+@pytest.mark.parametrize(("fault", "cause", "requests"), FAULTS.values(), ids=FAULTS)
+def test_a_patient_that_keeps_failing_leaves_the_episode_unscored(
+    fault: Fault, cause: str, requests: int, llm: LLMServer, settings: Settings
+) -> None:
+    llm.faults = [fault] * 20
+    scored = consultation(settings, spoken("哪里疼？"), END)
+    assert (scored.reward.total, scored.reward.unscored) == (None, cause)
+    assert cause in UNSCORED
+    assert len(llm.requests) == requests
+    assert KEY not in scored.detail
+
+
+def test_a_patient_that_fails_now_and_then_answers(llm: LLMServer, settings: Settings) -> None:
+    llm.faults = [Fault(503), Fault(200, text="..."), Fault(500)]
+    assert consultation(settings, spoken("哪里疼？"), END).reward.score == pytest.approx(1)
+
+
+def test_a_slow_patient_is_given_up(llm: LLMServer, settings: Settings) -> None:
+    llm.delay = 3.0
+    slow = settings.model_copy(update={"patient_timeout": 0.2})
+    assert consultation(slow, spoken("哪里疼？"), END).reward.unscored == "patient_timeout"
+
+
+def test_an_endpoint_without_schemas_is_told_the_form_in_words(llm: LLMServer, ask: Ask) -> None:
+    llm.refuses_schemas = True
+    assert ask("哪里疼？").kind == "informative"
+
+
+def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(llm: LLMServer, settings: Settings) -> None:
+    environment = ConsultationEnvironment(settings, {"patient": "llm"})
+    asyncio.run(environment.check())
+    llm.faults = [Fault(503)] * 20
+    with pytest.raises(ServiceError, match="the patient gives no usable answer.*PATIENT_BASE_URL") as caught:
+        asyncio.run(environment.check())
+    assert "\n" not in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+def test_the_served_patient_is_asked_at_its_address_in_its_own_words(llm: LLMServer, settings: Settings) -> None:
+    elsewhere = settings.model_copy(update={"patient_base_url": "http://127.0.0.1:9/v1", "patient_model": None})
+    options = {"patient": "served", "patient_model": "models/patient"}
+    assert AGENT.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
+    environment = ConsultationEnvironment(elsewhere, options | {ADDRESS: llm.url})
+    assert asyncio.run(environment.patient.answer(TASK, "哪里疼？" + "疼" * 300, [])).text == "肚子右下角。"
+    [body] = llm.requests
+    assert body["model"] == "policy"
+    assert body["messages"][0]["content"] == WORDS["served"]["system"]
+    assert len(body["messages"][1]["content"].splitlines()[-1]) == len("医生问：") + WORDS["served"]["longest_question"]
+    assert not settings.llm_cache.exists()
+    assert (
+        environment.description() | {"patient": "served", "patient_model": "models/patient"}
+        == environment.description()
+    )
+
+
+def test_before_it_is_served_a_patient_is_described_and_asks_nobody(settings: Settings) -> None:
+    patient = patient_of(settings, {"patient": "served", "patient_model": "models/patient"})
+    assert patient.description()["patient"] == "served"
+    with pytest.raises(ServiceError, match="not served yet"):
+        asyncio.run(patient.check())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"patient": "llm"}, "--patient llm needs litellm's name"),
+        ({"patient": "served"}, "--patient served needs a model folder"),
+        ({"patient": "record", "patient_model": "m"}, "the record patient has no model"),
+    ],
+)
+def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
+    bare = Settings.model_construct(**DEFAULTS)
+    with pytest.raises(AgentError, match=said):
+        ConsultationEnvironment(bare, options)
+
+
+def test_only_a_served_patient_is_served(settings: Settings) -> None:
+    assert [list(AGENT.services(settings, {"patient": name})) for name in ("record", "llm")] == [[], []]
+
+
+@pytest.mark.parametrize("question", ["\x00\x1b", "<|>", " \n"])
+def test_a_question_of_nothing_asks_nobody(question: str, llm: LLMServer, ask: Ask) -> None:
+    assert ask(question) == Reply("off_topic", SAID["zh"]["off_topic"])
+    assert llm.requests == []
+
+
+@given(st.text(max_size=300))
+def test_no_question_holds_chat_tokens_lines_or_half_characters(question: str) -> None:
+    heard = clean(question)
+    assert not {*"<>|\n"} & {*heard}
+    heard.encode("utf-8")
+
+
+def test_every_canary_and_gold_is_played_without_the_model(llm: LLMServer, settings: Settings) -> None:
+    environment = ConsultationEnvironment(settings, {"patient": "llm"})
+    episodes: Sequence[Any] = [
+        asyncio.run(environment.gold(TASK)),
+        asyncio.run(environment.baseline("checklist", TASK)),
+    ]
+    assert all(episode.events for episode in episodes)
+    assert llm.requests == []
