@@ -40,6 +40,7 @@ ADDRESS = "patient_url"
 CAUSES = {"malformed": "patient_malformed", "timeout": "patient_timeout"}
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 KNOWN = ConsultationTask(**WORDS["known_case"])
+GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
 SEXES = {"female": "女", "male": "男"}
 
 
@@ -166,9 +167,12 @@ def clean(text: str) -> str:
 def secret(task: ConsultationTask) -> re.Pattern[str]:
     """What finds a name of the diagnosis, also spaced out; an English one not inside another word."""
     names = sorted(task.names or (task.reference,), key=len, reverse=True)
-    spaced = [r"[\W_]*".join(map(re.escape, re.findall(r"[^\W_]", name))) for name in names]
-    whole = [rf"(?<![a-z]){name}(?![a-z])" if name.isascii() else name for name in spaced if name]
-    return re.compile("|".join(whole) or r"(?!)", re.IGNORECASE)
+    return re.compile("|".join(filter(None, map(_apart, names))) or r"(?!)", re.IGNORECASE)
+
+
+def _apart(name: str) -> str:
+    letters = GAP.join(map(re.escape, re.findall(r"[^\W_]", name)))
+    return rf"(?<![a-z]){letters}(?![a-z])" if letters and name.isascii() else letters
 
 
 def name_in(task: ConsultationTask, texts: Sequence[str]) -> bool:
@@ -185,9 +189,8 @@ def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
 
 
 def _told_before(reply: Reply, question: str, asked: Sequence[Exchange]) -> Reply | None:
-    """The earlier reply to the same question in the same words, or to one about the same facets."""
-    for earlier in asked:
-        if clean(earlier.question) == question:
-            return earlier.reply
+    """The first reply about the same facets, else to the same question in the same words."""
     told = {facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets}
-    return told[reply.facets[0]] if reply.facets and {*reply.facets} <= told.keys() else None
+    if reply.facets:
+        return told[reply.facets[0]] if {*reply.facets} <= told.keys() else None
+    return next((earlier.reply for earlier in asked if clean(earlier.question) == question), None)

@@ -1,4 +1,4 @@
-"""The patient that is a model, against a real HTTP server: what it is shown, its answers, leaks, repetition, failures."""
+"""The patient that is a model, against a real HTTP server: what it is shown and says, leaks, failures."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from consultation_agent.llm_patient import (
     WORDS,
     LLMPatient,
     clean,
-    messages_for,
     patient_of,
     record_lines,
+    secret,
 )
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.record_patient import SAID
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import AgentError, Service, ServiceError
-from episodes.outcomes import UNSCORED, EpisodeError
+from episodes.outcomes import UNSCORED
 from episodes.play import Scored, play
 from tests.common.llm_server import KEY, Fault, LLMServer
 from tests.consultation_agent.cases import reference_row, task_with, tasks
@@ -107,10 +107,9 @@ def test_it_is_shown_the_record_and_not_the_diagnosis(llm: LLMServer, ask: Ask) 
     assert llm.keys == {f"Bearer {KEY}"}
 
 
-def test_no_name_of_a_diagnosis_is_shown() -> None:
+def test_no_record_has_a_name_of_its_diagnosis_and_all_have_what_distinguishes() -> None:
     for task in tasks():
-        shown = messages_for(task, "", WORDS["llm"])[1]["content"].lower()
-        assert not [name for name in task.names if name.lower() in shown and not name.isascii()]
+        assert not secret(task).search("\n".join(record_lines(task).values()))
         assert set(task.distinguishing) <= {line.partition("（")[0] for line in record_lines(task)}
 
 
@@ -179,9 +178,15 @@ def test_a_diagnosis_that_the_doctor_has_named_is_no_leak(llm: LLMServer, ask: A
     assert ask("家里有人得过吗？").leaked is True
 
 
-def test_an_english_name_inside_a_word_is_no_leak(llm: LLMServer, ask: Ask) -> None:
-    llm.answer = saying(text="It is my ribs.")
-    assert ask("Where?", task=replace(TASK, names=("肠易激", "IBS"))).text == "It is my ribs."
+@pytest.mark.parametrize(("text", "name"), [("It is my ribs.", "IBS"), ("头痛，风一吹更厉害。", "痛风")])
+def test_letters_of_a_name_in_other_words_are_no_leak(text: str, name: str, llm: LLMServer, ask: Ask) -> None:
+    llm.answer = saying(text=text)
+    assert ask("怎么样？", task=replace(TASK, names=(name,))).text == text
+
+
+def test_what_it_did_not_know_is_asked_again(llm: LLMServer, ask: Ask) -> None:
+    llm.answer = saying(kind="unknown", facets=[], text="说不清楚。")
+    assert ask("家里有人得过吗？", "家里有人得过吗？") == Reply("repeated", "刚才说过了，说不清楚。")
 
 
 @pytest.mark.parametrize("again", ["哪里 疼？", "疼的位置是哪儿？"])
@@ -245,7 +250,7 @@ def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(llm: LLMServ
     environment = ConsultationEnvironment(settings, {"patient": "llm"})
     asyncio.run(environment.check())
     llm.faults = [Fault(503)] * 20
-    with pytest.raises(ServiceError, match="the patient gives no usable answer.*PATIENT_BASE_URL") as caught:
+    with pytest.raises(ServiceError, match=r"the patient gives no usable answer.*PATIENT_BASE_URL") as caught:
         asyncio.run(environment.check())
     assert "\n" not in str(caught.value)
     assert KEY not in str(caught.value)

@@ -91,6 +91,9 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
         (["--base", "m", "--steps-a", "5"], "--steps-a has no use with --base"),
         (["--epochs", "1"], "--epochs has no use without --base"),
         (["--role", "policy"], "--role has no use without --base"),
+        (["--dialogues", "f"], "--dialogues has no use without --base"),
+        (["--base", "m", "--dialogues", "f", "--role", "policy"], "--dialogues has no use for --role or --train-file"),
+        (["--base", "m", "--dialogues", "f", "--train-file", "t"], "--dialogues has no use for --role"),
         (["--out", str(TINY)], "give --force"),
         (["--out", str(ROOT / "docs"), "--force"], "is no model folder"),
         (["other"], "unrecognized arguments: other"),
@@ -116,6 +119,8 @@ def test_each_mode_has_its_defaults() -> None:
         (["echo", "--train-file", "other.jsonl"], 2, "is no file of echoes"),
         (["sql", "--base", str(TINY), "--role", "doctor"], 2, "no demonstrations for the role 'doctor'"),
         (["sql", "--base", "no/such/model"], 1, "cannot be loaded"),
+        (["sql", "--base", str(TINY), "--dialogues", "f"], 2, "the sql agent learns from no dialogues"),
+        (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl can not be read"),
     ],
 )
 @pytest.mark.usefixtures("echo")
@@ -142,6 +147,24 @@ def test_an_agent_without_tools_has_a_tiny_model_too(
     warm = cold_start(capsys, echo, "--base", str(tmp_path / "one"), "--out", str(tmp_path / "warm"), "--lr", "3e-3")
     assert warm["steps"] == 2
     assert {path.name for path in (tmp_path / "warm").iterdir()} == MODEL_FILES
+
+
+def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients(
+    echo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cold_start(capsys, echo, "--out", str(tmp_path / "base"), "--steps-a", "2", "--no-measure")
+    settings = json.loads((tmp_path / "base" / "config.json").read_text()) | {"max_position_embeddings": 4096}
+    (tmp_path / "base" / "config.json").write_text(json.dumps(settings))
+    texts = ["膝盖疼。", "<answer>问题：摔过吗？</answer>", "摔了。", "<answer>诊断：扭伤\n建议：冰敷</answer>"]
+    turns = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+    (tmp_path / "dialogues.jsonl").write_text(json.dumps({"messages": turns}), encoding="utf-8")
+    base = ("consultation", "--base", str(tmp_path / "base"), "--out")
+    doctor = cold_start(capsys, *base, str(tmp_path / "doctor"), "--dialogues", str(tmp_path / "dialogues.jsonl"))
+    assert doctor["steps"] == 1
+    agent = registry.get("consultation")
+    (tmp_path / "rows.jsonl").write_text(json.dumps(agent.rows(agent.splits["val"])[0]), encoding="utf-8")
+    rows = ("--train-file", str(tmp_path / "rows.jsonl"), "--role", "patient", "--epochs", "0.1")
+    assert cold_start(capsys, *base, str(tmp_path / "patient"), *rows)["steps"] == 1
 
 
 @pytest.mark.engine
