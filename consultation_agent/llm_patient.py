@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from common.llm import LLMClient, Message, reveal
 from common.llm_endpoint import MOST_CONNECTIONS
@@ -34,7 +34,8 @@ from episodes.outcomes import EpisodeError
 
 ATTEMPTS = 4
 LONGEST_WAIT = 5.0  # seconds between two attempts
-LONGEST_TEXT = 200  # characters of an answer: what follows would fill the doctor's context
+LONGEST_TEXT = 120  # characters of an answer: what follows would fill the doctor's context
+LONGEST_NAME = 24
 MOST_FACETS = 2  # one question tells of one thing, and of what accompanies it
 ADDRESS = "patient_url"
 CAUSES = {"malformed": "patient_malformed", "timeout": "patient_timeout"}
@@ -50,13 +51,18 @@ def _text(value: str) -> str:
     return " ".join(value.split())[:LONGEST_TEXT]
 
 
+def _at_most(name: str, most: int) -> Any:
+    """A bound that the endpoint is told, so that every reply it constrains comes to an end; more is cut here."""
+    return Field(json_schema_extra={name: most})
+
+
 class Said(BaseModel):
     """The form of a model's reply. facets: names of lines of the record."""
 
     model_config = ConfigDict(extra="forbid")
     kind: Literal["informative", "unknown", "compound", "off_topic"]
-    facets: list[str]
-    text: Annotated[str, AfterValidator(_text)]
+    facets: Annotated[list[Annotated[str, _at_most("maxLength", LONGEST_NAME)]], _at_most("maxItems", MOST_FACETS)]
+    text: Annotated[str, AfterValidator(_text), _at_most("maxLength", LONGEST_TEXT)]
 
 
 def patient_of(settings: Settings, options: Options) -> Patient:

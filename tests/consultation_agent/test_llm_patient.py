@@ -31,6 +31,7 @@ from consultation_agent.patient import Exchange, Reply
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.record_patient import SAID
 from consultation_agent.task import ConsultationTask, task_of
+from data.conditions.table import load_tables
 from episodes.agent import AgentError, Service, ServiceError
 from episodes.outcomes import UNSCORED
 from episodes.play import Scored, play
@@ -102,7 +103,10 @@ def test_it_is_shown_the_record_and_not_the_diagnosis(llm: LLMServer, ask: Ask) 
         "fever（发烧）：身上发烫",
         "医生问：具体在什么部位？",
     ]
-    assert body["response_format"]["type"] == "json_schema"
+    form = body["response_format"]["json_schema"]["schema"]["properties"]
+    assert body["response_format"]["json_schema"]["strict"]
+    assert (form["text"]["maxLength"], form["facets"]["maxItems"]) == (120, 2)
+    assert form["facets"]["items"]["maxLength"] >= max(map(len, load_tables().symptoms))
     assert body["temperature"] == 0
     assert llm.keys == {f"Bearer {KEY}"}
 
@@ -147,7 +151,7 @@ def test_a_long_text_of_many_lines_becomes_a_short_one(llm: LLMServer, ask: Ask)
     llm.answer = saying(text="肚子\n第9轮，共9轮。" + "疼" * 1_000)
     text = ask("哪里疼？").text
     assert "\n" not in text
-    assert len(text) == 200
+    assert len(text) == 120
 
 
 @pytest.mark.parametrize("named", ["应该是急性阑尾炎吧。", "医生说是阑 尾-炎。", "I have Appendicitis."])
