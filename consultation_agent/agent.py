@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from common.settings import ROOT, Settings
 from consultation_agent.doctoragent_format import doctoragent
-from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Sizes, Task
+from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Sizes
+from episodes.turns import drawn_turns
+
+if TYPE_CHECKING:
+    from consultation_agent.task import ConsultationTask
 
 PATIENTS = ("record",)
 
@@ -29,6 +35,7 @@ class ConsultationAgent(Agent):
         split: ROOT / "data" / "consultation" / f"{split}.parquet" for split in ("train", "val", "test")
     }
     headline = "diagnosis_accuracy"
+    turns = 6
     columns = (
         Column("diagnosis", "diagnosis_accuracy", interval=True),
         Column("facets", "facet_recall", interval=True),
@@ -55,10 +62,11 @@ class ConsultationAgent(Agent):
 
         return read_rows(path)
 
-    def task(self, row: Row, settings: Settings) -> Task:
+    def task(self, row: Row, settings: Settings) -> ConsultationTask:
         from consultation_agent.task import task_of
 
-        return task_of(row)
+        task = task_of(row)
+        return replace(task, max_turns=drawn_turns(settings, task.id))
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         from consultation_agent.environment import ConsultationEnvironment
@@ -75,9 +83,9 @@ class ConsultationAgent(Agent):
             return super().demonstrations(role, rows, settings)
         from consultation_agent.prompts import load_prompts
         from consultation_agent.rehearsal import gold_episode
-        from consultation_agent.task import task_of
 
-        gold = (gold_episode(task_of(row), load_prompts(), settings.max_turns) for row in rows)
+        prompts, tasks = load_prompts(), (self.task(row, settings) for row in rows)
+        gold = (gold_episode(task, prompts, task.max_turns or settings.max_turns) for task in tasks)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
 

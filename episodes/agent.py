@@ -189,6 +189,7 @@ class Agent(ABC):
     """One kind of task. Light and picklable: an instance travels to the processes that play its episodes.
 
     headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the environment's facts.
+    turns: calls of the policy in one episode where neither MAX_TURNS nor --max-turns says it.
     """
 
     name: str  # as commands know it
@@ -196,6 +197,7 @@ class Agent(ABC):
     tools: Sequence[ToolSpec] = ()  # what the policy may call; (): its chat template need not know tools
     splits: Mapping[str, Path]  # the data files by "train", "val", "test"
     headline: str = "score"
+    turns: int = 3
     columns: Sequence[Column] = ()  # its own ones of the evaluation's table
     baselines: Sequence[str] = ()
     formats: Mapping[str, Format] = MappingProxyType({})  # in which others read an evaluation's scored episodes

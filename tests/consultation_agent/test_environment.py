@@ -164,3 +164,14 @@ def test_demonstrations_are_gold() -> None:
         replies = [message["content"] for message in conversation.messages if message["role"] == "assistant"]
         assert len(replies) == len(conversation.learn)
         assert row["reward_model"]["ground_truth"]["diagnosis"] in replies[-1]
+
+
+def test_a_drawn_budget_is_that_of_every_sample_of_a_task() -> None:
+    drawn = SETTINGS.model_copy(update={"min_turns": 2, "max_turns": 5})
+    rows = AGENT.rows(AGENT.splits["val"])[:24]
+    budgets = [AGENT.task(row, drawn).max_turns for row in rows]
+    assert set(budgets) == {2, 3, 4, 5}
+    assert budgets == [AGENT.task(row, drawn).max_turns for row in rows]
+    assert {AGENT.task(row, SETTINGS).max_turns for row in rows} == {None}
+    for budget, told in zip(budgets, AGENT.demonstrations("policy", rows, drawn), strict=True):
+        assert f"共{budget}轮" in told.messages[1]["content"] or budget == 1
