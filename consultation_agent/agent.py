@@ -13,15 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from common.settings import ROOT, Settings
 from consultation_agent.doctoragent_format import doctoragent
-from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Sizes
+from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Sizes, Task
 from episodes.turns import drawn_turns
-
-if TYPE_CHECKING:
-    from consultation_agent.task import ConsultationTask
 
 PATIENTS = ("record",)
 
@@ -36,6 +32,7 @@ class ConsultationAgent(Agent):
     }
     headline = "diagnosis_accuracy"
     turns = 6
+    draws_turns = True
     columns = (
         Column("diagnosis", "diagnosis_accuracy", interval=True),
         Column("facets", "facet_recall", interval=True),
@@ -62,7 +59,7 @@ class ConsultationAgent(Agent):
 
         return read_rows(path)
 
-    def task(self, row: Row, settings: Settings) -> ConsultationTask:
+    def task(self, row: Row, settings: Settings) -> Task:
         from consultation_agent.task import task_of
 
         task = task_of(row)
@@ -83,9 +80,10 @@ class ConsultationAgent(Agent):
             return super().demonstrations(role, rows, settings)
         from consultation_agent.prompts import load_prompts
         from consultation_agent.rehearsal import gold_episode
+        from consultation_agent.task import task_of
 
-        prompts, tasks = load_prompts(), (self.task(row, settings) for row in rows)
-        gold = (gold_episode(task, prompts, task.max_turns or settings.max_turns) for task in tasks)
+        budgets = ((task, drawn_turns(settings, task.id) or settings.max_turns) for task in map(task_of, rows))
+        gold = (gold_episode(task, load_prompts(), turns) for task, turns in budgets)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
 

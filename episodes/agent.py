@@ -189,7 +189,8 @@ class Agent(ABC):
     """One kind of task. Light and picklable: an instance travels to the processes that play its episodes.
 
     headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the environment's facts.
-    turns: calls of the policy in one episode where neither MAX_TURNS nor --max-turns says it.
+    turns: calls of the policy in one episode where neither MAX_TURNS nor --max-turns says it. draws_turns: they may say
+    a range, and a task's budget is `episodes.turns.drawn_turns`.
     """
 
     name: str  # as commands know it
@@ -198,6 +199,7 @@ class Agent(ABC):
     splits: Mapping[str, Path]  # the data files by "train", "val", "test"
     headline: str = "score"
     turns: int = 3
+    draws_turns: bool = False
     columns: Sequence[Column] = ()  # its own ones of the evaluation's table
     baselines: Sequence[str] = ()
     formats: Mapping[str, Format] = MappingProxyType({})  # in which others read an evaluation's scored episodes

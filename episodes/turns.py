@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Iterable
 from random import Random
 
 from common.settings import Settings
-from episodes.agent import Agent, AgentError, Task
+from episodes.agent import Agent, AgentError
 
 
 def turns(text: str) -> tuple[int, int]:
@@ -29,29 +28,19 @@ def turns(text: str) -> tuple[int, int]:
 def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None = None) -> Settings:
     """The settings with the budget of a run: the flag's, else MIN_TURNS and MAX_TURNS, else the agent's own.
 
-    Raises AgentError: MIN_TURNS is above the most.
+    Raises AgentError: a range that this agent's tasks cannot have, or MIN_TURNS above the most.
     """
     own = settings.max_turns if "max_turns" in settings.model_fields_set else agent.turns
     fewest, most = given or (settings.min_turns or own, own)
     if fewest > most:
         raise AgentError(f"MIN_TURNS={fewest} is above the most turns of a run, {most}; lower it, or raise MAX_TURNS")
+    if fewest < most and not agent.draws_turns:
+        where = "--max-turns" if given else "MIN_TURNS to MAX_TURNS"
+        raise AgentError(f"{where} {fewest}-{most}: the {agent.name} agent draws no budgets by task; give one number")
     return settings.under({"min_turns": fewest, "max_turns": most})
-
-
-def turns_range(settings: Settings) -> str:
-    """ "2-10" where budgets are drawn; "" where all tasks have the same."""
-    fewest, most = settings.min_turns or settings.max_turns, settings.max_turns
-    return f"{fewest}-{most}" if fewest < most else ""
 
 
 def drawn_turns(settings: Settings, task_id: str) -> int | None:
     """The budget of a task, by its id and TURNS_SEED; None where all tasks have the same."""
     fewest, most = settings.min_turns or settings.max_turns, settings.max_turns
     return Random(f"{settings.turns_seed}/{task_id}").randint(fewest, most) if fewest < most else None
-
-
-def check_range(agent: Agent, tasks: Iterable[Task], settings: Settings) -> None:
-    """Raises AgentError: a range is asked for, and tasks of this agent have no budgets of their own."""
-    asked = turns_range(settings)
-    if asked and any(task.max_turns is None for task in tasks):
-        raise AgentError(f"--max-turns {asked}: the {agent.name} agent has one budget for all tasks; give one number")

@@ -33,7 +33,7 @@ from common.startup import collect_rarely
 from episodes import registry
 from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
 from episodes.play import Scored, play
-from episodes.turns import check_range, turns, turns_range, with_turns
+from episodes.turns import turns, with_turns
 from evaluation import results
 from evaluation.players import Player, find_player, open_endpoint
 from evaluation.tables import report_of
@@ -181,10 +181,10 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     player = choose_player(agent, arguments, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
     settings = with_turns(agent, settings.under({"turns_seed": arguments.seed}), arguments.max_turns)
-    arguments.max_turns = turns_range(settings) or settings.max_turns
+    fewest, most = settings.min_turns, settings.max_turns
+    arguments.max_turns = most if fewest == most else f"{fewest}-{most}"
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     tasks = [agent.task(row, settings) for row in rows]
-    check_range(agent, tasks, settings)
     samples = [results.Sample(task, number) for task in tasks for number in range(arguments.k)]
     own = registry.own_options(agent, arguments)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:

@@ -113,11 +113,7 @@ def prove_judge(agent: Agent, rows: Sequence[Row], settings: Settings, options: 
 
 def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Settings) -> None:
     """Raises AgentError or ConfigError when a row makes no task, or one with a budget above the run's, as told verl."""
-    from episodes.turns import check_range
-
-    tasks = [agent.task(row, settings) for part in rows.values() for row in part]
-    check_range(agent, tasks, settings)
-    for task in tasks:
+    for task in (agent.task(row, settings) for part in rows.values() for row in part):
         if task.max_turns and task.max_turns > settings.max_turns:
             budgets = f"task {task.id} has a budget of {task.max_turns} turns, the run one of {settings.max_turns}"
             raise ConfigError(f"{budgets}; raise --max-turns")

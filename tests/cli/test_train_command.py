@@ -91,11 +91,9 @@ def test_a_number_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--max-turns: expected a number of 1 or more, or a range such as 2-10, got '0'" in message
 
 
-def test_a_range_of_turns_is_for_agents_with_budgets_by_task(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    message = refused(capsys, "--ci-fast", "--max-turns", "2-4", "--run-dir", str(tmp_path / "run"))
-    assert "--max-turns 2-4: the sql agent has one budget for all tasks; give one number" in message
+def test_a_range_of_turns_is_for_agents_with_budgets_by_task(capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, "--ci-fast", "--max-turns", "2-4")
+    assert "--max-turns 2-4: the sql agent draws no budgets by task; give one number" in message
 
 
 def test_an_adapter_that_cannot_be_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from common.settings import Settings
 from consultation_agent.agent import AGENT as CONSULTATION
-from episodes.agent import AgentError, Task
-from episodes.turns import check_range, drawn_turns, turns, turns_range, with_turns
+from episodes.agent import AgentError
+from episodes.turns import drawn_turns, turns, with_turns
 from sql_agent.agent import AGENT as SQL
 
 TASKS = [f"case-{number}" for number in range(300)]
@@ -42,9 +42,8 @@ def test_what_is_neither(text: str) -> None:
         ({}, None, (3, 3), (6, 6)),
         ({"max_turns": 4}, None, (4, 4), (4, 4)),
         ({"max_turns": 3}, None, (3, 3), (3, 3)),
-        ({"min_turns": 2}, None, (2, 3), (2, 6)),
+        ({"min_turns": 3}, None, (3, 3), (3, 6)),
         ({"max_turns": 4, "min_turns": 2}, (5, 5), (5, 5), (5, 5)),
-        ({}, (2, 10), (2, 10), (2, 10)),
     ],
 )
 def test_the_flag_then_the_settings_then_the_agent(
@@ -55,6 +54,12 @@ def test_the_flag_then_the_settings_then_the_agent(
         assert (found.min_turns, found.max_turns) == expected
         again = with_turns(agent, found)
         assert (again.min_turns, again.max_turns) == expected
+
+
+def test_a_range_is_the_fewest_and_the_most() -> None:
+    found = with_turns(CONSULTATION, settings(), (2, 10))
+    assert (found.min_turns, found.max_turns) == (2, 10)
+    assert with_turns(CONSULTATION, found) == found
 
 
 def test_fewer_than_the_most_is_asked_for() -> None:
@@ -68,18 +73,15 @@ def test_a_drawn_budget_is_the_tasks_and_changes_with_the_seed() -> None:
     assert drawn == [drawn_turns(one, name) for name in TASKS]
     assert set(drawn) == set(range(2, 11))
     assert drawn != [drawn_turns(other, name) for name in TASKS]
-    assert turns_range(one) == "2-10"
 
 
 @pytest.mark.parametrize("given", [{}, {"max_turns": 6}, {"min_turns": 6, "max_turns": 6}])
 def test_without_a_range_nothing_is_drawn(given: dict[str, int]) -> None:
     assert drawn_turns(settings(**given), "case-1") is None
-    assert turns_range(settings(**given)) == ""
 
 
 def test_a_range_is_for_agents_with_budgets_by_task() -> None:
-    asked, plain = settings(min_turns=2, max_turns=5), [Task(id="a", question="?")]
-    with pytest.raises(AgentError, match="--max-turns 2-5: the sql agent has one budget for all tasks"):
-        check_range(SQL, plain, asked)
-    check_range(SQL, plain, settings(max_turns=5))
-    check_range(CONSULTATION, [Task(id="a", question="?", max_turns=4)], asked)
+    with pytest.raises(AgentError, match="--max-turns 2-5: the sql agent draws no budgets by task; give one number"):
+        with_turns(SQL, settings(), (2, 5))
+    with pytest.raises(AgentError, match="MIN_TURNS to MAX_TURNS 2-3: the sql agent draws no budgets by task"):
+        with_turns(SQL, settings(min_turns=2))

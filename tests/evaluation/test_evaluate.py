@@ -228,7 +228,7 @@ def test_another_evaluation_is_not_overwritten(data: Path, llm: Any, capsys: Any
 def test_a_range_of_turns_is_for_agents_with_budgets_by_task(tmp_path: Path, data: Path, capsys: Any) -> None:
     flags = ("--max-turns", "2-4", "--gold", "--out", str(tmp_path / "out"))
     assert evaluate.main(["sql", "--data", str(data), *flags]) == 2
-    assert "--max-turns 2-4: the sql agent has one budget for all tasks" in capsys.readouterr().err
+    assert "--max-turns 2-4: the sql agent draws no budgets by task" in capsys.readouterr().err
     assert evaluate.main(["consultation", "--n", "12", *flags]) == 0
     scores = read_scores(tmp_path / "out")
     assert scores["max_turns"] == "2-4"
