@@ -70,6 +70,11 @@ class ConsultationAgent(Agent):
 
         return ConsultationEnvironment(settings, options, evaluating)
 
+    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
+        from consultation_agent.facts import facets_found
+
+        return {"gain_by_asking": facets_found(record)}
+
     def failure(self, record: Record) -> str:
         from consultation_agent.facts import failure
 

@@ -62,7 +62,7 @@ class Episode:
     """What happened. messages: the transcript as OpenAI dicts. stop_reason: one of `episodes.outcomes.STOP_REASONS`.
 
     events: what the environment did, of the agent's own type. turns: replies of the policy; tokens are summed over them
-    as the endpoint counts them, 0 where it does not.
+    as the endpoint counts them, 0 where it does not; reply_tokens: of each reply, where the loop notes them.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -72,6 +72,7 @@ class Episode:
     turns: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reply_tokens: list[int] = field(default_factory=list)
 
 
 class Policy(Protocol):
@@ -251,6 +252,10 @@ class Agent(ABC):
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         """Ratios over episodes that are no mean of one episode's facts; `records` are lines of episodes.jsonl."""
+        return {}
+
+    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
+        """What a demo takes its gain apart by: name of the part, and the group of an episode; None: not known."""
         return {}
 
     def failure(self, record: Record) -> str:
