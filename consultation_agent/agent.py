@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 from common.settings import ROOT, Settings
 from consultation_agent.doctoragent_format import doctoragent
 from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Service, Sizes, Task
+from episodes.turns import drawn_turns
 
 PATIENTS = ("record", "llm", "served")
 NOWHERE = "http://127.0.0.1:9"
@@ -30,6 +32,8 @@ class ConsultationAgent(Agent):
         split: ROOT / "data" / "consultation" / f"{split}.parquet" for split in ("train", "val", "test")
     }
     headline = "diagnosis_accuracy"
+    turns = 6
+    draws_turns = True
     columns = (
         Column("diagnosis", "diagnosis_accuracy", interval=True),
         Column("facets", "facet_recall", interval=True),
@@ -73,12 +77,18 @@ class ConsultationAgent(Agent):
     def task(self, row: Row, settings: Settings) -> Task:
         from consultation_agent.task import task_of
 
-        return task_of(row)
+        task = task_of(row)
+        return replace(task, max_turns=drawn_turns(settings, task.id))
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         from consultation_agent.environment import ConsultationEnvironment
 
         return ConsultationEnvironment(settings, options, evaluating)
+
+    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
+        from consultation_agent.facts import facets_found
+
+        return {"gain_by_asking": facets_found(record)}
 
     def failure(self, record: Record) -> str:
         from consultation_agent.facts import failure
@@ -97,7 +107,8 @@ class ConsultationAgent(Agent):
         from consultation_agent.prompts import load_prompts
         from consultation_agent.rehearsal import gold_episode
 
-        gold = (gold_episode(task_of(row), load_prompts(), settings.max_turns) for row in rows)
+        budgets = ((task, drawn_turns(settings, task.id) or settings.max_turns) for task in map(task_of, rows))
+        gold = (gold_episode(task, load_prompts(), turns) for task, turns in budgets)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
     def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:

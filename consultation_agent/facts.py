@@ -42,6 +42,8 @@ def record_of(task: ConsultationTask, episode: Episode) -> Record:
     """Gold, what was to be asked for, and the dialogue as it was understood."""
     replies = [str(message["content"]) for message in episode.messages if message["role"] == "assistant"]
     turns = [_turns(event, text) for event, text in zip(episode.events, replies, strict=False)]
+    for (doctor, *_), tokens in zip(turns, episode.reply_tokens, strict=False):  # a rehearsed episode has none
+        doctor["tokens"] = tokens
     return {
         "condition": task.condition,
         "gold": {"diagnosis": task.reference, "recommendation": task.recommendation},
@@ -58,6 +60,12 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
         return [{"role": "doctor", "content": event.question}, patient]
     said = {"problem": event.problem} if isinstance(event, Malformed) else vars(event)
     return [{"role": "doctor", "content": text, **said}]
+
+
+def facets_found(record: Record) -> int | None:
+    """How many of the distinguishing facets the patient told; None: none are known."""
+    told = {facet for turn in record["dialogue"] for facet in turn.get("facets", ())}
+    return len(told & {*record["distinguishing"]}) if record["distinguishing"] else None
 
 
 def failure(record: Record) -> str:

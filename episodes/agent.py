@@ -63,7 +63,7 @@ class Episode:
     """What happened. messages: the transcript as OpenAI dicts. stop_reason: one of `episodes.outcomes.STOP_REASONS`.
 
     events: what the environment did, of the agent's own type. turns: replies of the policy; tokens are summed over them
-    as the endpoint counts them, 0 where it does not.
+    as the endpoint counts them, 0 where it does not; reply_tokens: of each reply, where the loop notes them.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -73,6 +73,7 @@ class Episode:
     turns: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reply_tokens: list[int] = field(default_factory=list)
 
 
 class Policy(Protocol):
@@ -190,6 +191,8 @@ class Agent(ABC):
     """One kind of task. Light and picklable: an instance travels to the processes that play its episodes.
 
     headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the environment's facts.
+    turns: calls of the policy in one episode where neither MAX_TURNS nor --max-turns says it. draws_turns: they may say
+    a range, and a task's budget is `episodes.turns.drawn_turns`.
     """
 
     name: str  # as commands know it
@@ -197,6 +200,8 @@ class Agent(ABC):
     tools: Sequence[ToolSpec] = ()  # what the policy may call; (): its chat template need not know tools
     splits: Mapping[str, Path]  # the data files by "train", "val", "test"
     headline: str = "score"
+    turns: int = 3
+    draws_turns: bool = False
     columns: Sequence[Column] = ()  # its own ones of the evaluation's table
     baselines: Sequence[str] = ()
     formats: Mapping[str, Format] = MappingProxyType({})  # in which others read an evaluation's scored episodes
@@ -248,6 +253,10 @@ class Agent(ABC):
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         """Ratios over episodes that are no mean of one episode's facts; `records` are lines of episodes.jsonl."""
+        return {}
+
+    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
+        """What a demo takes its gain apart by: name of the part, and the group of an episode; None: not known."""
         return {}
 
     def failure(self, record: Record) -> str:

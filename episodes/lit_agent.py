@@ -21,6 +21,7 @@ from common.settings import Settings, load_settings
 from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options, Task
 from episodes.play import Scored, play
 from episodes.policy import ChatPolicy, Endpoint
+from episodes.turns import with_turns
 
 logger = logging.getLogger(__name__)
 
@@ -31,18 +32,17 @@ SAMPLING = ("temperature", "top_p", "max_tokens")
 class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     """Runs one rollout; validation is the same as training. The environment is made where rollouts run, not before.
 
-    options: the agent's own flags and the addresses of its services. max_turns: calls of the policy in one episode, the
-    closing one included; default: the setting MAX_TURNS.
+    options: the agent's own flags and the addresses of its services. turns: the fewest and the most calls of the policy
+    in one episode, the closing one included; default: as the settings say.
     """
 
-    def __init__(self, agent: Agent, options: Options | None = None, max_turns: int | None = None) -> None:
+    def __init__(self, agent: Agent, options: Options | None = None, turns: tuple[int, int] | None = None) -> None:
         super().__init__()
-        self.agent, self.options = agent, dict(options or {})
-        self.max_turns = max_turns or load_settings().max_turns
+        self.agent, self.options, self.turns = agent, dict(options or {}), turns
 
     @cached_property
     def settings(self) -> Settings:
-        return load_settings().model_copy(update={"max_turns": self.max_turns})
+        return with_turns(self.agent, load_settings(), self.turns)
 
     @cached_property
     def environment(self) -> Environment:
@@ -55,7 +55,7 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
         """Run and score one episode; return the total reward, None where it could not be scored."""
         endpoint, checked = endpoint_of(resources[RESOURCE], rollout), self.agent.task(task, self.settings)
-        policy = ChatPolicy(endpoint, checked.max_turns or self.max_turns)
+        policy = ChatPolicy(endpoint, checked.max_turns or self.settings.max_turns)
         # The canary needs nothing of the episode, so it is judged while the episode is played.
         canary = asyncio.create_task(self._judge_canary(checked))
         try:

@@ -25,7 +25,9 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
     episode = Episode(messages=list(messages))
     try:
         while not episode.stop_reason:
+            before = policy.completion_tokens
             message = await policy.reply(episode.messages)
+            episode.reply_tokens.append(policy.completion_tokens - before)
             episode.messages.append(message)
             words = await respond(str(message["content"] or ""), episode)
             if words is not None and not episode.stop_reason:

@@ -23,6 +23,7 @@ from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import ACCEPTED_FROM, Agent, Environment
 from episodes.judge_check import GOOD, TASKS, Probed, check_judge, problem_of
+from episodes.turns import with_turns
 from evaluation.tables import table
 from scoring.rubric import Reward
 from training.serve import serve_environment
@@ -60,7 +61,7 @@ def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence
 
 def check(agent: Agent, arguments: argparse.Namespace) -> int:
     """Ask, print what was found, and return the exit code."""
-    settings, rows = load_settings(), agent.rows(arguments.data or agent.splits["train"])
+    settings, rows = with_turns(agent, load_settings()), agent.rows(arguments.data or agent.splits["train"])
     print("\n".join(agent.check({"train": rows}, settings, plays=True)), file=sys.stderr)
     tasks, options = [agent.task(row, settings) for row in rows], registry.own_options(agent, arguments)
     with (

@@ -19,6 +19,7 @@ from common.command import UsageError
 from common.jsonl import read_jsonl
 from common.settings import ROOT
 from episodes.agent import Agent, Record
+from evaluation.attribution import gains_by
 from evaluation.compare import compare, read_evaluation
 from evaluation.metrics import headline_of
 from evaluation.results import read_episodes, read_scores
@@ -41,6 +42,7 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """
     comparison = compare(read_evaluation(folder / BEFORE), read_evaluation(folder / AFTER), seed=0)
     scores = {side: read_scores(folder / side) for side in SIDES}
+    episodes = [read_episodes(folder / side) for side in SIDES]
     steps = curve(folder / TRAIN)
     summary = _read(folder / TRAIN / "summary.json")
     validation, model = summary["validation"], ROOT / facts["model"] / COLD_START
@@ -49,11 +51,12 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         "agent": agent.name,
         "headline": agent.headline,
         **_difference(comparison["overall"]),
+        **_parts_of_the_gain(agent, *episodes),
         "ceiling": _read(model).get("ceiling") if model.is_file() else None,
         "steps": steps[-1]["step"] if steps else 0,
         **facts,
         "commit": commit(),
-        "by_failure": by_failure(agent, *(read_episodes(folder / side) for side in SIDES)),
+        "by_failure": by_failure(agent, *episodes),
         **{by: {name: _difference(part) for name, part in comparison[by].items()} for by in PARTS[1:]},
         **{name: {side: points(scores[side]["overall"].get(name)) for side in SIDES} for name in shown},
         "stop_reasons": {side: scores[side]["overall"]["stop_reasons"] for side in SIDES},
@@ -77,6 +80,13 @@ def points(share: float | None) -> float | None:
 def _difference(part: dict[str, Any]) -> dict[str, Any]:
     numbers = {name: points(part[key]) for name, key in ((BEFORE, "a"), (AFTER, "b"), ("gain", "difference"))}
     return {**numbers, "ci95": [points(bound) for bound in part["ci95"]], "n_eval": part["n"]}
+
+
+def _parts_of_the_gain(agent: Agent, before: Sequence[Record], after: Sequence[Record]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, (part, bounds) in gains_by(agent, before, after, seed=0).items():
+        found |= {name: points(part), f"{name}_ci95": [*map(points, bounds)] if bounds else None}
+    return found
 
 
 def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, Any]]:
@@ -173,10 +183,12 @@ def _failure_row(kind: str, part: dict[str, Any]) -> list[str]:
 def _facts(result: dict[str, Any]) -> list[str]:
     """What has no table: the run, and how episodes ended."""
     differ = result["different_conditions"].items()
+    parts = {name: bounds for name in result if (bounds := result.get(f"{name}_ci95"))}
     return [
         f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
         f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
         f"ceiling that copying accuracy sets: {'not known' if result['ceiling'] is None else result['ceiling']}",
+        *(f"{name.replace('_', ' ')}: {result[name]:+.1f} ({span(bounds)})" for name, bounds in parts.items()),
         *(f"episodes ended, {side}: {named(reasons)}" for side, reasons in result["stop_reasons"].items()),
         *(f"CONDITIONS DIFFER: {name} was {first} before and {second} after" for name, (first, second) in differ),
     ]

@@ -33,6 +33,7 @@ from common.startup import collect_rarely
 from episodes import registry
 from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
 from episodes.play import Scored, play
+from episodes.turns import turns, with_turns
 from evaluation import results
 from evaluation.players import Player, find_player, open_endpoint
 from evaluation.tables import report_of
@@ -64,8 +65,9 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Age
     add("--k", type=positive(int), default=1, help="episodes a task; default: 1")
     add("--temperature", type=TEMPERATURE, default=settings.temperature, help="default: TEMPERATURE, as in training")
     add("--max-tokens", type=positive(int), default=settings.max_tokens, help="of one reply; default: as trained")
-    add("--max-turns", type=positive(int), default=settings.max_turns, help="default: MAX_TURNS")
-    add("--seed", type=int, default=0, help="of the choice of tasks and of the intervals")
+    range_help = "or a range, drawn by task; default: MAX_TURNS, else the agent's own"
+    add("--max-turns", type=turns, metavar="N|A-B", help=range_help)
+    add("--seed", type=int, default=0, help="of the choice of tasks, of drawn budgets and of the intervals")
     add("--out", type=Path, help="folder; default: outputs/evaluations/ and a name made of the flags")
     add("--concurrency", type=positive(int), default=32, help="episodes at a time; default: 32")
     add("--format", choices=agent.formats if agent else None, help="also write the episodes in a form of the agent's")
@@ -178,7 +180,9 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     """Play, score and write; returns the exit code."""
     player = choose_player(agent, arguments, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
-    settings = settings.model_copy(update={"max_turns": arguments.max_turns})
+    settings = with_turns(agent, settings.under({"turns_seed": arguments.seed}), arguments.max_turns)
+    fewest, most = settings.min_turns, settings.max_turns
+    arguments.max_turns = most if fewest == most else f"{fewest}-{most}"
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     tasks = [agent.task(row, settings) for row in rows]
     samples = [results.Sample(task, number) for task in tasks for number in range(arguments.k)]

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from common.command import number
 from episodes.agent import Agent
+from episodes.turns import turns
 
 USAGE = """Train the {name} agent.
 
@@ -30,6 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "count": {"type": number(int, lambda value: value >= 1, "of 1 or more")},
     "count or 0": {"type": number(int, lambda value: value >= 0, "of 0 or more")},
     "path": {"type": Path},
+    "turns": {"type": turns, "metavar": "N|A-B"},
 }
 
 

@@ -24,6 +24,7 @@ from common.command import positive, run_command
 from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, Conversation, Row
+from episodes.turns import with_turns
 
 TINY_FLAGS = {"steps_a": 5500, "steps_b": 200}
 BASE_FLAGS = {"dialogues": None, "role": "policy", "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
@@ -82,7 +83,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def cold_start(given: argparse.Namespace) -> None:
     """Make or warm up, and print the facts as JSON."""
-    agent, settings = registry.get(given.agent), load_settings()
+    agent = registry.get(given.agent)
+    settings = with_turns(agent, load_settings())
     if given.base:
         from training.supervised import warm_up
 

@@ -41,6 +41,7 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     """Check everything cheap, then train; returns the exit code."""
     from common.settings import load_settings
     from episodes.registry import own_options
+    from episodes.turns import with_turns
     from training.agreement import check_rows
     from training.config import build_config, parse_overrides
     from training.models import check_adapter, check_disk, check_model
@@ -48,7 +49,7 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
 
     plan, preset = make_plan(agent, options)
     flags = own_options(agent, options)
-    settings = load_settings().under({**flags, "max_turns": plan.max_turns})
+    settings = with_turns(agent, load_settings().under(flags), options.max_turns)
     checkpoint_keys: dict[str, Any] = {}
     if options.resume:
         plan, checkpoint_keys = resumed(plan, options)
@@ -89,7 +90,8 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
         os.environ.update(environment(plan.device))  # before the imports that read it
         from episodes.lit_agent import EpisodeAgent
 
-        return run(EpisodeAgent(agent, options, plan.max_turns), config, plan, STARTED)
+        turns = (settings.min_turns or plan.max_turns, plan.max_turns)
+        return run(EpisodeAgent(agent, options, turns), config, plan, STARTED)
 
 
 def prove_judge(agent: Agent, rows: Sequence[Row], settings: Settings, options: Options) -> dict[str, Any]:
@@ -120,21 +122,22 @@ def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Setting
 def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
     """Settings and flags -> the run's plan and the preset's verl keys."""
     from common.settings import load_settings
+    from episodes.turns import with_turns
     from training.device import choose_device
     from training.presets import GPU_MODEL, choose
     from training.run import new_run_dir
 
-    settings = load_settings()
+    own = "MAX_TURNS" if "max_turns" in load_settings().model_fields_set else f"the {agent.name} agent's own"
+    settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
     preset = choose(agent, purpose, device, options.n_gpus)
-    turns, origin = (options.max_turns, "--max-turns") if options.max_turns else (settings.max_turns, "MAX_TURNS")
     plan = Plan(
         run_dir=(options.run_dir or new_run_dir(ROOT / "runs", f"{agent.name}-agent-{purpose}")).resolve(),
         device=device,
         model=options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL),
-        max_turns=turns,
-        max_turns_origin=origin,
+        max_turns=settings.max_turns,
+        max_turns_origin="--max-turns" if options.max_turns else own,
         max_tokens=settings.max_tokens or agent.sizes(device).reply,
         tools=bool(agent.tools),
         lora_rank=options.lora_rank if options.lora else 0,

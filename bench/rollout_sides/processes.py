@@ -101,7 +101,7 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
     from training.run import run
 
     plan = plan_for(address, Path(os.devnull), max_turns, role="runner", n_runners=count, concurrency=concurrency)
-    run(EpisodeAgent(AGENT, max_turns=max_turns), None, plan, time.time())  # type: ignore[arg-type]
+    run(EpisodeAgent(AGENT, turns=(max_turns, max_turns)), None, plan, time.time())  # type: ignore[arg-type]
 
 
 def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> Plan:

@@ -87,7 +87,13 @@ def test_an_unknown_key_names_the_near_one(capsys: pytest.CaptureFixture[str]) -
 def test_a_number_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--n-runners: expected a number of 1 or more, got '0'" in refused(capsys, "--n-runners", "0")
     assert "--concurrency: expected a number of 0 or more, got '-1'" in refused(capsys, "--concurrency", "-1")
-    assert "--max-turns: expected a number of 1 or more, got '0'" in refused(capsys, "--max-turns", "0")
+    message = refused(capsys, "--max-turns", "0")
+    assert "--max-turns: expected a number of 1 or more, or a range such as 2-10, got '0'" in message
+
+
+def test_a_range_of_turns_is_for_agents_with_budgets_by_task(capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, "--ci-fast", "--max-turns", "2-4")
+    assert "--max-turns 2-4: the sql agent draws no budgets by task; give one number" in message
 
 
 def test_an_adapter_that_cannot_be_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

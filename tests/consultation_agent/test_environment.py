@@ -37,6 +37,7 @@ class Script:
         if self.turns >= self.max_turns:
             raise PolicyStop("max_turns")
         self.turns += 1
+        self.completion_tokens += len(self.texts[self.turns - 1])
         return {"role": "assistant", "content": self.texts[self.turns - 1]}
 
 
@@ -107,10 +108,24 @@ def test_facts_and_record() -> None:
     dialogue = own.record(TASK, episode)["dialogue"]
     assert [turn["role"] for turn in dialogue] == ["doctor", "patient", "doctor", "patient", "doctor"]
     assert dialogue[-1]["diagnosis"] == "阑尾炎"
+    spoken_by_policy = [len(spoken("在什么部位？")), len(spoken("在哪里？")), len(END)]
+    assert [turn["tokens"] for turn in dialogue if turn["role"] == "doctor"] == spoken_by_policy
     [reference] = AGENT.formats["doctoragent"](
         [own.record(TASK, episode) | {"id": "1", "question": "?", "turns": 3, "task_type": "x"}]
     )
     assert reference["simulation_dialogue"][-1]["is_diagnosis"]
+    assert [turn["tokens"] for turn in reference["simulation_dialogue"]][::2] == spoken_by_policy
+
+
+def test_a_gain_is_taken_apart_by_the_distinguishing_facets_found() -> None:
+    own, silent = environment(), played(END)
+    assert AGENT.gain_groups(own.record(TASK, silent)) == {"gain_by_asking": 0}
+    gold = asyncio.run(own.gold(TASK))
+    found = round((own.facts(TASK, gold)["facet_recall"] or 0) * len(TASK.distinguishing))
+    assert AGENT.gain_groups(own.record(TASK, gold)) == {"gain_by_asking": found}
+    assert found >= 1
+    unknown = task_of(reference_row())
+    assert AGENT.gain_groups(own.record(unknown, Episode())) == {"gain_by_asking": None}
 
 
 def test_without_questions_their_shares_are_unknown() -> None:
@@ -164,3 +179,14 @@ def test_demonstrations_are_gold() -> None:
         replies = [message["content"] for message in conversation.messages if message["role"] == "assistant"]
         assert len(replies) == len(conversation.learn)
         assert row["reward_model"]["ground_truth"]["diagnosis"] in replies[-1]
+
+
+def test_a_drawn_budget_is_that_of_every_sample_of_a_task() -> None:
+    drawn = SETTINGS.model_copy(update={"min_turns": 2, "max_turns": 5})
+    rows = AGENT.rows(AGENT.splits["val"])[:24]
+    budgets = [AGENT.task(row, drawn).max_turns for row in rows]
+    assert set(budgets) == {2, 3, 4, 5}
+    assert budgets == [AGENT.task(row, drawn).max_turns for row in rows]
+    assert {AGENT.task(row, SETTINGS).max_turns for row in rows} == {None}
+    for budget, told in zip(budgets, AGENT.demonstrations("policy", rows, drawn), strict=True):
+        assert f"共{budget}轮" in told.messages[1]["content"] or budget == 1

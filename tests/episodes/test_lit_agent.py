@@ -62,7 +62,7 @@ def roll(
         store = agl.InMemoryLightningStore()
         runner = agl.LitAgentRunner[Any](agl.OtelTracer())
         llm = agl.LLM(endpoint=base_url, model="tiny", sampling_parameters={"temperature": 1.0, "top_k": -1})
-        playing = EpisodeAgent(agent or registry.get("sql"), options, max_turns=3)
+        playing = EpisodeAgent(agent or registry.get("sql"), options, turns=(3, 3))
         with runner.run_context(agent=playing, store=store):
             rollout = await runner.step(row, resources={"main_llm": llm}, mode="train")
         return list(await store.query_spans(rollout.rollout_id))
@@ -185,9 +185,9 @@ def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environm
 
 
 def test_the_agent_survives_pickling() -> None:
-    playing = EpisodeAgent(registry.get("sql"), {"a": "b"}, max_turns=2)
+    playing = EpisodeAgent(registry.get("sql"), {"a": "b"}, turns=(2, 2))
     found = pickle.loads(pickle.dumps(playing))
-    assert (found.max_turns, found.settings.max_turns, found.options) == (2, 2, {"a": "b"})
+    assert (found.settings.max_turns, found.options) == (2, {"a": "b"})
     assert found.environment is found.environment
 
 

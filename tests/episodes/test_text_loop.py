@@ -49,6 +49,16 @@ def test_the_two_take_turns_until_the_protocol_ends_the_episode() -> None:
     assert policy.tools == [()] * 3
 
 
+def test_the_tokens_of_each_reply_are_noted() -> None:
+    class Counting(ScriptedPolicy):
+        async def reply(self, *asked: Any) -> Any:
+            self.completion_tokens += 10 * (self.turns + 1)
+            return await super().reply(*asked)
+
+    episode = asyncio.run(play_with_words(Counting(says("3"), says("9"), says("7")), FIRST, respond))
+    assert episode.reply_tokens == [10, 20, 30]
+
+
 def test_a_budget_that_is_spent_ends_it() -> None:
     episode, policy = play(says("3"), max_turns=2)
     assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)

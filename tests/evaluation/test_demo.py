@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 from common.settings import ROOT
 from episodes import registry
-from evaluation import demo
+from evaluation import demo, evaluate
 from evaluation.demo_picture import _curves
-from evaluation.demo_report import by_failure, curve, read_result
+from evaluation.demo_report import build, by_failure, curve, read_result, show
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
@@ -119,6 +119,22 @@ def test_its_parts_become_numbers_and_a_picture(tmp_path: Path, commands: list[l
     shown = capsys.readouterr().out
     assert "wording unseen" in shown
     assert shown.splitlines()[-1] == str(folder)
+
+
+def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, capsys: Any) -> None:
+    """Baselines stand for before and after: one asks nothing, the other does."""
+    write_training(tmp_path / "train")
+    for part, name in (("before", "silent"), ("after", "checklist")):
+        flags = ("--n", "40", "--max-turns", "6", "--out", str(tmp_path / part))
+        assert evaluate.main(["consultation", "--baseline", name, *flags]) == 0
+    result = build(registry.get("consultation"), tmp_path, {"model": "none", "seed": 1, "minutes": 1.0, "command": ""})
+    low, high = result["gain_by_asking_ci95"]
+    assert 0 < low <= result["gain_by_asking"] <= high <= 100
+    assert result["headline"] == "diagnosis_accuracy"
+    assert result["facet_recall"]["before"] == 0 < result["facet_recall"]["after"]
+    capsys.readouterr()
+    show(result)
+    assert f"gain by asking: {result['gain_by_asking']:+.1f} ({low:+.1f} to {high:+.1f})" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("highest", [0.05, 1.1, 3.0])

@@ -25,7 +25,7 @@ from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from evaluation import evaluate
 from evaluation.players import Player, find_player
-from evaluation.results import sample_rows
+from evaluation.results import read_episodes, read_scores, sample_rows
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedLLM, asks, calls, says
@@ -223,6 +223,17 @@ def test_another_evaluation_is_not_overwritten(data: Path, llm: Any, capsys: Any
     assert "was" in line
     assert "--force" in line
     assert run(data, *model, *flags, "--force")[0] == 0
+
+
+def test_a_range_of_turns_is_for_agents_with_budgets_by_task(tmp_path: Path, data: Path, capsys: Any) -> None:
+    flags = ("--max-turns", "2-4", "--gold", "--out", str(tmp_path / "out"))
+    assert evaluate.main(["sql", "--data", str(data), *flags]) == 2
+    assert "--max-turns 2-4: the sql agent draws no budgets by task" in capsys.readouterr().err
+    assert evaluate.main(["consultation", "--n", "12", *flags]) == 0
+    scores = read_scores(tmp_path / "out")
+    assert scores["max_turns"] == "2-4"
+    assert scores["overall"]["diagnosis_accuracy"] == 1
+    assert all(episode["turns"] <= 4 for episode in read_episodes(tmp_path / "out"))
 
 
 def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:

@@ -161,7 +161,7 @@ def test_a_disagreement_stops_before_heavy_imports() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "2 []"
-    assert "agent plays 3 turns (MAX_TURNS), verl is told 7" in done.stderr
+    assert "agent plays 3 turns (the sql agent's own), verl is told 7" in done.stderr
 
 
 def test_an_asynchronous_run_bounds_how_old_rollouts_are(tmp_path: Path) -> None:

@@ -1,0 +1,46 @@
+"""How many turns an episode may have: what `--max-turns` takes, the settings beside it, and budgets drawn by task.
+
+    settings = with_turns(agent, load_settings(), arguments.max_turns)    # the flag, else the settings, else the agent
+    drawn_turns(settings, task_id)                                        # with "2-10" one of 2 to 10, else None
+
+Every sample of a task has the same budget, or a group's baseline would compare episodes of different lengths.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentTypeError
+from random import Random
+
+from common.settings import Settings
+from episodes.agent import Agent, AgentError
+
+
+def turns(text: str) -> tuple[int, int]:
+    """A type for argparse: "6" or "2-10", as the fewest and the most."""
+    found = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", text)
+    fewest, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= fewest <= most:
+        raise ArgumentTypeError(f"expected a number of 1 or more, or a range such as 2-10, got {text!r}")
+    return fewest, most
+
+
+def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None = None) -> Settings:
+    """The settings with the budget of a run: the flag's, else MIN_TURNS and MAX_TURNS, else the agent's own.
+
+    Raises AgentError: a range that this agent's tasks cannot have, or MIN_TURNS above the most.
+    """
+    own = settings.max_turns if "max_turns" in settings.model_fields_set else agent.turns
+    fewest, most = given or (settings.min_turns or own, own)
+    if fewest > most:
+        raise AgentError(f"MIN_TURNS={fewest} is above the most turns of a run, {most}; lower it, or raise MAX_TURNS")
+    if fewest < most and not agent.draws_turns:
+        where = "--max-turns" if given else "MIN_TURNS to MAX_TURNS"
+        raise AgentError(f"{where} {fewest}-{most}: the {agent.name} agent draws no budgets by task; give one number")
+    return settings.under({"min_turns": fewest, "max_turns": most})
+
+
+def drawn_turns(settings: Settings, task_id: str) -> int | None:
+    """The budget of a task, by its id and TURNS_SEED; None where all tasks have the same."""
+    fewest, most = settings.min_turns or settings.max_turns, settings.max_turns
+    return Random(f"{settings.turns_seed}/{task_id}").randint(fewest, most) if fewest < most else None

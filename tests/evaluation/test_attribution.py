@@ -1,0 +1,89 @@
+"""What part of a gain comes from episodes that moved between groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from episodes.agent import Record
+from evaluation.attribution import gains_by
+from tests.episodes.guessing_agent import GuessingAgent
+
+
+class Asking(GuessingAgent):
+    headline = "score"
+
+    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
+        return {"gain_by_asking": record["found"]}
+
+
+def side(*episodes: tuple[int | None, float | None]) -> list[dict[str, Any]]:
+    """Records of tasks 0, 1, ...: the group of each, and its score."""
+    return [{"id": str(at), "found": found, "score": score, "facts": {}} for at, (found, score) in enumerate(episodes)]
+
+
+def part(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> tuple[float, list[float]]:
+    value, bounds = gains_by(Asking(), before, after, seed=0)["gain_by_asking"]
+    assert value is not None
+    assert bounds is not None
+    return value, bounds
+
+
+def test_by_hand() -> None:
+    """Group 0: share 3/4 to 1/4, scores 1/3 and 0; group 1: share 1/4 to 3/4, scores 1 and 2/3."""
+    before = side((0, 1.0), (0, 0.0), (0, 0.0), (1, 1.0))
+    after = side((0, 0.0), (1, 1.0), (1, 1.0), (1, 0.0))
+    value, (low, high) = part(before, after)
+    assert value == pytest.approx(-0.5 * (1 / 3 + 0) / 2 + 0.5 * (1 + 2 / 3) / 2)
+    assert low < value < high
+
+
+def test_better_answers_with_the_same_questions_are_no_better_questions() -> None:
+    value, bounds = part(side((0, 0.0), (1, 0.0), (2, 1.0)), side((0, 1.0), (1, 0.5), (2, 1.0)))
+    assert value == pytest.approx(0)
+    assert len(bounds) == 2
+
+
+def test_where_groups_alone_changed_it_is_the_whole_gain() -> None:
+    """Also by groups that one side does not have."""
+    value, bounds = part(side(*[(0, 0.25)] * 4), side(*[(3, 1.0)] * 4))
+    assert value == pytest.approx(0.75)
+    assert bounds == pytest.approx([0.75, 0.75])
+
+
+def test_what_moved_and_what_changed_within_groups_add_up_to_the_gain() -> None:
+    chance = Random(0)
+    for _ in range(20):
+        before, after = (side(*[(chance.randrange(of), chance.random()) for _ in range(30)]) for of in (3, 5))
+        within = 0.0
+        for group in range(5):
+            scores = [[record["score"] for record in of if record["found"] == group] for of in (before, after)]
+            if all(scores):
+                share = fmean(len(found) / 30 for found in scores)
+                within += share * (fmean(scores[1]) - fmean(scores[0]))
+        gain = fmean(record["score"] for record in after) - fmean(record["score"] for record in before)
+        assert part(before, after)[0] + within == pytest.approx(gain)
+
+
+def test_a_task_counts_once_however_often_it_was_played() -> None:
+    before, after = side((0, 0.0), (0, 0.0)), side((1, 1.0), (0, 0.0))
+    assert part(before, [*after, after[0], after[0]])[0] == pytest.approx(part(before, after)[0])
+
+
+def test_what_is_not_known_is_left_out_and_nothing_is_made_of_one_task() -> None:
+    before, after = side((0, 0.0), (0, 0.0), (0, 0.5)), side((1, 1.0), (1, 1.0), (0, 0.5))
+    unknown = [
+        {"id": name, "found": found, "score": score} for name, found, score in (("x", None, 1.0), ("y", 1, None))
+    ]
+    assert part([*before, *unknown], [*after, *unknown]) == part(before, after)
+    assert part([*before, {"id": "z", "found": 4, "score": 1.0}], after) == part(before, after)
+    assert gains_by(Asking(), before[:1], after, seed=0) == {"gain_by_asking": (None, None)}
+
+
+def test_an_agent_without_groups_takes_nothing_apart() -> None:
+    records = [{"id": "a", "score": 1.0, "facts": {"silent": 1.0}}] * 2
+    assert gains_by(GuessingAgent(), records, records, seed=0) == {}
