@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from reprlib import repr as shortly
 from typing import Any
 
 from common.jsonl import read_jsonl
@@ -21,7 +22,7 @@ from consultation_agent.task import ConsultationTask
 from episodes.agent import AgentError, Conversation, Message
 
 QUESTION_MARKS = re.compile(r"[?？]+")
-SHOWN = 80  # characters of a bad line in a message
+PAGE = "docs/consultation.md"
 
 
 def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]:
@@ -35,15 +36,13 @@ def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]
         for question in (*single, single[0] + single[-1], SAID["off_topic"]):
             reply = patient.reply_to(task, question, [])
             said = Said.model_validate({"kind": reply.kind, "facets": list(reply.facets), "text": reply.text})
-            messages: list[Message] = [*messages_for(task, clean(question), words)]
-            yield Conversation([*messages, {"role": "assistant", "content": said.model_dump_json()}], [True])
+            answer = {"role": "assistant", "content": said.model_dump_json()}
+            yield Conversation([*messages_for(task, clean(question), words), answer], [True])
 
 
 def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conversation]:
-    """Dialogues of `data.intake.consultations` as episodes of `most_turns`, or as many as they need.
-
-    Learned are diagnoses, and replies that ask exactly one question. Raises AgentError: not such dialogues, or nothing
-    to learn; FileError: not readable.
+    """Dialogues of `data.intake.consultations` as episodes of `most_turns`, or as many as they need. Learned are
+    diagnoses and single questions. Raises AgentError: not such dialogues, or nothing to learn; FileError: not readable.
     """
     told = [_framed(_messages(row, f"{path}, line {number}"), prompts, most_turns) for number, row in read_jsonl(path)]
     if not any(any(conversation.learn) for conversation in told):
@@ -53,14 +52,12 @@ def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conv
 
 def _messages(row: dict[str, Any], where: str) -> list[Message]:
     said = row.get("messages")
-    roles = [message.get("role") for message in said if isinstance(message, dict)] if isinstance(said, list) else []
-    texts = [isinstance(message, dict) and isinstance(message.get("content"), str) for message in said or ()]
-    if not roles or not all(texts) or roles != ["user", "assistant"] * (len(texts) // 2):
-        seen = str(row)[:SHOWN]
-        raise AgentError(
-            f"{where}: expected messages of user and assistant in turn, got {seen}; see docs/consultation.md"
-        )
-    return list(said or ())
+    texts = isinstance(said, list) and all(
+        isinstance(one, dict) and isinstance(one.get("content"), str) for one in said
+    )
+    if not (said and texts and [one.get("role") for one in said] == ["user", "assistant"] * (len(said) // 2)):
+        raise AgentError(f"{where}: expected messages of user and assistant in turn, got {shortly(row)}; see {PAGE}")
+    return list(said)
 
 
 def _framed(said: list[Message], prompts: Prompts, most_turns: int) -> Conversation:

@@ -104,7 +104,7 @@ class ConsultationEnvironment(Environment):
     def description(self) -> dict[str, Any]:
         judge = self.settings.teacher_model if self.judge and self.judge.name == "llm" else None
         return {
-            **self.patient.description(),
+            **self.patient.description,
             "reward_scheme": self.scheme.name,
             "prompts": self.prompts.fingerprint,
             "judge": judge or (self.judge.name if self.judge else "rules"),

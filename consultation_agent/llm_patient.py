@@ -3,8 +3,6 @@
     python train_consultation_agent.py --patient llm              # PATIENT_MODEL, PATIENT_BASE_URL, PATIENT_API_KEY
     python train_consultation_agent.py --patient served --patient-model DIR           # by a vLLM of the run's own
 
-    await patient_of(settings, {"patient": "llm"}).answer(task, "哪里疼？", episode.events)
-
 An answer depends on case and question alone: temperature 0, and replies of PATIENT_MODEL are kept in LLM_CACHE, which
 all processes of a run share. What was asked before is found out here, by the facets that the model says it told. A
 question costs at most 2 x ATTEMPTS requests, none of them through the policy's proxy.
@@ -19,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from common.llm import LLMClient, Message, reveal
 from common.llm_endpoint import MOST_CONNECTIONS
@@ -32,8 +30,7 @@ from data.conditions.table import load_tables
 from episodes.agent import SERVED_NAME, AgentError, Options, ServiceError
 from episodes.outcomes import EpisodeError
 
-ATTEMPTS = 4
-LONGEST_WAIT = 5.0  # seconds between two attempts
+ATTEMPTS, LONGEST_WAIT = 4, 5.0  # how often it is asked, and at most so many seconds apart
 LONGEST_TEXT = 120  # characters of an answer: what follows would fill the doctor's context
 LONGEST_NAME = 24
 MOST_FACETS = 2  # one question tells of one thing, and of what accompanies it
@@ -43,12 +40,6 @@ WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_t
 KNOWN = ConsultationTask(**WORDS["known_case"])
 GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
 SEXES = {"female": "女", "male": "男"}
-
-
-def _text(value: str) -> str:
-    if not value.strip():
-        raise ValueError("the patient says nothing")
-    return " ".join(value.split())[:LONGEST_TEXT]
 
 
 def _at_most(name: str, most: int) -> Any:
@@ -62,7 +53,7 @@ class Said(BaseModel):
     model_config = ConfigDict(extra="forbid")
     kind: Literal["informative", "unknown", "compound", "off_topic"]
     facets: Annotated[list[Annotated[str, _at_most("maxLength", LONGEST_NAME)]], _at_most("maxItems", MOST_FACETS)]
-    text: Annotated[str, AfterValidator(_text), _at_most("maxLength", LONGEST_TEXT)]
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), _at_most("maxLength", LONGEST_TEXT)]
 
 
 def patient_of(settings: Settings, options: Options) -> Patient:
@@ -83,12 +74,13 @@ def model_of(settings: Settings, name: str) -> str:
     raise AgentError(f"--patient {name} needs {expected}; give --patient-model or set PATIENT_MODEL")
 
 
-class LLMPatient:
+class LLMPatient(Patient):
     """A model behind PATIENT_BASE_URL, or, `served`, at the address of the run's own service."""
 
     def __init__(self, settings: Settings, name: str, address: str | None) -> None:
         self.settings, self.name, self.model, self.address = settings, name, model_of(settings, name), address
         self.words: dict[str, Any] = WORDS[name]
+        self.description = {"patient": name, "patient_model": self.model, "patient_words": str(WORDS["version"])}
 
     @cached_property
     def client(self) -> LLMClient:
@@ -104,9 +96,6 @@ class LLMPatient:
         where: dict[str, Any] = {"base_url": self.settings.patient_base_url, "cache": cache}
         return LLMClient(self.model, api_key=reveal(self.settings.patient_api_key), **where, **common)
 
-    def description(self) -> dict[str, Any]:
-        return {"patient": self.name, "patient_model": self.model, "patient_words": WORDS["version"]}
-
     async def check(self) -> None:
         """Ask an invented patient, whatever was kept of earlier answers. Raises ServiceError: no usable answer."""
         try:
@@ -119,9 +108,10 @@ class LLMPatient:
         heard = clean(question)[: self.words["longest_question"]]
         if not heard:
             return Reply("off_topic", SAID["zh"]["off_topic"])
-        name = name_in(task, [task.question, question, *(earlier.question for earlier in asked)])
-        said, leaked = await self._without(None if name else secret(task), messages_for(task, heard, self.words))
-        reply = Reply(said.kind, said.text, _facets(task, said), leaked)
+        open_words = "\n".join([task.question, question, *(earlier.question for earlier in asked)])
+        hidden = None if secret(task).search(open_words) else secret(task)
+        said, leaked = await self._without(hidden, messages_for(task, heard, self.words))
+        reply = Reply(said.kind, " ".join(said.text.split())[:LONGEST_TEXT], _facets(task, said), leaked)
         earlier = _told_before(reply, heard, asked)
         return again(earlier, task) if earlier else reply
 
@@ -155,14 +145,13 @@ def record_lines(task: ConsultationTask) -> dict[str, str]:
     if not task.words:
         return {f"{name}（{by}）" if by != text else name: text for name, (by, text) in memories(task).items()}
     tables = load_tables()
-    facts = {"age": f"{task.age}岁" if task.age is not None else "", "sex": SEXES.get(task.sex, "")}
-    general = {f"{name}（{tables.general[name].zh}）": text for name, text in facts.items() if text}
-    facets = {f"{name}（{tables.facets[name].zh}）": task.words[name] for name in task.words if name in tables.facets}
-    symptoms = {
-        f"{name}（{tables.symptoms[name].ask[0]}）": task.words.get(name, "有") if there else "没有"
-        for name, there in task.symptoms.items()
-    }
-    return general | facets | symptoms
+    meanings = {name: phrase.zh for name, phrase in tables.general.items()}
+    meanings |= {name: facet.zh for name, facet in tables.facets.items()}
+    meanings |= {name: symptom.ask[0] for name, symptom in tables.symptoms.items()}
+    general = {"age": f"{task.age}岁" if task.age is not None else "", "sex": SEXES.get(task.sex, "")}
+    symptoms = {name: "有" if there else "没有" for name, there in task.symptoms.items()}
+    told = {**general, **symptoms, **task.words}
+    return {f"{name}（{meanings[name]}）": text for name, text in told.items() if text and name in meanings}
 
 
 def clean(text: str) -> str:
@@ -179,11 +168,6 @@ def secret(task: ConsultationTask) -> re.Pattern[str]:
 def _apart(name: str) -> str:
     letters = GAP.join(map(re.escape, re.findall(r"[^\W_]", name)))
     return rf"(?<![a-z]){letters}(?![a-z])" if letters and name.isascii() else letters
-
-
-def name_in(task: ConsultationTask, texts: Sequence[str]) -> bool:
-    """Whether somebody has named the diagnosis already."""
-    return any(secret(task).search(text) for text in texts)
 
 
 def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:

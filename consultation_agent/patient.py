@@ -8,9 +8,9 @@ record_patient.py is the one that needs no model, llm_patient.py any other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from consultation_agent.task import ConsultationTask
 
@@ -41,17 +41,14 @@ class Exchange:
     reply: Reply
 
 
-class Patient(Protocol):
-    """Answers questions about one record, alike for every episode of it."""
+class Patient(ABC):
+    """Answers questions about one record, alike for every episode of it. description: what its answers depend on."""
 
+    description: Mapping[str, str]
+
+    @abstractmethod
     async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """What the patient says to a question, after those asked before. Raises EpisodeError: its model failed."""
-        ...
 
-    def description(self) -> dict[str, Any]:
-        """What its answers depend on, `patient` being its name, as JSON values without secrets."""
-        ...
-
-    async def check(self) -> None:
-        """Raises ServiceError: it does not answer."""
-        ...
+    async def check(self) -> None:  # noqa: B027 (nothing to ask)
+        """Ask for a sign of life. Raises ServiceError."""

@@ -14,9 +14,9 @@ import tomllib
 from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
-from consultation_agent.patient import Exchange, Reply
+from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import Facet, Phrase
 from data.conditions.table import load_tables
@@ -28,14 +28,10 @@ SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="u
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
-class RecordPatient:
+class RecordPatient(Patient):
     """Answers from the record alone."""
 
-    def description(self) -> dict[str, Any]:
-        return {"patient": "record"}
-
-    async def check(self) -> None:
-        """Nothing can fail."""
+    description: Mapping[str, str] = MappingProxyType({"patient": "record"})
 
     async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         return self.reply_to(task, question, asked)
@@ -113,10 +109,7 @@ def _language(task: ConsultationTask) -> str:
 
 
 def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
-    """Of a record without facets, by name, the question once asked, or the sentence again, and what is said.
-
-    Nothing that gives the diagnosis away.
-    """
+    """A record without facets, less what gives it away: by name the question, or the sentence again, and the answer."""
     sentences = [text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()]
     once = {f"exchange {number}": pair for number, pair in enumerate(task.exchanges)}
     held = once | {f"sentence {number}": (text, text) for number, text in enumerate(sentences)}

@@ -16,14 +16,14 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from common.command import positive, run_command
 from common.settings import Settings, load_settings
 from episodes import registry
-from episodes.agent import Agent, Conversation, Row
+from episodes.agent import Agent, Row
 from episodes.turns import with_turns
 
 TINY_FLAGS = {"steps_a": 5500, "steps_b": 200}
@@ -85,24 +85,16 @@ def cold_start(given: argparse.Namespace) -> None:
     """Make or warm up, and print the facts as JSON."""
     agent = registry.get(given.agent)
     settings = with_turns(agent, load_settings())
+    rows = agent.rows(given.train_file or agent.splits["train"])
     if given.base:
         from training.supervised import warm_up
 
-        told = conversations(agent, given, settings)
+        learned = agent.dialogues(given.dialogues, settings) if given.dialogues else None
+        told = learned or agent.demonstrations(given.role, rows, settings)
         facts = warm_up(given.base, told, given.out, given.epochs, given.lr, given.batch_size, given.seed)
     else:
-        facts = make_tiny(agent, rows_of(agent, given), given, settings)
+        facts = make_tiny(agent, rows, given, settings)
     print(json.dumps(facts, ensure_ascii=False))
-
-
-def conversations(agent: Agent, given: argparse.Namespace, settings: Settings) -> Iterable[Conversation]:
-    if given.dialogues:
-        return agent.dialogues(given.dialogues, settings)
-    return agent.demonstrations(given.role, rows_of(agent, given), settings)
-
-
-def rows_of(agent: Agent, given: argparse.Namespace) -> list[Row]:
-    return agent.rows(given.train_file or agent.splits["train"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

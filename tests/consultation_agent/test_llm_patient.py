@@ -97,10 +97,10 @@ def test_it_is_shown_the_record_and_not_the_diagnosis(llm: LLMServer, ask: Ask) 
         "主诉：医生，我肚子疼。",
         "age（年龄）：31岁",
         "sex（性别）：女",
-        "place（部位）：肚子右下角",
-        "onset（起病）：就这几个小时",
         "nausea（恶心）：没有",
         "fever（发烧）：身上发烫",
+        "place（部位）：肚子右下角",
+        "onset（起病）：就这几个小时",
         "医生问：具体在什么部位？",
     ]
     form = body["response_format"]["json_schema"]["schema"]["properties"]
@@ -279,7 +279,7 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(llm: LLMSer
 
 def test_before_it_is_served_a_patient_is_described_and_asks_nobody(settings: Settings) -> None:
     patient = patient_of(settings, {"patient": "served", "patient_model": "models/patient"})
-    assert patient.description()["patient"] == "served"
+    assert patient.description["patient"] == "served"
     with pytest.raises(ServiceError, match="not served yet"):
         asyncio.run(patient.check())
 
