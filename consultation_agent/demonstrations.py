@@ -52,12 +52,11 @@ def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conv
 
 def _messages(row: dict[str, Any], where: str) -> list[Message]:
     said = row.get("messages")
-    texts = isinstance(said, list) and all(
-        isinstance(one, dict) and isinstance(one.get("content"), str) for one in said
-    )
-    if not (said and texts and [one.get("role") for one in said] == ["user", "assistant"] * (len(said) // 2)):
+    turns = said if isinstance(said, list) and all(isinstance(one, dict) for one in said) else []
+    in_turn = [one.get("role") for one in turns] == ["user", "assistant"] * (len(turns) // 2)
+    if not (turns and in_turn and all(isinstance(one.get("content"), str) for one in turns)):
         raise AgentError(f"{where}: expected messages of user and assistant in turn, got {shortly(row)}; see {PAGE}")
-    return list(said)
+    return turns
 
 
 def _framed(said: list[Message], prompts: Prompts, most_turns: int) -> Conversation:
