@@ -21,7 +21,8 @@ from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, 
 NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
 ASKED_WEIGHT = 0.2  # of a word that the question has, and of one that states nothing by itself
 LEAST_WEIGHT = 1.0  # of a fact
-SAME = 0.004  # relative difference of numbers that are equal but for rounding
+SAME, ROUGH = 0.004, 0.09  # relative difference of numbers that are equal but for rounding; of months, said in weeks
+MONTH = 24 * 28  # hours: from here a time is a rough one
 
 RIVALS = [(group.split(), kept) for kept in (False, True) for group in DATA["kept" if kept else "rivals"]]
 FILLER, GENERAL = frozenset(DATA["filler"].split()), frozenset(DATA["general"].split())
@@ -68,6 +69,11 @@ class Fact:
         return self.clause.text == self.clause.head or all(word in GENERAL for word, _ in self.words)
 
     @property
+    def turns(self) -> bool:
+        """Whether an answer that says it otherwise is wrong, even where nobody asked for it."""
+        return bool(self.amounts) or self.clause.stance in ("forbid", "caution", "avoid")
+
+    @property
     def is_of_a_person(self) -> bool:
         return any(role for role, (_, kept) in zip(self.roles, RIVALS, strict=True) if kept)
 
@@ -103,7 +109,7 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
             own = zip(_roles(part), held, RIVALS, strict=True)
             held = tuple(mine or (before if kept else mine) for mine, before, (_, kept) in own)
             named = subjects(part, names, known, part is parts[0])
-            named = frozenset() if named is None and RE.both.search(part) else named
+            named = frozenset(names) if named is None and RE.both.search(part) else named
             about = about if named is None else named
             lasting = lasting if named is None or (named and not _opens(part, named)) else named
             head = part if part.endswith(":") else head
@@ -191,4 +197,5 @@ def weight_of(words: Words) -> float:
 def has(there: Iterable[Amount], amount: Amount) -> bool:
     """Whether one of the amounts is this one; a number without a unit is that number of any unit."""
     number, unit = amount
-    return any(abs(n - number) <= SAME * number and (u == unit or not u or not unit) for n, u in there)
+    same = ROUGH if unit == "小时" and number > MONTH else SAME
+    return any(abs(n - number) <= same * number and (u == unit or not u or not unit) for n, u in there)

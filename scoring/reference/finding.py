@@ -16,6 +16,7 @@ from operator import itemgetter
 
 from scoring.reference.facts import (
     GENERAL,
+    LEAST_WEIGHT,
     NUMBER_WEIGHT,
     Clause,
     Fact,
@@ -42,6 +43,7 @@ UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
 SMALL = {(1.0, "次"), *((float(number), unit) for number in range(6) for unit in ("", "种", "个"))}  # no claims
 STRICT = ("forbid", "caution", "avoid")
+HALF = ("deny", "needless", *STRICT)  # what is denied or forbidden is half a statement, as is an explanation
 
 
 Places = Collection[Clause] | None  # the clauses that say something of gold; None: not known
@@ -56,7 +58,7 @@ class Finding:
     where: tuple[Clause, ...] = field(default=(), compare=False)
 
 
-def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
+def find(fact: Fact, reading: Reading, several: bool = False, others: Collection[Fact] = ()) -> Finding:
     """How well the answer states the fact. `several`: gold has values of several names."""
     shares = [(_share(fact, clause), clause) for clause in reading.clauses]
     best, where = max(shares, key=itemgetter(0), default=(0.0, None))
@@ -68,8 +70,9 @@ def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
         return Finding()
     said = [clause for share, clause in shares if share >= SAID_LIKE * best]
     agreeing = [clause for clause in said if not _conflict(fact, clause, reading.known)]
+    agreeing = [clause for clause in agreeing if not any(_is_of(other, fact, clause) for other in others)]
     if not agreeing:
-        return Finding(0.0, worth >= FOUND)
+        return Finding(0.0, worth >= FOUND, where.parts or (where,))
     worth *= NAMELESS if several and not any(clause.names for clause in agreeing) else 1.0
     opposed = any(_opposed(fact, clause) for clause in said if clause.text not in reading.known)
     return Finding(worth, worth >= FOUND and opposed, where.parts or (where,))
@@ -116,9 +119,26 @@ def _opposed(fact: Fact, clause: Clause) -> bool:
     gold, answer = fact.clause.stance, clause.stance
     if gold in STRICT:
         return answer in ("allow", "needless") or {gold, answer} == {"forbid", "caution"}
+    if not _literal(fact, clause.text):
+        return False
     if _denies(fact, fact.clause.text):
         return not RE.deny.search(clause.text) and answer not in STRICT
     return _denies(fact, clause.text)
+
+
+def _is_of(other: Fact, fact: Fact, clause: Clause) -> bool:
+    """Whether the clause gives the fact's number to what another fact gives another one ("阿昔洛韦800毫克")."""
+    if clause.parts or not fact.amounts or other.amounts <= amounts(clause.text):
+        return False
+    mine, its = ({word for word, weight in one.words if weight > LEAST_WEIGHT} for one in (fact, other))
+    its -= mine
+    return bool(its) and all(word in clause.text for word in its) and not any(word in clause.text for word in mine)
+
+
+def _literal(fact: Fact, text: str) -> bool:
+    """Whether most of the fact is in the text as it is."""
+    numbers = NUMBER_WEIGHT * sum(has(amounts(text), amount) for amount in fact.amounts)
+    return numbers + sum(weight for word, weight in fact.words if word in text) >= FOUND * fact.weight
 
 
 def _denies(fact: Fact, text: str) -> bool:
@@ -142,7 +162,7 @@ def invented(reading: Reading, known: Reading, asked: str, places: Places = None
         strange = any(not has(known.amounts, amount) for amount in amounts(clause.text) - SMALL)
         empty = RE.polite.search(clause.text) or RE.denial.match(clause.text)
         if not RE.short_head.fullmatch(clause.text) and (strange or not empty):
-            half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0
+            half = 0.5 if not strange and (clause.stance in HALF or RE.explains.search(clause.text)) else 1.0
             for item in items_of(clause.text):
                 found = half * _strangeness(item, known, asked, places is None or clause in places)
                 with_term, other = (with_term + found, other) if _has_term(item, known) else (with_term, other + found)
@@ -156,6 +176,8 @@ def _has_term(item: str, known: Reading) -> bool:
 
 def _strangeness(item: str, known: Reading, asked: str, says_gold: bool = True) -> float:
     """From 0 to 1, by the weight of the words that known text lacks; much more is needed beside a known one."""
+    if any(name not in known.text for name in RE.agent.findall(item)):
+        return 1.0
     words = words_of(_without(item, known.text))
     words = tuple(pair for pair in words if pair[0] not in asked and pair[0] not in GENERAL)
     if weight_of(tuple(pair for pair in words if pair[0] not in known.text)) <= LITTLE:

@@ -30,7 +30,8 @@ Wanted = list[tuple[Fact, float]]  # facts, and what the reference itself earns 
 
 @dataclass(frozen=True)
 class Gold:
-    """`texts`: the number or names; `facts`: alternatives; `names`: if several, what the facts are of.
+    """`texts`: the number or names; `facts`: alternatives; `others`: all that gold says;
+    `names`: if several, what the facts are of.
 
     `known`: question, reference and gold, all that may be said without inventing it; `asked`: the question's words;
     `whole`: quotes, which need not say whose they are.
@@ -39,6 +40,7 @@ class Gold:
     kind: str
     texts: tuple[str, ...] = ()
     facts: list[Wanted] = field(default_factory=list)
+    others: tuple[Fact, ...] = ()
     names: tuple[str, ...] = ()
     ordered: bool = False
     whole: bool = False
@@ -102,13 +104,13 @@ def _of_values(values: dict[str, list[str]], case: Case) -> Gold:
         for text in (f"{name}：{text}" if name else text for text in texts or [""]):
             found = facts_of(text, names, asked) or facts_of(text, names)
             facts += [fact for fact in found if not texts or fact.text.strip(":") not in names]
-    stated = _shared(facts, case.reference) or [(fact, 1.0) for fact in facts]
-    return Gold("facts", facts=[stated], names=names if len(names) > 1 else ())
+    stated = _shared(facts, case.reference, names) or [(fact, 1.0) for fact in facts]
+    return Gold("facts", facts=[stated], others=tuple(fact for fact in facts), names=names if len(names) > 1 else ())
 
 
-def _shared(facts: list[Fact], reference: str) -> Wanted:
+def _shared(facts: list[Fact], reference: str, names: tuple[str, ...] = ()) -> Wanted:
     """The facts that the reference states too; none where it states next to none."""
-    reading = Reading(reference)
+    reading = Reading(reference, names)
     shared = [(fact, finding.share) for fact in facts if (finding := find(fact, reading)).share >= TOLD]
     return shared if sum(fact.weight for fact, _ in shared) >= SHARED * sum(fact.weight for fact in facts) else []
 
@@ -123,7 +125,7 @@ def _of_texts(quotes: list[str], case: Case) -> Gold:
     headed = [f"{name}：{quote}" if name else quote for name, quote in zip(owners, quotes, strict=True)]
     cited = [fact for quote in headed for fact in facts_of(quote, compared, asked)]
     if shared := _shared(cited, case.reference):
-        return Gold("facts", facts=[shared], names=compared, whole=True)
+        return Gold("facts", facts=[shared], others=tuple(cited), names=compared, whole=True)
     refused = cited and honesty(case.reference, case.question)
     stated = [] if refused else facts_of(case.reference, names, asked)
     found = [facts for facts in (cited, stated) if facts] or [facts_of("\n".join([*quotes, case.reference]))]

@@ -24,7 +24,7 @@ NOT_ORDERED = 0.5  # names in another order, where gold's counts
 @lru_cache(maxsize=4096)
 def aliases(name: str) -> tuple[str, ...]:
     """The name, then its shorter forms: without salt and dosage form, without the qualifier in front."""
-    stem = RE.salt.sub("", RE.form_end.sub("", name))
+    stem = RE.salt.sub("", RE.name_end.sub("", name))
     short = re.sub(r"^(?:原发性|继发性|急性|慢性|特发性)", "", stem)
     return tuple(alias for alias in dict.fromkeys((name, stem, short)) if len(alias) > 2 or alias == name)
 

@@ -91,16 +91,23 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
         return {"number": _number(gold.texts[0], case), "truth": _truth(wrong, 1)} | manner
     wrong = max(wrong, len(strange_names(reading.text, gold.known.text)))
     found = named(gold.texts, reading.text, gold.asked, gold.ordered)
+    if RE.how_many.search(case.question):
+        found = max(found, count_worth(len(gold.texts), case.answer, case.question))
     return {"names": found, "truth": _truth(wrong, len(gold.texts))} | manner
 
 
 def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     """The share of the facts that the answer states, and what it states wrongly beside them."""
-    findings = [find(fact, reading, bool(gold.names) and not gold.whole) for fact, _ in wanted]
+    several = bool(gold.names) and not gold.whole and any(clause.names for clause in reading.clauses)
+    findings = [find(fact, reading, several, gold.others) for fact, _ in wanted]
     shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
     weights = [fact.weight for fact, _ in wanted]
-    wrong: float = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
-    places = {clause for finding in findings for clause in finding.where}
+    told = [(fact.text, finding) for (fact, _), finding in zip(wanted, findings, strict=True)]
+    told += [(fact.text, find(fact, reading, several, gold.others)) for fact in gold.others if fact.turns]
+    right = {(text, clause) for text, finding in told if finding.share for clause in finding.where}
+    places = {clause for _, clause in right}
+    wrong: float = _strange_rivals(wanted, reading, gold.known)
+    wrong += sum(found.contradicted and (text, found.where[0]) not in right for text, found in told)
     wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares), places)
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
     needed = min(1.0, max(COMPLETE, 1 - PER_FACT * (len(wanted) - MANY)))
