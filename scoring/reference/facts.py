@@ -84,7 +84,7 @@ class Reading:
     def __init__(self, text: str, names: Sequence[str] = (), known: str = "") -> None:
         self.text, self.known = canonical(text), known
         self.words, self.amounts, self.roles = words_only(self.text), amounts(self.text), _roles(self.text)
-        sentences = _sentences(self.text, tuple(names), known)
+        sentences = _sentences(_named_in_full(self.text, names), tuple(names), known)
         self.clauses = [clause for sentence in sentences for clause in sentence]
         two = [[*first, *second] for first, second in pairwise(sentences)]
         self.sentences = [_joined(clauses) for clauses in sentences + two if len(clauses) > 1]
@@ -94,6 +94,13 @@ class Reading:
         """The words of each item that has something to say."""
         found = [words_of(item) for clause in self.clauses for item in items_of(clause.text)]
         return [words for words in found if weight_of(words) > LEAST_WEIGHT]
+
+
+def _named_in_full(text: str, names: Sequence[str]) -> str:
+    """The text with the names that "the former" and "the latter" stand for."""
+    found = {name: min((text.find(alias) for alias in aliases(name) if alias in text), default=-1) for name in names}
+    order = sorted((name for name in names if found[name] >= 0), key=found.__getitem__)
+    return text.replace("前者", order[0]).replace("后者", order[1]) if len(order) == 2 else text
 
 
 def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Clause]]:

@@ -70,9 +70,11 @@ def find(fact: Fact, reading: Reading, several: bool = False, others: Collection
         return Finding()
     said = [clause for share, clause in shares if share >= SAID_LIKE * best]
     agreeing = [clause for clause in said if not _conflict(fact, clause, reading.known)]
-    agreeing = [clause for clause in agreeing if not any(_is_of(other, fact, clause) for other in others)]
+    agreeing = [
+        clause for clause in agreeing if not any(_is_of(other, fact, clause, reading.known) for other in others)
+    ]
     if not agreeing:
-        return Finding(0.0, worth >= FOUND, where.parts or (where,))
+        return Finding(0.0, worth >= FOUND and not where.parts, (where,))
     worth *= NAMELESS if several and not any(clause.names for clause in agreeing) else 1.0
     opposed = any(_opposed(fact, clause) for clause in said if clause.text not in reading.known)
     return Finding(worth, worth >= FOUND and opposed, where.parts or (where,))
@@ -126,13 +128,17 @@ def _opposed(fact: Fact, clause: Clause) -> bool:
     return _denies(fact, clause.text)
 
 
-def _is_of(other: Fact, fact: Fact, clause: Clause) -> bool:
+def _is_of(other: Fact, fact: Fact, clause: Clause, known: str) -> bool:
     """Whether the clause gives the fact's number to what another fact gives another one ("阿昔洛韦800毫克")."""
-    if clause.parts or not fact.amounts or other.amounts <= amounts(clause.text):
+    if clause.parts or not fact.amounts or clause.text in known or other.amounts <= amounts(clause.text):
         return False
     mine, its = ({word for word, weight in one.words if weight > LEAST_WEIGHT} for one in (fact, other))
     its -= mine
-    return bool(its) and all(word in clause.text for word in its) and not any(word in clause.text for word in mine)
+    return (
+        bool(its and mine)
+        and all(word in clause.text for word in its)
+        and not any(word in clause.text for word in mine)
+    )
 
 
 def _literal(fact: Fact, text: str) -> bool:
