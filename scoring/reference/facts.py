@@ -111,24 +111,17 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
         parts = [part for part in RE.clause.split(sentence) if words_only(part)]
         head, about = (head if sentence else ""), (frozenset() if "|" in sentence else about)
         held: Roles = (frozenset(),) * len(RIVALS)
-        clauses, lasting = [], about
+        clauses = []
         for part in parts:
             own = zip(_roles(part), held, RIVALS, strict=True)
             held = tuple(mine or (before if kept else mine) for mine, before, (_, kept) in own)
             named = subjects(part, names, known, part is parts[0])
             named = frozenset(names) if named is None and RE.both.search(part) else named
             about = about if named is None else named
-            lasting = lasting if named is None or (named and not _opens(part, named)) else named
             head = part if part.endswith(":") else head
             clauses.append(Clause(part, held, about, head))
         found += [_named_last(clauses, names)] if clauses else []
-        about = lasting
     return found
-
-
-def _opens(part: str, names: frozenset[str]) -> bool:
-    """Whether the clause begins with one of the names: what only comes up in it is the topic of its sentence alone."""
-    return any(alias in part[: len(alias) + 4] for name in names for alias in aliases(name))
 
 
 def _named_last(clauses: list[Clause], names: Sequence[str]) -> list[Clause]:

@@ -34,7 +34,6 @@ class Gold:
     `names`: if several, what the facts are of.
 
     `known`: question, reference and gold, all that may be said without inventing it; `asked`: the question's words;
-    `whole`: quotes, which need not say whose they are.
     """
 
     kind: str
@@ -43,7 +42,6 @@ class Gold:
     others: tuple[Fact, ...] = ()
     names: tuple[str, ...] = ()
     ordered: bool = False
-    whole: bool = False
     known: Reading = field(default_factory=lambda: Reading(""))
     asked: str = ""
 
@@ -105,7 +103,7 @@ def _of_values(values: dict[str, list[str]], case: Case) -> Gold:
             found = facts_of(text, names, asked) or facts_of(text, names)
             facts += [fact for fact in found if not texts or fact.text.strip(":") not in names]
     stated = _shared(facts, case.reference, names) or [(fact, 1.0) for fact in facts]
-    return Gold("facts", facts=[stated], others=tuple(fact for fact in facts), names=names if len(names) > 1 else ())
+    return Gold("facts", facts=[stated], others=tuple(facts), names=names if len(names) > 1 else ())
 
 
 def _shared(facts: list[Fact], reference: str, names: tuple[str, ...] = ()) -> Wanted:
@@ -125,12 +123,12 @@ def _of_texts(quotes: list[str], case: Case) -> Gold:
     headed = [f"{name}：{quote}" if name else quote for name, quote in zip(owners, quotes, strict=True)]
     cited = [fact for quote in headed for fact in facts_of(quote, compared, asked)]
     if shared := _shared(cited, case.reference):
-        return Gold("facts", facts=[shared], others=tuple(cited), names=compared, whole=True)
+        return Gold("facts", facts=[shared], others=tuple(cited), names=compared)
     refused = cited and honesty(case.reference, case.question)
     stated = [] if refused else facts_of(case.reference, names, asked)
     found = [facts for facts in (cited, stated) if facts] or [facts_of("\n".join([*quotes, case.reference]))]
     wanted = [[(fact, 1.0) for fact in facts] for facts in found]
-    return Gold("facts", facts=wanted, names=compared or names, whole=bool(compared))
+    return Gold("facts", facts=wanted, names=compared or names)
 
 
 def _compared(case: Case, quotes: list[str]) -> tuple[str, ...]:

@@ -19,15 +19,15 @@ from scoring.case import Case, Verdict
 from scoring.reference.abstention import abstains, honesty
 from scoring.reference.counts import count_worth
 from scoring.reference.degenerate import context_rows, is_degenerate, without_question
-from scoring.reference.facts import Clause, Fact, Reading, has
-from scoring.reference.finding import SMALL, Finding, Places, find, invented
+from scoring.reference.facts import Reading, has
+from scoring.reference.finding import SMALL, Places, find, invented
 from scoring.reference.gold import Gold, Wanted, read_gold
 from scoring.reference.names import named, strange_names
 from scoring.reference.text import RE, amounts, canonical, normalise
 
-FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a wrong one beside two facts costs 43 %
-OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
-A_TERM, OTHER = 1.2, 0.8  # what a strange statement counts, with a term of the field and without
+FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.2  # what wrong statements weigh: a wrong one beside two facts costs 43 %
+OTHER_WORDS = 2.0  # strange statements that a missing fact excuses: it may be said in other words
+A_TERM, OTHER = 1.4, 0.8  # what a strange statement counts, with a term of the field and without
 LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
 FREE_LENGTH = 40  # characters that an answer may have beside twice gold's
@@ -98,26 +98,20 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
 
 def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     """The share of the facts that the answer states, and what it states wrongly beside them."""
-    several = bool(gold.names) and not gold.whole and any(clause.names for clause in reading.clauses)
+    several = bool(gold.names) and any(clause.names for clause in reading.clauses)
     findings = [find(fact, reading, several, gold.others) for fact, _ in wanted]
     shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
     weights = [fact.weight for fact, _ in wanted]
     told = [(fact, finding) for (fact, _), finding in zip(wanted, findings, strict=True)]
     told += [(fact, find(fact, reading, several, gold.others)) for fact in gold.others if fact.turns]
-    right = [(fact, {*finding.where}) for fact, finding in told if finding.share]
-    places = set[Clause]().union(*(where for _, where in right))
+    right = {(fact.text, clause) for fact, finding in told if finding.share for clause in finding.where}
+    places = {clause for _, clause in right}
     wrong: float = _strange_rivals(wanted, reading, gold.known)
-    wrong += len({fact.text for fact, found in told if found.contradicted and not _is_right(fact, found, right)})
+    wrong += len({fact.text for fact, found in told if found.contradicted and (fact.text, found.where[0]) not in right})
     wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares), places)
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
     needed = min(1.0, max(COMPLETE, 1 - PER_FACT * (len(wanted) - MANY)))
     return {"facts": min(1.0, found / needed), "truth": _truth(wrong, len(wanted))}
-
-
-def _is_right(fact: Fact, found: Finding, right: list[tuple[Fact, set[Clause]]]) -> bool:
-    """Whether the place that contradicts the fact says another one with the same text or numbers, and says it right."""
-    alike = [where for one, where in right if one.text == fact.text or (fact.amounts and fact.amounts <= one.amounts)]
-    return any(found.where[0] in where for where in alike)
 
 
 def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
