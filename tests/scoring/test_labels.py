@@ -47,7 +47,7 @@ AT_MOST = {
 
 # What differs on the third set, where the judge is weaker: as measured, less than wanted.
 THIRD_AT_LEAST = AT_LEAST | {
-    "as_list": 0.8, "equivalent_units": 0.7, "paraphrase_doctor": 0.78, "paraphrase_lay": 0.58,
+    "as_list": 0.8, "equivalent_units": 0.7, "paraphrase_doctor": 0.78, "paraphrase_lay": 0.58, "short_form": 0.78,
 }  # fmt: skip
 THIRD_AT_MOST = AT_MOST | {"one_addition": 0.62, "three_additions": 0.47, "swapped_roles": 0.43, "other_drug": 0.33}
 
