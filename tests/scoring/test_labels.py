@@ -4,7 +4,8 @@
     python -m tests.scoring.test_labels FILE...         # of other answers in the same form
 
 A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_third.jsonl` is a question with its reference,
-gold and tool results, an answer of a kind, and what it is worth; people wrote them who had read no judge. A line of `labels.jsonl` is one
+gold and tool results, an answer of a kind, and what it is worth; people wrote them who had read no judge. A line of
+`labels.jsonl` is one
 graded by the first author before the judge was tuned; cases of a task type in the order of sha256(case) are held out
 and tuned on in turn, and the answers to one question are never in both halves.
 """
