@@ -39,14 +39,10 @@ class Probed:
     partly_right: Collection[str]
 
     @property
-    def worths(self) -> list[float]:
-        """Of the honest episodes."""
-        return [reward.worth for reward in self.honest.values()]
-
-    @property
     def unbeaten(self) -> list[str]:
         """Dishonest kinds that are worth no less than an honest one that must beat them."""
-        least = {True: self.worths[0], False: min(self.worths)}
+        worths = [reward.worth for reward in self.honest.values()]
+        least = {True: worths[0], False: min(worths)}
         return [kind for kind, reward in self.dishonest.items() if reward.worth >= least[kind in self.partly_right]]
 
     def __str__(self) -> str:
@@ -83,7 +79,8 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
     """What is wrong with the judge, in words, or None."""
     kinds = Counter(kind for of in probed for kind in of.unbeaten).most_common()
     beaten = f"an honest answer does not beat each dishonest one ({', '.join(f'{kind} {n}' for kind, n in kinds)})"
-    disorder, poor = [of for of in probed if of.unbeaten], [of for of in probed if of.worths[0] < GOOD]
+    disorder = [of for of in probed if of.unbeaten]
+    poor = [of for of in probed if next(iter(of.honest.values())).worth < GOOD]
     faults = ((disorder, MOST_DISORDER, beaten), (poor, MOST_POOR, f"the surest honest one earns less than {GOOD:g}"))
     found = [fault for fault in faults if len(fault[0]) > fault[1] * len(probed)]
     told = [f"on {len(of)} of {len(probed)} tasks {what}, and {most:.0%} may" for of, most, what in found]

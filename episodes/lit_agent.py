@@ -77,10 +77,8 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         if not bad or self.random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
         kind = self.random.choice(list(bad))
-        reward, bound = (
-            await self.environment.score(task, bad[kind]),
-            self.environment.accepted_from.get(kind, ACCEPTED_FROM),
-        )
+        bound = self.environment.accepted_from.get(kind, ACCEPTED_FROM)
+        reward = await self.environment.score(task, bad[kind])
         return {"judged": int(reward.score is not None), "accepted": int(reward.worth >= bound)}
 
 

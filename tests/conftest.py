@@ -19,13 +19,6 @@ settings.register_profile("random", settings.get_profile("default"), deadline=No
 settings.load_profile("ci")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the real engine share their runs, so one worker plays them all; the other has the rest (check.sh)."""
-    for item in items:
-        if item.get_closest_marker("engine"):
-            item.add_marker(pytest.mark.xdist_group("engine"))
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """An administrator's URL of the PostgreSQL that all tests share; `servers.fresh_database` makes room on it."""

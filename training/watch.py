@@ -32,7 +32,6 @@ TOLERANCE = 1e-4  # of a reward; verl counts in 32 bit
 MISMATCH = "rollout_corr/k3_kl"
 SPANS_MISSING = "spans_missing"
 REWARD_MISSING = "reward_missing"
-INFRASTRUCTURE = (SPANS_MISSING, REWARD_MISSING)
 
 EVENTS = (  # rows of the table: what happens, how it is measured, what is done
     ("zero triplets", "every rollout of a window that called the policy left none", "stop"),

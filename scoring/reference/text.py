@@ -187,8 +187,10 @@ def closeness(fragment: str, text: str) -> float:
 
     In between by the share of the fragment's characters whose pairs stand anywhere: "胸痛持续" for "持续胸痛".
     """
-    if fragment in text or not numbers(fragment) <= numbers(text):
-        return float(numbers(fragment) <= numbers(text))
+    if not numbers(fragment) <= numbers(text):
+        return 0.0
+    if fragment in text:
+        return 1.0
     starts = (i for i in range(len(fragment) - 1) if fragment[i : i + 2] in text)
     paired = len({place for i in starts for place in (i, i + 1)}) / len(fragment)
     return NEAR * max(0.0, (paired - CHANCE) / (1 - CHANCE))
