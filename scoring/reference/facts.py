@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from scoring.reference.names import aliases, mentioned, subjects
+from scoring.reference.names import mentioned, subjects
 from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, words_only
 
 NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
@@ -68,15 +68,6 @@ class Fact:
     def is_empty(self) -> bool:
         return self.clause.text == self.clause.head or all(word in GENERAL for word, _ in self.words)
 
-    @property
-    def turns(self) -> bool:
-        """Whether an answer that says it otherwise is wrong, even where nobody asked for it."""
-        return bool(self.amounts) or self.clause.stance in ("forbid", "caution", "avoid")
-
-    @property
-    def is_of_a_person(self) -> bool:
-        return any(role for role, (_, kept) in zip(self.roles, RIVALS, strict=True) if kept)
-
 
 class Reading:
     """A text as it is compared. `names`: those of gold, if several; `known`: what may be said, in canonical form."""
@@ -84,7 +75,7 @@ class Reading:
     def __init__(self, text: str, names: Sequence[str] = (), known: str = "") -> None:
         self.text, self.known = canonical(text), known
         self.words, self.amounts, self.roles = words_only(self.text), amounts(self.text), _roles(self.text)
-        sentences = _sentences(_named_in_full(self.text, names), tuple(names), known)
+        sentences = _sentences(self.text, tuple(names), known)
         self.clauses = [clause for sentence in sentences for clause in sentence]
         two = [[*first, *second] for first, second in pairwise(sentences)]
         self.sentences = [_joined(clauses) for clauses in sentences + two if len(clauses) > 1]
@@ -96,13 +87,6 @@ class Reading:
         return [words for words in found if weight_of(words) > LEAST_WEIGHT]
 
 
-def _named_in_full(text: str, names: Sequence[str]) -> str:
-    """The text with the names that "the former" and "the latter" stand for."""
-    found = {name: min((text.find(alias) for alias in aliases(name) if alias in text), default=-1) for name in names}
-    order = sorted((name for name in names if found[name] >= 0), key=found.__getitem__)
-    return text.replace("前者", order[0]).replace("后者", order[1]) if len(order) == 2 else text
-
-
 def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Clause]]:
     """The clauses of each sentence; a name holds until the next one, a head until the full stop."""
     found: list[list[Clause]] = []
@@ -110,27 +94,20 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
     for sentence in RE.sentence.split(text.replace("。", "。\n")):
         parts = [part for part in RE.clause.split(sentence) if words_only(part)]
         head, about = (head if sentence else ""), (frozenset() if "|" in sentence else about)
+        alone = [name for name in names if mentioned(name, names, sentence)]
+        about = frozenset(alone) if len(alone) == 1 else about
         held: Roles = (frozenset(),) * len(RIVALS)
         clauses = []
         for part in parts:
             own = zip(_roles(part), held, RIVALS, strict=True)
             held = tuple(mine or (before if kept else mine) for mine, before, (_, kept) in own)
-            named = subjects(part, names, known, part is parts[0])
+            named = subjects(part, names, known, True)
             named = frozenset(names) if named is None and RE.both.search(part) else named
             about = about if named is None else named
             head = part if part.endswith(":") else head
             clauses.append(Clause(part, held, about, head))
-        found += [_named_last(clauses, names)] if clauses else []
+        found += [clauses] if clauses else []
     return found
-
-
-def _named_last(clauses: list[Clause], names: Sequence[str]) -> list[Clause]:
-    """The clauses of a sentence; if its last one alone says of whom it speaks, all are of that one."""
-    *before, last = clauses
-    own = frozenset(name for name in names if mentioned(name, names, last.text))
-    if len(own) != 1 or any(name in clause.text for clause in before for name in names):
-        return clauses
-    return [replace(clause, names=own) for clause in clauses]
 
 
 def _joined(parts: Sequence[Clause]) -> Clause:
@@ -171,14 +148,8 @@ def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fa
 
 
 def items_of(clause: str) -> list[str]:
-    """The clause's pieces between enumeration marks; single characters (颈、肩、腰) stay with the one before."""
-    groups: list[list[str]] = []
-    for part in filter(words_only, RE.item.split(clause)):
-        if groups and min(len(words_only(part)), len(words_only("".join(groups[-1][:2])))) < 2:
-            groups[-1].append(part)
-        else:
-            groups.append([part])
-    return ["、".join(group) for group in groups]
+    """The clause's pieces between enumeration marks."""
+    return [part for part in RE.item.split(clause) if words_only(part)]
 
 
 @lru_cache(maxsize=8192)
