@@ -169,7 +169,7 @@ def _digits(match: re.Match[str]) -> str:
 def _a_day(match: re.Match[str]) -> str:
     """How often a day "every 6 to 8 hours" is; unchanged where that is no whole number or no rate."""
     hours = [int(number) for number in match.groups()[:2] if number]
-    if any(not 4 <= number <= 24 or 24 % number for number in hours) or not (match[0][0] == "每" or match[3]):
+    if any(not 4 <= number <= 24 or 24 % number for number in hours) or not (match[0][0] in "每给服用" or match[3]):
         return match.group()
     times = sorted({24 // number for number in hours})
     return "每日" + ("" if times == [1] and not match[3] else "~".join(map(str, times)) + "次")
