@@ -53,7 +53,7 @@ NEAR_NAME = 90  # of 100, rapidfuzz's ratio
 
 
 @cache
-def _simplifier():  # type: ignore[no-untyped-def]  # opencc has no types; loaded for Chinese names only
+def _simplifier():  # loaded for Chinese names only
     return import_module("opencc").OpenCC("t2s")
 
 
