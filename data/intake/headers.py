@@ -28,33 +28,19 @@ CELLS = {column: re.compile(text, re.I) for kind in _LISTED["cells"].values() fo
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # of dosageForm, but not of mL
-BULLET = re.compile(
-    r"\W*(?:(?:section )?\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*"
+BULLET = re.compile(r"^\W*(?:\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*")
+FILLERS, LANGUAGE, OTHER = (
+    "|".join(rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word for word in _LISTED[key])
+    for key in ("fillers", "languages", "other")
 )
-
-
-def _one_of(words: Sequence[str]) -> str:
-    """A pattern for any of the words; English ones stand alone."""
-    return "|".join(rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word for word in words)
-
-
-FILLERS, OTHER = re.compile(_one_of(_LISTED["fillers"])), _LISTED["language"]["other"]
-LANGUAGE = re.compile(rf"(.+?)[\W_]*({_one_of([*_LISTED['language']['ours'], *OTHER])})\W*")
-PINYIN = {
-    character: syllable
-    for syllable, characters in re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"]["syllables"])
-    for character in characters
-}
+_SYLLABLES = re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"])
+PINYIN = str.maketrans({character: f" {syllable}" for syllable, same in _SYLLABLES for character in same})
 LONGEST = 40  # characters of a column's name; longer cells are prose
-# How surely a name stands for a column: it is one of the words, a part of it is, it is a lesser word, nearly a word, or
-# only the cells tell.
-EXACT, PART, WEAK, NEAR, TOLD = 5, 4, 3, 2, 1
+# How surely a name stands for a column: it is ours or the comment, it is one of the words, a part of it is, it is a
+# lesser word, nearly a word, or only the cells tell.
+OWN, EXACT, PART, WEAK, NEAR, TOLD = 6, 5, 4, 3, 2, 1
 NEAR_NAME = 90  # of 100, rapidfuzz's ratio
-
-
-@cache
-def _simplifier():  # loaded for Chinese names only
-    return import_module("opencc").OpenCC("t2s")
+_simplifier = cache(lambda: import_module("opencc").OpenCC("t2s"))  # loaded for Chinese names only
 
 
 def _plain(name: str) -> str:
@@ -62,66 +48,65 @@ def _plain(name: str) -> str:
     text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
     if not text.isascii():
         text = _simplifier().convert(text.encode("utf-8", "replace").decode())  # halves of surrogate pairs are no text
-    return BULLET.sub("", text, count=1) if BULLET.match(text) else text
+    return BULLET.sub("", text)
 
 
 def normalise(name: str) -> str:
     """A column name without what writers vary: width, case, spaces, underscores, brackets and punctuation."""
-    return re.sub(r"[\W_的]+", "", _plain(name))
-
-
-def _by_word(columns: dict[str, list[str]]) -> dict[str, str]:
-    return {normalise(word): column for column, words in columns.items() for word in words}
+    return re.sub(r"[\W_的]+", "", unicodedata.normalize("NFKC", name).lower())
 
 
 def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
-    """Chinese words in pinyin and, from three characters on, by its initials; a spelling of two columns is left out."""
+    """Words in pinyin and, from three characters on, by its initials; a spelling of two columns is left out."""
     found = defaultdict(set)
     for word, column in words.items():
-        syllables = [PINYIN.get(character, "?") for character in word]
-        found["".join(syllables)].add(column)
-        found["".join(syllable[0] for syllable in syllables)].add(column)
+        syllables = word.translate(PINYIN).split()
+        for spelt in ("".join(syllables), "".join(syllable[0] for syllable in syllables)):
+            found[spelt].add(column)
     return {word: columns.pop() for word, columns in found.items() if len(columns) == 1 and len(word) > 2}
 
 
 # By table: a word as `normalise` leaves it, and the column it stands for.
-KNOWN = {table: _by_word({name: [name, *words] for name, words in columns.items()}) for table, columns in WORDS.items()}
-_WEAK = {table: _by_word(columns) for table, columns in _LISTED["weak"].items()}
-LESSER = {table: _in_pinyin(words | KNOWN[table]) | words for table, words in _WEAK.items()}
+KNOWN, LESSER = (
+    {
+        table: {normalise(word): column for column, words in columns.items() for word in words}
+        for table, columns in listed
+    }
+    for listed in (WORDS.items(), _LISTED["weak"].items())
+)
+for table, words in KNOWN.items():
+    words |= {normalise(column): column for column in WORDS[table]}
+    LESSER[table] = _in_pinyin(LESSER[table] | words) | LESSER[table]
 
 
 def _readings(pieces: Sequence[str]) -> dict[str, bool]:
     """The words that pieces of a name may be without what changes nothing; whether more was cut than a start."""
-    found: dict[str, bool] = {}
-    for piece in pieces:
-        if piece not in UNITS:
-            found = {normalise(FILLERS.sub(" ", piece)): True} | found | {normalise(piece): False}
-    starts, ends = _LISTED["before"], (*_LISTED["after"], *UNITS)
-    found = {word.removeprefix(s): cut for s in starts for word, cut in found.items() if word.startswith(s)} | found
+    found = {normalise(re.sub(FILLERS, " ", piece)): True for piece in pieces}
+    found |= {normalise(piece): False for piece in pieces if piece not in UNITS}
+    ends = (*_LISTED["after"], *UNITS)
+    found |= {word.removeprefix(s): cut for s in _LISTED["before"] for word, cut in found.items() if word.startswith(s)}
     return {word.removesuffix(end): True for end in ends for word in found if word.endswith(end)} | found
 
 
 def _inside(plain: str, table: str) -> dict[str, int]:
-    """What a name claims without the language at its end (only where nothing better does, if not the main one) or
-    without the path before it, which tells what a mere name or id is of."""
-    if split := LANGUAGE.fullmatch(plain):
-        most = NEAR if split[2] in OTHER else PART
-        return {column: min(rank, most) for column, rank in claims(split[1], table).items()}
-    inner = claims(plain.partition(".")[2], table)
+    """What a name claims without the language at its end, or without a path before it, which says whose an id is."""
+    if split := re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain):
+        return {column: min(rank, NEAR if split[2] else PART) for column, rank in claims(split[1], table).items()}
+    inner = claims(plain.partition(".")[2], table) if "." in plain else {}
     return {column: PART for column, rank in inner.items() if rank >= PART and column != "id"}
 
 
 @lru_cache(maxsize=4096)
 def claims(header: str, table: str) -> dict[str, int]:
     """The columns of a table that a foreign name may stand for, and how surely; {} for a name that says nothing."""
-    whole, known, plain = normalise(header), KNOWN[table], _plain(header)
-    if whole in known:
-        return {known[whole]: EXACT}
-    if inside := _inside(plain, table) if plain else {}:
-        return inside
+    plain, known, lesser = _plain(header), KNOWN[table], LESSER[table]
     entity = (NAME_COLUMN[table], "id")  # what is left of 疾病描述 without 描述 is not a name
+    if column := known.get(whole := normalise(plain)):
+        ours = map(normalise, (column, WORDS[table][column][0], *_LISTED["peers"]))
+        return {column: OWN if column not in entity and whole in ours else EXACT}
+    if inside := _inside(plain, table):
+        return inside
     pieces = [piece for piece in JOINTS.split(plain) if piece]
-    lesser = LESSER[table]
     for words, parts in ((known, [plain]), (known, pieces), (lesser, [plain]), (lesser, pieces[:1])):
         found = [(words[word], cut) for word, cut in _readings(parts).items() if word in words]
         if kept := [column for column, cut in found if not (cut and column in entity)]:
@@ -139,7 +124,7 @@ def nearest(header: str, table: str) -> tuple[str, float]:
     """The column whose words are most like a foreign name, and how much, of 100; 0 for one its cells spoke against."""
     if found := claims(header, table):
         return next(iter(found)), 0
-    word, likeness, _ = process.extractOne(normalise(header), KNOWN[table].keys(), scorer=fuzz.ratio)
+    word, likeness, _ = process.extractOne(normalise(_plain(header)), KNOWN[table].keys(), scorer=fuzz.ratio)
     return KNOWN[table][word], likeness
 
 
