@@ -104,7 +104,7 @@ def claims(header: str, table: str) -> dict[str, int]:
     if column := known.get(whole := normalise(plain)):
         ours = map(normalise, (column, WORDS[table][column][0], *_LISTED["peers"]))
         return {column: OWN if column not in entity and whole in ours else EXACT}
-    if inside := _inside(plain, table):
+    if inside := _inside(plain, table) if len(plain) <= 4 * LONGEST else {}:
         return inside
     pieces = [piece for piece in JOINTS.split(plain) if piece]
     for words, parts in ((known, [plain]), (known, pieces), (lesser, [plain]), (lesser, pieces[:1])):
