@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from scoring.reference.facts import words_of
+from scoring.reference.facts import claims, words_of
 from scoring.reference.names import strange_names
 from scoring.reference.text import RE, canonical, numbers, words_only
 
 FREE_ASIDE, LONGEST_ASIDE = 3.2, 8  # weight of own words beside an abstention: up to here full worth, from here none
 BESIDE, APART = 0.5, 3  # how much they count in a clause that abstains or is polite, and in one of their own
+PLAIN = 0.2  # of a word that is no term of the field: no claim is made of such words alone
 UNSURE_WORTH = 0.5  # "I do not know" does not say whether anybody looked
 
 
@@ -61,4 +62,5 @@ def _aside(clause: str, known: str, shown: Iterable[str]) -> float:
 def _own(words: str, known: str) -> float:
     """What the words weigh that are no courtesies; English is not compared with known text in Chinese."""
     rest = words_of(re.sub("[!-~]", "", RE.polite.sub("、", words)))
-    return sum(weight * sum(sign not in known for sign in word) / len(word) for word, weight in rest)
+    strange = ((word, weight * sum(sign not in known for sign in word) / len(word)) for word, weight in rest)
+    return sum(weight * (1.0 if claims(word) else PLAIN) for word, weight in strange)

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from scoring.reference.names import mentioned, subjects
-from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, words_only
+from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, terms, words_only
 
 NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
 ASKED_WEIGHT = 0.2  # of a word that the question has, and of one that states nothing by itself
@@ -159,6 +159,11 @@ def words_of(item: str, asked: str = "") -> Words:
     found = [(word, says) for word, says in cut(rest) if word not in FILLER]
     found = found or [(word, ASKED_WEIGHT) for word, _ in cut(rest)]
     return tuple((word, len(word) * says * (ASKED_WEIGHT if word in asked else 1.0)) for word, says in found)
+
+
+def claims(word: str) -> bool:
+    """Whether the word is a term of the field or one of RIVALS, so that something may be claimed with it."""
+    return word not in GENERAL and (word in terms() or any(_roles(word)))
 
 
 def weight_of(words: Words) -> float:

@@ -3,7 +3,7 @@
     fact = facts_of("成人一次0.5克")[0]
     find(fact, Reading("成人每次500毫克"))                   # Finding(share=1.0, contradicted=False)
     find(fact, Reading("儿童每次500毫克"))                   # contradicted: that is another person's dose
-    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")  # (1.0, 0.0): one statement that nobody knows
+    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")  # one statement that nobody knows
 
 A fact is found by its words, in any order, in one clause or else in one sentence or two; its numbers must be there.
 """
@@ -29,17 +29,17 @@ from scoring.reference.facts import (
 )
 from scoring.reference.text import RE, amounts, terms
 
-ALIKE = 0.8  # a word of which only characters are there earns so much of their share
-NOTHING, WHOLE = 0.2, 0.5  # shares of a fact's words: up to here it is not said, from here it is
+ALIKE = 0.95  # a word of which only characters are there earns so much of their share
+NOTHING, WHOLE = 0.17, 0.36  # shares of a fact's words: up to here it is not said, from here it is
 SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
-LITTLE, STRANGE = 1.2, 1.9  # weight of strange words: up to here an item says nothing new, from here it does
-RELATED = 4.0  # times so much beside something of known text: a paraphrase keeps some of it
+LITTLE, STRANGE = 1.2, 2.6  # weight of strange words: up to here an item says nothing new, from here it does
+RELATED = 6.0  # times so much beside something of known text: a paraphrase keeps some of it
 ELSEWHERE = 2.0  # the same in a clause that says no fact of gold: one of them otherwise?
 LONGEST = 16  # characters that are looked for at once
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
-Places = Collection[Clause] | None
+Places = Collection[Clause]
 SMALL = {(1.0, "次"), *((float(number), unit) for number in range(6) for unit in ("", "种", "个"))}  # no claims
 STRICT = ("forbid", "caution", "avoid")
 HALF = ("deny", "needless", *STRICT)  # what is denied or forbidden is half a statement
@@ -137,32 +137,39 @@ def _denies(fact: Fact, text: str) -> bool:
     return after > all_there / 2
 
 
-def invented(reading: Reading, known: Reading, asked: str, places: Places = None) -> tuple[float, float]:
-    """How many of the answer's items known text does not bear out, each from 0 to 1: with a term of the field, without.
+def invented(reading: Reading, known: Reading, asked: str, places: Places = (), any_word: bool = False) -> float:
+    """How many of the answer's items name something that known text does not bear out, each from 0 to 1.
 
-    `places`: the clauses that say something of gold, if known. What is denied counts half.
+    Without a term of the field an item claims nothing, unless names are asked for (`any_word`). What is denied counts
+    half, and what stands in one of the `places` that say something of gold less.
     """
-    with_term = other = 0.0
+    found = 0.0
     for clause in reading.clauses:
         strange = any(not has(known.amounts, amount) for amount in amounts(clause.text) - SMALL)
         empty = RE.polite.search(clause.text) or RE.denial.match(clause.text)
         if not RE.short_head.fullmatch(clause.text) and (strange or not empty):
             half = 0.5 if not strange and clause.stance in HALF else 1.0
-            related = RELATED if places is None or clause in places else ELSEWHERE
-            for item in items_of(clause.text.replace("(", "").replace(")", "")):
-                found = half * _strangeness(item, known, asked, related)
-                with_term, other = (with_term + found, other) if _has_term(item, known) else (with_term, other + found)
-    return with_term, other
+            related = RELATED if clause in places else ELSEWHERE
+            items = items_of(clause.text.replace("(", "").replace(")", ""))
+            claims = [item for item in items if any_word or _has_term(item, known)]
+            found += half * sum(_strangeness(item, known, asked, related) for item in claims)
+    return found
 
 
 def _has_term(item: str, known: Reading) -> bool:
-    """Whether the item has a term of the field that known text has not: no other words for something known."""
-    return any(word in terms() and word not in known.text and word not in GENERAL for word, _ in words_of(item))
+    """Whether the item has a drug or a term that known text has not: no other words for something known."""
+    strange = (word for word, _ in words_of(item) if word in terms() and word not in GENERAL)
+    return _has_drug(item, known) or any(word not in known.text for word in strange)
+
+
+def _has_drug(item: str, known: Reading) -> bool:
+    """Whether the item has what ends like a drug's name, and known text has not."""
+    return any(name[-3:] not in known.text for name in RE.agent.findall(item))
 
 
 def _strangeness(item: str, known: Reading, asked: str, related: float) -> float:
     """From 0 to 1, by the weight of the words that known text lacks; much more is needed beside a known one."""
-    if any(name[-3:] not in known.text for name in RE.agent.findall(item)):
+    if _has_drug(item, known):
         return 1.0
     words = words_of(_without(item, known.text))
     words = tuple(pair for pair in words if pair[0] not in asked and pair[0] not in GENERAL)

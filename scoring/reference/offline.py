@@ -25,9 +25,8 @@ from scoring.reference.gold import Gold, Wanted, read_gold
 from scoring.reference.names import named, strange_names
 from scoring.reference.text import RE, amounts, canonical, normalise
 
-FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.2  # what wrong statements weigh: a wrong one beside two facts costs 43 %
-OTHER_WORDS = 2.0  # strange statements that a missing fact excuses: it may be said in other words
-A_TERM, OTHER = 1.4, 0.8  # what a strange statement counts, with a term of the field and without
+FEWEST, PER_WRONG, OF_FACTS = 1.75, 1.35, 0.22  # what wrong statements weigh: a wrong one beside two facts costs 40 %
+INVENTED = 1.7  # times a statement with a term of the field that known text has not counts as a wrong one
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
 FREE_LENGTH = 40  # characters that an answer may have beside twice gold's
 MANY, PER_FACT, COMPLETE = 4, 0.03, 0.75  # of more facts than MANY not all are needed, but so much of their weight
@@ -74,18 +73,17 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
     cells, answer = context_rows(case.context), without_question(case)
     manner = {"sincerity": _sincerity(case, gold.known), "prose": PROGRAM if RE.program.search(case.answer) else 1.0}
     if gold.kind == "nothing":
-        shown = [cell for row in cells for cell in row]
-        return {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)} | manner
+        known = f"{case.question}\n{case.reference}"
+        return {"honesty": honesty(case.answer, known, [cell for row in cells for cell in row])} | manner
     if gold.kind != "number" and abstains(answer) and honesty(answer, case.question):
         return {"answered": 0.0}
     reading = Reading(answer, gold.names, gold.known.text)
-    brevity = (2 * len(gold.known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer)))
-    manner["brevity"] = min(1.0, brevity)
+    manner["brevity"] = min(1.0, (2 * len(gold.known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer))))
     if gold.kind == "facts":
-        alternatives = [_facts(wanted, gold, reading) for wanted in gold.facts]
-        return max(alternatives, key=lambda parts: prod(parts.values())) | manner
+        readings = (_facts(wanted, gold, reading) for wanted in gold.facts)
+        return max(readings, key=lambda parts: prod(parts.values())) | manner
     seen = Reading("\n".join([gold.known.text, *(cell for row in cells for cell in row)]))
-    wrong = _wrong(reading, seen, gold.asked)
+    wrong = _wrong(reading, seen, gold.asked, any_word=True)
     if gold.kind == "number":
         return {"number": _number(gold.texts[0], case), "truth": _truth(wrong, 1)} | manner
     wrong = max(wrong, len(strange_names(reading.text, gold.known.text)))
@@ -104,17 +102,16 @@ def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     right = {(fact.words, clause) for fact, finding in told if finding.share for clause in finding.where}
     places = {clause for _, clause in right}
     otherwise = {(fact.words, finding.where[0]) for fact, finding in told if finding.contradicted} - right
-    wrong = len(otherwise) + _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares), places)
+    wrong = len(otherwise) + _wrong(reading, gold.known, gold.asked, places)
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
     needed = min(1.0, max(COMPLETE, 1 - PER_FACT * (len(wanted) - MANY)))
     return {"facts": min(1.0, found / needed), "truth": _truth(wrong, len(wanted))}
 
 
-def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0, places: Places = None) -> float:
-    """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
+def _wrong(reading: Reading, known: Reading, asked: str, places: Places = (), any_word: bool = False) -> float:
+    """How many numbers and statements known text does not bear out."""
     numbers = sum(not has(known.amounts, amount) for amount in reading.amounts - SMALL)
-    with_term, said = invented(reading, known, asked, places)
-    return numbers + A_TERM * with_term + OTHER * max(0.0, said - OTHER_WORDS * missing)
+    return numbers + INVENTED * invented(reading, known, asked, places, any_word)
 
 
 def _truth(wrong: float, facts: int) -> float:

@@ -3,7 +3,7 @@
     python -m tests.scoring.test_labels                 # a table of tests/scoring/answers_open.jsonl
     python -m tests.scoring.test_labels FILE...         # of other answers in the same form
 
-A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_later.jsonl` (the third and the fourth set) is a
+A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_later.jsonl` (the third to fifth set) is a
 question with its reference, gold and tool results, an answer of a kind, and what it is worth; people wrote them who
 had read no judge. A line of `labels.jsonl` is one graded by the first author
 before the judge was tuned; cases of a task type in the order of sha256(case) are held out and tuned on in turn, and
@@ -39,18 +39,18 @@ AT_LEAST = {
 AT_MOST = {
     "json_echo": 0.3, "select_star": 0.2, "sprayed": 0.2, "name_alone": 0.1, "abstain_wrong": 0.1,
     "echo_question": 0.1,
-    "injection": 0.1, "vague": 0.1, "other_value": 0.2, "other_drug": 0.3, "swapped_entities": 0.3,
+    "injection": 0.1, "vague": 0.12, "other_value": 0.2, "other_drug": 0.3, "swapped_entities": 0.3,
     "wrong_numbers": 0.3,
-    "wrong_unit": 0.4, "unit_temperature": 0.4, "negated": 0.2, "contradicted": 0.4, "swapped_roles": 0.4,
+    "wrong_unit": 0.4, "unit_temperature": 0.4, "negated": 0.22, "contradicted": 0.4, "swapped_roles": 0.4,
     "one_addition": 0.6, "three_additions": 0.45, "count_with_invention": 0.5, "half_right": 0.6,
 }  # fmt: skip
 
 
 # What differs on the later sets, where the judge is weaker: as measured, less than wanted.
 LATER_AT_LEAST = AT_LEAST | {
-    "equivalent_units": 0.84, "paraphrase_doctor": 0.8, "paraphrase_lay": 0.63, "short_form": 0.76, "long_form": 0.7,
+    "equivalent_units": 0.8, "paraphrase_doctor": 0.8, "paraphrase_lay": 0.7, "short_form": 0.78, "long_form": 0.7,
 }  # fmt: skip
-LATER_AT_MOST = AT_MOST | {"swapped_roles": 0.5}
+LATER_AT_MOST = AT_MOST | {"swapped_roles": 0.58}
 
 
 def read(path):
