@@ -27,7 +27,7 @@ KEPT = dict(entry.split(":") for entry in DATA["kept_units"].split())  # unit ->
 
 def _patterns() -> SimpleNamespace:
     texts = {"unit": "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))}
-    texts["value"] = rf"-?\d[\d./~]{{0,12}}(?:{'|'.join(KEPT)}|岁|次)?"
+    texts["value"] = rf"-?\d[\d./~]{{0,12}}(?:{'|'.join(KEPT)}|岁|次|%)?"
     for name, entry in DATA["patterns"].items():
         text = entry if isinstance(entry, str) else "|".join(entry)
         texts[name] = re.sub(r"{{(\w+)}}", lambda other: texts[other[1]], text)

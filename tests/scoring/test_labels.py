@@ -3,7 +3,7 @@
     python -m tests.scoring.test_labels                 # a table of tests/scoring/answers_open.jsonl
     python -m tests.scoring.test_labels FILE...         # of other answers in the same form
 
-A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_later.jsonl` (the third to fifth set) is a
+A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_later.jsonl` (the third to sixth set) is a
 question with its reference, gold and tool results, an answer of a kind, and what it is worth; people wrote them who
 had read no judge. A line of `labels.jsonl` is one graded by the first author
 before the judge was tuned; cases of a task type in the order of sha256(case) are held out and tuned on in turn, and
@@ -48,9 +48,9 @@ AT_MOST = {
 
 # What differs on the later sets, where the judge is weaker: as measured, less than wanted.
 LATER_AT_LEAST = AT_LEAST | {
-    "equivalent_units": 0.8, "paraphrase_doctor": 0.8, "paraphrase_lay": 0.7, "short_form": 0.78, "long_form": 0.7,
+    "equivalent_units": 0.82, "paraphrase_doctor": 0.78, "paraphrase_lay": 0.66, "short_form": 0.8, "long_form": 0.6,
 }  # fmt: skip
-LATER_AT_MOST = AT_MOST | {"swapped_roles": 0.58}
+LATER_AT_MOST = AT_MOST | {"swapped_roles": 0.58, "negated": 0.25}
 
 
 def read(path):
@@ -69,7 +69,7 @@ def scores_by_kind(rows):
 @pytest.fixture(scope="module", params=[OPEN, SEALED, LATER], ids=["open", "sealed", "later"])
 def measured(request):
     """The scores by kind of a set, with its bounds and the least share of paraphrases that are accepted."""
-    bounds = (LATER_AT_LEAST, LATER_AT_MOST, 0.65) if request.param == LATER else (AT_LEAST, AT_MOST, 0.75)
+    bounds = (LATER_AT_LEAST, LATER_AT_MOST, 0.62) if request.param == LATER else (AT_LEAST, AT_MOST, 0.75)
     return scores_by_kind(read(request.param)), *bounds
 
 
