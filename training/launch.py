@@ -82,6 +82,7 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
     with serve_environment(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
         if plays:
             described = prove_judge(agent, rows["train"], settings, options)
+            plan.run_dir.mkdir(parents=True, exist_ok=True)
             write_text(plan.run_dir / ENVIRONMENT, json.dumps(described, ensure_ascii=False), force=True)
         if plan.role != "runner":
             (plan.run_dir / "data").mkdir(parents=True, exist_ok=True)

@@ -134,7 +134,7 @@ def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[
         told = [column for column in TELLING if column in TABLES[table]] if len(own) >= FEWEST else []
         for column, rank in (ranks or dict.fromkeys(told, TOLD)).items():
             fit = len(own) / fullest if own and column == NAME_COLUMN[table] else looks_like(column, own)
-            needed = TOLD_FROM if rank == TOLD else FITTING if rank != EXACT and column in ONLY else 0
+            needed = TOLD_FROM if rank == TOLD else FITTING if rank < EXACT and column in ONLY else 0
             if (fit := FITTING if fit is None else fit) >= needed:
                 yield rank + round(fit, 1) / 2, source, column
 

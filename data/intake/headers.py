@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Sequence
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from importlib import import_module
 from pathlib import Path
 
 from rapidfuzz import fuzz, process
@@ -25,51 +27,90 @@ ONLY, TELLING = tuple(_LISTED["cells"]["only"]), tuple(_LISTED["cells"]["telling
 CELLS = {column: re.compile(text, re.I) for kind in _LISTED["cells"].values() for column, text in kind.items()}
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # of dosageForm, but not of mL
+BULLET = re.compile(r"^\W*(?:\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*")
+FILLERS, LANGUAGE, OTHER = (
+    "|".join(rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word for word in _LISTED[key])
+    for key in ("fillers", "languages", "other")
+)
+_SYLLABLES = re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"])
+PINYIN = str.maketrans({character: f" {syllable}" for syllable, same in _SYLLABLES for character in same})
 LONGEST = 40  # characters of a column's name; longer cells are prose
-# How surely a name stands for a column: it is one of the words, a part of it is, it is a lesser word, nearly a word, or
-# only the cells tell.
-EXACT, PART, WEAK, NEAR, TOLD = 5, 4, 3, 2, 1
+# How surely a name stands for a column: it is ours or the comment, it is one of the words, a part of it is, it is a
+# lesser word, nearly a word, or only the cells tell.
+OWN, EXACT, PART, WEAK, NEAR, TOLD = 6, 5, 4, 3, 2, 1
 NEAR_NAME = 90  # of 100, rapidfuzz's ratio
+_simplifier = cache(lambda: import_module("opencc").OpenCC("t2s"))  # loaded for Chinese names only
 
 
 def _plain(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).lower()
+    """A name of half width, in lower case and simplified characters, without the number or bullet before it."""
+    text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
+    if not text.isascii():
+        text = _simplifier().convert(text.encode("utf-8", "replace").decode())  # halves of surrogate pairs are no text
+    return BULLET.sub("", text)
 
 
 def normalise(name: str) -> str:
     """A column name without what writers vary: width, case, spaces, underscores, brackets and punctuation."""
-    return re.sub(r"[\W_]+", "", _plain(name))
+    return re.sub(r"[\W_的]+", "", unicodedata.normalize("NFKC", name).lower())
 
 
-def _by_word(columns: dict[str, list[str]]) -> dict[str, str]:
-    return {normalise(word): column for column, words in columns.items() for word in words}
+def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
+    """Words in pinyin and, from three characters on, by its initials; a spelling of two columns is left out."""
+    found = defaultdict(set)
+    for word, column in words.items():
+        syllables = word.translate(PINYIN).split()
+        for spelt in ("".join(syllables), "".join(syllable[0] for syllable in syllables)):
+            found[spelt].add(column)
+    return {word: columns.pop() for word, columns in found.items() if len(columns) == 1 and len(word) > 2}
 
 
 # By table: a word as `normalise` leaves it, and the column it stands for.
-KNOWN = {table: _by_word({name: [name, *words] for name, words in columns.items()}) for table, columns in WORDS.items()}
-LESSER = {table: _by_word(columns) for table, columns in _LISTED["weak"].items()}
+KNOWN, LESSER = (
+    {
+        table: {normalise(word): column for column, words in columns.items() for word in words}
+        for table, columns in listed
+    }
+    for listed in (WORDS.items(), _LISTED["weak"].items())
+)
+for table, words in KNOWN.items():
+    words |= {normalise(column): column for column in WORDS[table]}
+    LESSER[table] = _in_pinyin(LESSER[table] | words) | LESSER[table]
 
 
 def _readings(pieces: Sequence[str]) -> dict[str, bool]:
-    """The words that pieces of a name may be without units and what changes nothing; whether an end was cut off."""
-    found = dict.fromkeys((normalise(piece) for piece in pieces if piece not in UNITS), False)
-    starts, ends = _LISTED["before"], (*_LISTED["after"], *UNITS)
-    found |= {word.removeprefix(start): False for start in starts for word in found if word.startswith(start)}
+    """The words that pieces of a name may be without what changes nothing; whether more was cut than a start."""
+    found = {normalise(re.sub(FILLERS, " ", piece)): True for piece in pieces}
+    found |= {normalise(piece): False for piece in pieces if piece not in UNITS}
+    ends = (*_LISTED["after"], *UNITS)
+    found |= {word.removeprefix(s): cut for s in _LISTED["before"] for word, cut in found.items() if word.startswith(s)}
     return {word.removesuffix(end): True for end in ends for word in found if word.endswith(end)} | found
+
+
+def _inside(plain: str, table: str) -> dict[str, int]:
+    """What a name claims without the language at its end, or without a path before it, which says whose an id is."""
+    if split := re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain):
+        return {column: min(rank, NEAR if split[2] else PART) for column, rank in claims(split[1], table).items()}
+    inner = claims(plain.partition(".")[2], table) if "." in plain else {}
+    return {column: PART for column, rank in inner.items() if rank >= PART and column != "id"}
 
 
 @lru_cache(maxsize=4096)
 def claims(header: str, table: str) -> dict[str, int]:
     """The columns of a table that a foreign name may stand for, and how surely; {} for a name that says nothing."""
-    whole, known = normalise(header), KNOWN[table]
-    if whole in known:
-        return {known[whole]: EXACT}
+    plain, known, lesser = _plain(header), KNOWN[table], LESSER[table]
     entity = (NAME_COLUMN[table], "id")  # what is left of 疾病描述 without 描述 is not a name
-    pieces = [piece for piece in JOINTS.split(_plain(header)) if piece]
-    for words, rank, parts in ((known, PART, pieces), (LESSER[table], WEAK, pieces[:1])):
+    if column := known.get(whole := normalise(plain)):
+        ours = map(normalise, (column, WORDS[table][column][0], *_LISTED["peers"]))
+        return {column: OWN if column not in entity and whole in ours else EXACT}
+    if inside := _inside(plain, table) if len(plain) <= 4 * LONGEST else {}:
+        return inside
+    pieces = [piece for piece in JOINTS.split(plain) if piece]
+    for words, parts in ((known, [plain]), (known, pieces), (lesser, [plain]), (lesser, pieces[:1])):
         found = [(words[word], cut) for word, cut in _readings(parts).items() if word in words]
         if kept := [column for column, cut in found if not (cut and column in entity)]:
-            return dict.fromkeys(kept, rank)
+            return dict.fromkeys(kept, PART if words is known else WEAK)
     near = process.extractOne(whole, known.keys(), scorer=fuzz.ratio, score_cutoff=NEAR_NAME)
     return {known[near[0]]: NEAR} if near else {}
 
@@ -83,7 +124,7 @@ def nearest(header: str, table: str) -> tuple[str, float]:
     """The column whose words are most like a foreign name, and how much, of 100; 0 for one its cells spoke against."""
     if found := claims(header, table):
         return next(iter(found)), 0
-    word, likeness, _ = process.extractOne(normalise(header), KNOWN[table].keys(), scorer=fuzz.ratio)
+    word, likeness, _ = process.extractOne(normalise(_plain(header)), KNOWN[table].keys(), scorer=fuzz.ratio)
     return KNOWN[table][word], likeness
 
 

@@ -10,8 +10,9 @@ import json
 from typing import Any
 
 from data.load import Row
+from scoring.closeness import closeness, fragments
 from scoring.judge import Verdict
-from scoring.reference.text import closeness, fragments, words_only
+from scoring.reference.text import words_only
 
 EXACT = 1 - 1e-9  # of a score
 SHOWN = 60  # characters of a value in a message

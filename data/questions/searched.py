@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from data.database.schema import NAME_COLUMN
 from data.load import Row, nested
 from data.questions.cited import Missing
+from scoring.closeness import closeness
 from scoring.reference.names import mentioned
-from scoring.reference.text import RE, canonical, closeness, words_only
+from scoring.reference.text import RE, canonical, words_only
 from tools.sql.query import QueryResult
 
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from scoring.reference.names import aliases, mentioned, subjects
-from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, words_only
+from scoring.reference.names import mentioned, subjects
+from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, terms, words_only
 
 NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
 ASKED_WEIGHT = 0.2  # of a word that the question has, and of one that states nothing by itself
 LEAST_WEIGHT = 1.0  # of a fact
-SAME = 0.004  # relative difference of numbers that are equal but for rounding
+SAME, ROUGH = 0.004, 0.09  # relative difference of numbers that are equal but for rounding; of months, said in weeks
+MONTH = 24 * 28  # hours: from here a time is a rough one
 
 RIVALS = [(group.split(), kept) for kept in (False, True) for group in DATA["kept" if kept else "rivals"]]
 FILLER, GENERAL = frozenset(DATA["filler"].split()), frozenset(DATA["general"].split())
@@ -67,10 +68,6 @@ class Fact:
     def is_empty(self) -> bool:
         return self.clause.text == self.clause.head or all(word in GENERAL for word, _ in self.words)
 
-    @property
-    def is_of_a_person(self) -> bool:
-        return any(role for role, (_, kept) in zip(self.roles, RIVALS, strict=True) if kept)
-
 
 class Reading:
     """A text as it is compared. `names`: those of gold, if several; `known`: what may be said, in canonical form."""
@@ -97,34 +94,20 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
     for sentence in RE.sentence.split(text.replace("。", "。\n")):
         parts = [part for part in RE.clause.split(sentence) if words_only(part)]
         head, about = (head if sentence else ""), (frozenset() if "|" in sentence else about)
+        alone = [name for name in names if mentioned(name, names, sentence)]
+        about = frozenset(alone) if len(alone) == 1 else about
         held: Roles = (frozenset(),) * len(RIVALS)
-        clauses, lasting = [], about
+        clauses = []
         for part in parts:
             own = zip(_roles(part), held, RIVALS, strict=True)
             held = tuple(mine or (before if kept else mine) for mine, before, (_, kept) in own)
-            named = subjects(part, names, known, part is parts[0])
-            named = frozenset() if named is None and RE.both.search(part) else named
+            named = subjects(part, names, known, True)
+            named = frozenset(names) if named is None and RE.both.search(part) else named
             about = about if named is None else named
-            lasting = lasting if named is None or (named and not _opens(part, named)) else named
             head = part if part.endswith(":") else head
             clauses.append(Clause(part, held, about, head))
-        found += [_named_last(clauses, names)] if clauses else []
-        about = lasting
+        found += [clauses] if clauses else []
     return found
-
-
-def _opens(part: str, names: frozenset[str]) -> bool:
-    """Whether the clause begins with one of the names: what only comes up in it is the topic of its sentence alone."""
-    return any(alias in part[: len(alias) + 4] for name in names for alias in aliases(name))
-
-
-def _named_last(clauses: list[Clause], names: Sequence[str]) -> list[Clause]:
-    """The clauses of a sentence; if its last one alone says of whom it speaks, all are of that one."""
-    *before, last = clauses
-    own = frozenset(name for name in names if mentioned(name, names, last.text))
-    if len(own) != 1 or any(name in clause.text for clause in before for name in names):
-        return clauses
-    return [replace(clause, names=own) for clause in clauses]
 
 
 def _joined(parts: Sequence[Clause]) -> Clause:
@@ -165,14 +148,8 @@ def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fa
 
 
 def items_of(clause: str) -> list[str]:
-    """The clause's pieces between enumeration marks; single characters (颈、肩、腰) stay with the one before."""
-    groups: list[list[str]] = []
-    for part in filter(words_only, RE.item.split(clause)):
-        if groups and min(len(words_only(part)), len(words_only("".join(groups[-1][:2])))) < 2:
-            groups[-1].append(part)
-        else:
-            groups.append([part])
-    return ["、".join(group) for group in groups]
+    """The clause's pieces between enumeration marks."""
+    return [part for part in RE.item.split(clause) if words_only(part)]
 
 
 @lru_cache(maxsize=8192)
@@ -184,6 +161,11 @@ def words_of(item: str, asked: str = "") -> Words:
     return tuple((word, len(word) * says * (ASKED_WEIGHT if word in asked else 1.0)) for word, says in found)
 
 
+def claims(word: str) -> bool:
+    """Whether the word is a term of the field or one of RIVALS, so that something may be claimed with it."""
+    return word not in GENERAL and (word in terms() or any(_roles(word)))
+
+
 def weight_of(words: Words) -> float:
     return sum(weight for _, weight in words)
 
@@ -191,4 +173,5 @@ def weight_of(words: Words) -> float:
 def has(there: Iterable[Amount], amount: Amount) -> bool:
     """Whether one of the amounts is this one; a number without a unit is that number of any unit."""
     number, unit = amount
-    return any(abs(n - number) <= SAME * number and (u == unit or not u or not unit) for n, u in there)
+    same = ROUGH if unit == "小时" and number > MONTH else SAME
+    return any(abs(n - number) <= same * number and (u == unit or not u or not unit) for n, u in there)

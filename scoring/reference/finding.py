@@ -3,7 +3,7 @@
     fact = facts_of("成人一次0.5克")[0]
     find(fact, Reading("成人每次500毫克"))                   # Finding(share=1.0, contradicted=False)
     find(fact, Reading("儿童每次500毫克"))                   # contradicted: that is another person's dose
-    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")  # (1.0, 0.0): one statement that nobody knows
+    invented(Reading("饭后服用，会导致失明"), Reading("饭后服用"), "")  # one statement that nobody knows
 
 A fact is found by its words, in any order, in one clause or else in one sentence or two; its numbers must be there.
 """
@@ -29,22 +29,20 @@ from scoring.reference.facts import (
 )
 from scoring.reference.text import RE, amounts, terms
 
-ALIKE = 0.8  # a word of which only characters are there earns so much of their share
-NOTHING, WHOLE = 0.2, 0.5  # shares of a fact's words: up to here it is not said, from here it is
+ALIKE = 0.95  # a word of which only characters are there earns so much of their share
+NOTHING, WHOLE = 0.17, 0.36  # shares of a fact's words: up to here it is not said, from here it is
 SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
-NAMELESS = 0.3  # a value without its name where there are several
-LITTLE, STRANGE = 1.2, 1.9  # weight of strange words: up to here an item says nothing new, from here it does
-ELSEWHERE = 2.0  # as RELATED, in a clause that says no fact of gold: one of them otherwise?
-RELATED = 4.0  # times so much beside something of known text: a paraphrase keeps some of it
+LITTLE, STRANGE = 1.2, 2.6  # weight of strange words: up to here an item says nothing new, from here it does
+RELATED = 6.0  # times so much beside something of known text: a paraphrase keeps some of it
+ELSEWHERE = 2.0  # the same in a clause that says no fact of gold: one of them otherwise?
 LONGEST = 16  # characters that are looked for at once
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
+Places = Collection[Clause]
 SMALL = {(1.0, "次"), *((float(number), unit) for number in range(6) for unit in ("", "种", "个"))}  # no claims
 STRICT = ("forbid", "caution", "avoid")
-
-
-Places = Collection[Clause] | None  # the clauses that say something of gold; None: not known
+HALF = ("deny", "needless", *STRICT)  # what is denied or forbidden is half a statement
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,11 @@ class Finding:
     where: tuple[Clause, ...] = field(default=(), compare=False)
 
 
-def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
-    """How well the answer states the fact. `several`: gold has values of several names."""
+def find(fact: Fact, reading: Reading) -> Finding:
+    """How well the answer states the fact."""
     shares = [(_share(fact, clause), clause) for clause in reading.clauses]
     best, where = max(shares, key=itemgetter(0), default=(0.0, None))
-    if best < WHOLE and not (fact.amounts and fact.is_of_a_person):
+    if best < WHOLE:
         shares += [(SPREAD * _share(fact, sentence), sentence) for sentence in reading.sentences]
         best, where = max(shares, key=itemgetter(0), default=(0.0, None))
     worth = min(1.0, (best - NOTHING) / (WHOLE - NOTHING))
@@ -69,8 +67,7 @@ def find(fact: Fact, reading: Reading, several: bool = False) -> Finding:
     said = [clause for share, clause in shares if share >= SAID_LIKE * best]
     agreeing = [clause for clause in said if not _conflict(fact, clause, reading.known)]
     if not agreeing:
-        return Finding(0.0, worth >= FOUND)
-    worth *= NAMELESS if several and not any(clause.names for clause in agreeing) else 1.0
+        return Finding(0.0, worth >= FOUND and not where.parts, (where,))
     opposed = any(_opposed(fact, clause) for clause in said if clause.text not in reading.known)
     return Finding(worth, worth >= FOUND and opposed, where.parts or (where,))
 
@@ -116,53 +113,71 @@ def _opposed(fact: Fact, clause: Clause) -> bool:
     gold, answer = fact.clause.stance, clause.stance
     if gold in STRICT:
         return answer in ("allow", "needless") or {gold, answer} == {"forbid", "caution"}
+    if not _literal(fact, clause.text):
+        return False
     if _denies(fact, fact.clause.text):
         return not RE.deny.search(clause.text) and answer not in STRICT
     return _denies(fact, clause.text)
 
 
+def _literal(fact: Fact, text: str) -> bool:
+    """Whether most of the fact is in the text as it is."""
+    numbers = NUMBER_WEIGHT * sum(has(amounts(text), amount) for amount in fact.amounts)
+    return numbers + sum(weight for word, weight in fact.words if word in text) >= FOUND * fact.weight
+
+
 def _denies(fact: Fact, text: str) -> bool:
-    """Whether a denial stands before most of the fact's words in the text, or ends it."""
+    """Whether a denial stands before most of the fact's words in the text."""
     masked = RE.harmless.sub(lambda match: "＿" * len(match[0]), text)
     denial = RE.deny.search(masked) or RE.needless.search(masked)
     there = [(weight, text.rfind(word)) for word, weight in fact.words]
     there += [(NUMBER_WEIGHT, text.find(f"{number:g}")) for number, _ in fact.amounts]
     after = sum(weight for weight, place in there if denial and place >= denial.start())
     all_there = sum(weight for weight, place in there if place >= 0)
-    return after > all_there / 2 or RE.deny_end.search(masked) is not None
+    return after > all_there / 2
 
 
-def invented(reading: Reading, known: Reading, asked: str, places: Places = None) -> tuple[float, float]:
-    """How many of the answer's items known text does not bear out, each from 0 to 1: with a term of the field, without.
+def invented(reading: Reading, known: Reading, asked: str, places: Places = (), any_word: bool = False) -> float:
+    """How many of the answer's items name something that known text does not bear out, each from 0 to 1.
 
-    What is denied counts half.
+    Without a term of the field an item claims nothing, unless names are asked for (`any_word`). What is denied counts
+    half, and what stands in one of the `places` that say something of gold less.
     """
-    with_term = other = 0.0
+    found = 0.0
     for clause in reading.clauses:
         strange = any(not has(known.amounts, amount) for amount in amounts(clause.text) - SMALL)
         empty = RE.polite.search(clause.text) or RE.denial.match(clause.text)
         if not RE.short_head.fullmatch(clause.text) and (strange or not empty):
-            half = 0.5 if not strange and clause.stance in ("deny", "needless", *STRICT) else 1.0
-            for item in items_of(clause.text):
-                found = half * _strangeness(item, known, asked, places is None or clause in places)
-                with_term, other = (with_term + found, other) if _has_term(item, known) else (with_term, other + found)
-    return with_term, other
+            half = 0.5 if not strange and clause.stance in HALF else 1.0
+            related = RELATED if clause in places else ELSEWHERE
+            items = items_of(clause.text.replace("(", "").replace(")", ""))
+            claims = [item for item in items if any_word or _has_term(item, known)]
+            found += half * sum(_strangeness(item, known, asked, related) for item in claims)
+    return found
 
 
 def _has_term(item: str, known: Reading) -> bool:
-    """Whether the item has a term of the field that known text has not: no other words for something known."""
-    return any(word in terms() and word not in known.text and word not in GENERAL for word, _ in words_of(item))
+    """Whether the item has a drug or a term that known text has not: no other words for something known."""
+    strange = (word for word, _ in words_of(item) if word in terms() and word not in GENERAL)
+    return _has_drug(item, known) or any(word not in known.text for word in strange)
 
 
-def _strangeness(item: str, known: Reading, asked: str, says_gold: bool = True) -> float:
+def _has_drug(item: str, known: Reading) -> bool:
+    """Whether the item has what ends like a drug's name, and known text has not."""
+    return any(name[-3:] not in known.text for name in RE.agent.findall(item))
+
+
+def _strangeness(item: str, known: Reading, asked: str, related: float) -> float:
     """From 0 to 1, by the weight of the words that known text lacks; much more is needed beside a known one."""
+    if _has_drug(item, known):
+        return 1.0
     words = words_of(_without(item, known.text))
     words = tuple(pair for pair in words if pair[0] not in asked and pair[0] not in GENERAL)
     if weight_of(tuple(pair for pair in words if pair[0] not in known.text)) <= LITTLE:
         return 0.0
     lacking = min(_unlike(words, clause.text) for clause in [*known.clauses, *known.sentences])
     if _is_related(item, known, asked):
-        lacking /= RELATED if says_gold else ELSEWHERE
+        lacking /= related
     return min(1.0, max(0.0, (lacking - LITTLE) / (STRANGE - LITTLE)))
 
 
@@ -170,7 +185,11 @@ def _is_related(item: str, known: Reading, asked: str) -> bool:
     """Whether the item has a number of known text, a word of it, or enough of one of its items."""
     if any(unit and has(known.amounts, (number, unit)) for number, unit in amounts(item)):
         return True
-    if any(word in known.text and weight >= 1 for word, weight in words_of(item) if word not in asked):
+    if any(
+        (word in known.text or (len(word) > 3 and word[-2:] in known.text)) and weight >= 1
+        for word, weight in words_of(item)
+        if word not in asked
+    ):
         return True
     return any(_unlike(words, item) <= UNLIKE * weight_of(words) for words in known.items)
 

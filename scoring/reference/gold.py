@@ -33,7 +33,6 @@ class Gold:
     """`texts`: the number or names; `facts`: alternatives; `names`: if several, what the facts are of.
 
     `known`: question, reference and gold, all that may be said without inventing it; `asked`: the question's words;
-    `whole`: quotes, which need not say whose they are.
     """
 
     kind: str
@@ -41,7 +40,6 @@ class Gold:
     facts: list[Wanted] = field(default_factory=list)
     names: tuple[str, ...] = ()
     ordered: bool = False
-    whole: bool = False
     known: Reading = field(default_factory=lambda: Reading(""))
     asked: str = ""
 
@@ -102,13 +100,13 @@ def _of_values(values: dict[str, list[str]], case: Case) -> Gold:
         for text in (f"{name}：{text}" if name else text for text in texts or [""]):
             found = facts_of(text, names, asked) or facts_of(text, names)
             facts += [fact for fact in found if not texts or fact.text.strip(":") not in names]
-    stated = _shared(facts, case.reference) or [(fact, 1.0) for fact in facts]
+    stated = _shared(facts, case.reference, names) or [(fact, 1.0) for fact in facts]
     return Gold("facts", facts=[stated], names=names if len(names) > 1 else ())
 
 
-def _shared(facts: list[Fact], reference: str) -> Wanted:
+def _shared(facts: list[Fact], reference: str, names: tuple[str, ...] = ()) -> Wanted:
     """The facts that the reference states too; none where it states next to none."""
-    reading = Reading(reference)
+    reading = Reading(reference, names)
     shared = [(fact, finding.share) for fact in facts if (finding := find(fact, reading)).share >= TOLD]
     return shared if sum(fact.weight for fact, _ in shared) >= SHARED * sum(fact.weight for fact in facts) else []
 
@@ -117,29 +115,21 @@ def _of_texts(quotes: list[str], case: Case) -> Gold:
     said = numbers(canonical(case.reference)) - numbers(canonical(case.question))
     if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= LONGEST_COUNT:
         return Gold("number", (f"{min(said):g}",))
-    names, asked = _heads(case), words_only(canonical(case.question))
+    asked = words_only(canonical(case.question))
     compared = _compared(case, quotes)
     owners = compared or ("",) * len(quotes)
     headed = [f"{name}：{quote}" if name else quote for name, quote in zip(owners, quotes, strict=True)]
     cited = [fact for quote in headed for fact in facts_of(quote, compared, asked)]
     if shared := _shared(cited, case.reference):
-        return Gold("facts", facts=[shared], names=compared, whole=True)
+        return Gold("facts", facts=[shared], names=compared)
     refused = cited and honesty(case.reference, case.question)
-    stated = [] if refused else facts_of(case.reference, names, asked)
+    stated = [] if refused else facts_of(case.reference, (), asked)
     found = [facts for facts in (cited, stated) if facts] or [facts_of("\n".join([*quotes, case.reference]))]
     wanted = [[(fact, 1.0) for fact in facts] for facts in found]
-    return Gold("facts", facts=wanted, names=compared or names, whole=bool(compared))
+    return Gold("facts", facts=wanted, names=compared)
 
 
 def _compared(case: Case, quotes: list[str]) -> tuple[str, ...]:
     """The two names that the question compares, if there is one quote of each, in the question's order."""
     match = RE.compared.search(canonical(case.question))
     return match.groups() if match and len(quotes) == 2 else ()
-
-
-def _heads(case: Case) -> tuple[str, ...]:
-    """The names that head the reference's parts ("A的禁忌：……；B的禁忌：……"), if the question has several of them."""
-    asked = canonical(case.question)
-    heads = [head.split("的")[0] for head in RE.head.findall(canonical(case.reference))]
-    names = tuple(dict.fromkeys(head for head in heads if len(head) > 1 and head in asked))
-    return names if len(names) > 1 else ()

@@ -24,7 +24,7 @@ NOT_ORDERED = 0.5  # names in another order, where gold's counts
 @lru_cache(maxsize=4096)
 def aliases(name: str) -> tuple[str, ...]:
     """The name, then its shorter forms: without salt and dosage form, without the qualifier in front."""
-    stem = RE.salt.sub("", RE.form_end.sub("", name))
+    stem = RE.salt.sub("", RE.name_end.sub("", name))
     short = re.sub(r"^(?:原发性|继发性|急性|慢性|特发性)", "", stem)
     return tuple(alias for alias in dict.fromkeys((name, stem, short)) if len(alias) > 2 or alias == name)
 
@@ -53,7 +53,7 @@ def subjects(clause: str, names: Sequence[str], known: str, opens: bool) -> froz
 def is_known(name: str, known: str) -> bool:
     """Whether known text has the name, or one spelt nearly so; a dosage form or 病 alone does not count."""
     ends = (name[i:] for i in range(len(name) - 2))
-    stem = RE.form_end.sub("", name)
+    stem = RE.name_end.sub("", name)
     by_end = any(end in known and len(RE.name_end.sub("", end)) > 1 for end in ends)
     apart = f"{' ' * len(stem)}{known}{' ' * len(stem)}"  # else a part of the name at the text's edge would do
     return by_end or (len(stem) > 1 and fuzz.partial_ratio(stem, apart) >= THE_SAME)

@@ -25,10 +25,8 @@ from scoring.reference.gold import Gold, Wanted, read_gold
 from scoring.reference.names import named, strange_names
 from scoring.reference.text import RE, amounts, canonical, normalise
 
-FEWEST, PER_WRONG, OF_FACTS = 2.0, 1.5, 0.25  # what wrong statements weigh: a wrong one beside two facts costs 43 %
-OTHER_WORDS = 1.5  # strange statements that a missing fact excuses: it may be said in other words
-A_TERM, OTHER = 1.2, 0.8  # what a strange statement counts, with a term of the field and without
-LEAST_COUNTED = 0.15  # of 1: the share of them that is never excused
+FEWEST, PER_WRONG, OF_FACTS = 1.75, 1.35, 0.22  # what wrong statements weigh: a wrong one beside two facts costs 40 %
+INVENTED = 1.7  # times a statement with a term of the field that known text has not counts as a wrong one
 PROGRAM, INSINCERE = 0.2, 0.1  # what is left of a program's text, and of words to the judge or taken back
 FREE_LENGTH = 40  # characters that an answer may have beside twice gold's
 MANY, PER_FACT, COMPLETE = 4, 0.03, 0.75  # of more facts than MANY not all are needed, but so much of their weight
@@ -75,50 +73,45 @@ def _parts(gold: Gold, case: Case) -> dict[str, float]:
     cells, answer = context_rows(case.context), without_question(case)
     manner = {"sincerity": _sincerity(case, gold.known), "prose": PROGRAM if RE.program.search(case.answer) else 1.0}
     if gold.kind == "nothing":
-        shown = [cell for row in cells for cell in row]
-        return {"honesty": honesty(case.answer, f"{case.question}\n{case.reference}", shown)} | manner
+        known = f"{case.question}\n{case.reference}"
+        return {"honesty": honesty(case.answer, known, [cell for row in cells for cell in row])} | manner
     if gold.kind != "number" and abstains(answer) and honesty(answer, case.question):
         return {"answered": 0.0}
     reading = Reading(answer, gold.names, gold.known.text)
-    brevity = (2 * len(gold.known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer)))
-    manner["brevity"] = min(1.0, brevity)
+    manner["brevity"] = min(1.0, (2 * len(gold.known.words) + FREE_LENGTH) / max(1, len(normalise(case.answer))))
     if gold.kind == "facts":
-        alternatives = [_facts(wanted, gold, reading) for wanted in gold.facts]
-        return max(alternatives, key=lambda parts: prod(parts.values())) | manner
+        readings = (_facts(wanted, gold, reading) for wanted in gold.facts)
+        return max(readings, key=lambda parts: prod(parts.values())) | manner
     seen = Reading("\n".join([gold.known.text, *(cell for row in cells for cell in row)]))
-    wrong = _wrong(reading, seen, gold.asked)
+    wrong = _wrong(reading, seen, gold.asked, any_word=True)
     if gold.kind == "number":
         return {"number": _number(gold.texts[0], case), "truth": _truth(wrong, 1)} | manner
     wrong = max(wrong, len(strange_names(reading.text, gold.known.text)))
     found = named(gold.texts, reading.text, gold.asked, gold.ordered)
+    if RE.how_many.search(case.question):
+        found = max(found, count_worth(len(gold.texts), case.answer, case.question))
     return {"names": found, "truth": _truth(wrong, len(gold.texts))} | manner
 
 
 def _facts(wanted: Wanted, gold: Gold, reading: Reading) -> dict[str, float]:
     """The share of the facts that the answer states, and what it states wrongly beside them."""
-    findings = [find(fact, reading, bool(gold.names) and not gold.whole) for fact, _ in wanted]
+    findings = [find(fact, reading) for fact, _ in wanted]
     shares = [min(1.0, finding.share / best) for finding, (_, best) in zip(findings, wanted, strict=True)]
     weights = [fact.weight for fact, _ in wanted]
-    wrong: float = sum(finding.contradicted for finding in findings) + _strange_rivals(wanted, reading, gold.known)
-    places = {clause for finding in findings for clause in finding.where}
-    wrong += _wrong(reading, gold.known, gold.asked, sum(1 - share for share in shares), places)
+    told = [(fact, finding) for (fact, _), finding in zip(wanted, findings, strict=True)]
+    right = {(fact.words, clause) for fact, finding in told if finding.share for clause in finding.where}
+    places = {clause for _, clause in right}
+    otherwise = {(fact.words, finding.where[0]) for fact, finding in told if finding.contradicted} - right
+    wrong = len(otherwise) + _wrong(reading, gold.known, gold.asked, places)
     found = sum(map(mul, shares, weights)) / sum(weights) if wanted else 0.0
     needed = min(1.0, max(COMPLETE, 1 - PER_FACT * (len(wanted) - MANY)))
     return {"facts": min(1.0, found / needed), "truth": _truth(wrong, len(wanted))}
 
 
-def _strange_rivals(wanted: Wanted, reading: Reading, known: Reading) -> int:
-    """How often the answer has a rival of what gold says, and not that: "睡前" became "空腹"."""
-    groups = zip(*(fact.roles for fact, _ in wanted), strict=True)
-    sides = zip((frozenset().union(*group) for group in groups), reading.roles, known.roles, strict=False)
-    return sum(bool(gold - said and said - may_be) for gold, said, may_be in sides)
-
-
-def _wrong(reading: Reading, known: Reading, asked: str, missing: float = 0.0, places: Places = None) -> float:
-    """How many numbers and statements known text does not bear out; a missing fact may be one in other words."""
+def _wrong(reading: Reading, known: Reading, asked: str, places: Places = (), any_word: bool = False) -> float:
+    """How many numbers and statements known text does not bear out."""
     numbers = sum(not has(known.amounts, amount) for amount in reading.amounts - SMALL)
-    with_term, said = invented(reading, known, asked, places)
-    return numbers + A_TERM * with_term + OTHER * max(LEAST_COUNTED * said, said - OTHER_WORDS * missing)
+    return numbers + INVENTED * invented(reading, known, asked, places, any_word)
 
 
 def _truth(wrong: float, facts: int) -> float:
@@ -131,9 +124,7 @@ def _sincerity(case: Case, known: Reading) -> float:
     text = canonical(case.answer)
     text = RE.scale.sub("", text) if RE.scale.search(known.text) else text
     spoken_to = RE.to_the_judge.search(text) and not RE.to_the_judge.search(known.text)
-    denying = RE.denying.match(text)
-    denied = RE.clause.split(text[denying.end() :])[0] if denying else ""
-    taken_back = RE.retraction.search(text) or (denied and denied in known.text)
+    taken_back = RE.retraction.search(text) or any(denied in known.text for denied in RE.denying.findall(text))
     return (INSINCERE if taken_back else 1.0) * (INSINCERE if spoken_to else 1.0)
 
 

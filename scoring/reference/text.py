@@ -2,8 +2,6 @@
 
 canonical("每次0.5克，每天两次")          # "每次500毫克,每日2次"
 canonical("妊娠期妇女，不超过77℉")        # "孕妇,25度以下"
-closeness("一次15毫克", "每次15毫克")     # 0.69: one character differs
-closeness("一次15毫克", "一次20毫克")     # 0.0: the numbers differ
 
 By OpenCC, cn2an, pint and jieba, the synonyms of synonyms.tsv, and the word lists and rewritings of words.toml.
 """
@@ -21,9 +19,6 @@ from types import SimpleNamespace
 from typing import Any
 
 COMMON = 0.3  # of 1: how much the most frequent words say
-CHANCE = 0.3  # below this share of characters in pairs, what matches is what Chinese phrases have in common anyway
-NEAR = 0.9  # a near match never earns as much as the text itself
-
 HERE = Path(__file__).parent
 DATA = tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
 UNITS = {word: name for many, name in (entry.split(":") for entry in DATA["units"].split()) for word in many.split("/")}
@@ -32,7 +27,7 @@ KEPT = dict(entry.split(":") for entry in DATA["kept_units"].split())  # unit ->
 
 def _patterns() -> SimpleNamespace:
     texts = {"unit": "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))}
-    texts["value"] = rf"-?\d[\d./~]{{0,12}}(?:{'|'.join(KEPT)}|岁|次)?"
+    texts["value"] = rf"-?\d[\d./~]{{0,12}}(?:{'|'.join(KEPT)}|岁|次|%)?"
     for name, entry in DATA["patterns"].items():
         text = entry if isinstance(entry, str) else "|".join(entry)
         texts[name] = re.sub(r"{{(\w+)}}", lambda other: texts[other[1]], text)
@@ -63,12 +58,6 @@ def numbers(text: str) -> frozenset[float]:
     return frozenset(map(float, RE.number.findall(normalise(text))))
 
 
-def fragments(text: str) -> list[str]:
-    """The text's parts between punctuation, as words only: what can be right or wrong by itself."""
-    parts = map(words_only, RE.separator.split(unicodedata.normalize("NFKC", text)))
-    return [part for part in parts if part]
-
-
 @lru_cache(maxsize=8192)
 def amounts(text: str) -> frozenset[tuple[float, str]]:
     """The numbers of canonical text with their units; the unit is "" where none follows."""
@@ -96,8 +85,10 @@ _pint = cache(lambda: import_module("pint").UnitRegistry())
 
 @cache
 def _jieba() -> Any:
-    import_module("jieba").setLogLevel("ERROR")
-    cutter = import_module("jieba").Tokenizer()
+    jieba: Any = import_module("jieba")
+    jieba.setLogLevel("CRITICAL")
+    cutter = jieba.Tokenizer()
+    cutter.tmp_dir = str(Path(jieba.__file__).parent)  # its cache is unmarshalled: not from a folder of everybody's
     for word in (*_synonyms().values(), *DATA["field"].split()):
         cutter.add_word(word)
     return cutter
@@ -169,7 +160,7 @@ def _digits(match: re.Match[str]) -> str:
 def _a_day(match: re.Match[str]) -> str:
     """How often a day "every 6 to 8 hours" is; unchanged where that is no whole number or no rate."""
     hours = [int(number) for number in match.groups()[:2] if number]
-    if any(not 4 <= number <= 24 or 24 % number for number in hours) or not (match[0][0] == "每" or match[3]):
+    if any(not 4 <= number <= 24 or 24 % number for number in hours) or not (match[0][0] in "每给服用" or match[3]):
         return match.group()
     times = sorted({24 // number for number in hours})
     return "每日" + ("" if times == [1] and not match[3] else "~".join(map(str, times)) + "次")
@@ -180,17 +171,3 @@ def _converted(number: str, unit: str) -> str:
     quantity = _pint().Quantity(float(number), UNITS[unit])
     kept, name = next(pair for pair in KEPT.items() if quantity.is_compatible_with(pair[1]))
     return f"{float(f'{quantity.to(name).magnitude:.4g}'):.15g}{kept}"
-
-
-def closeness(fragment: str, text: str) -> float:
-    """How well `text` contains `fragment`, in [0, 1], both as words only; 0 if a number is missing.
-
-    In between by the share of the fragment's characters whose pairs stand anywhere: "胸痛持续" for "持续胸痛".
-    """
-    if not numbers(fragment) <= numbers(text):
-        return 0.0
-    if fragment in text:
-        return 1.0
-    starts = (i for i in range(len(fragment) - 1) if fragment[i : i + 2] in text)
-    paired = len({place for i in starts for place in (i, i + 1)}) / len(fragment)
-    return NEAR * max(0.0, (paired - CHANCE) / (1 - CHANCE))

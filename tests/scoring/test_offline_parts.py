@@ -13,7 +13,7 @@ from scoring.judge import ReferenceJudge, Verdict
 from scoring.reference.abstention import abstains, honesty
 from scoring.reference.facts import Reading, facts_of
 from scoring.reference.finding import Finding, find, invented
-from scoring.reference.text import canonical, closeness, fragments, numbers, words_only
+from scoring.reference.text import canonical, numbers, words_only
 from scoring.rubric import Reward
 
 QUESTION = "朵朵片怎么吃？"
@@ -41,8 +41,8 @@ def test_findings_by_example():
 
 def test_inventions_by_example():
     known = Reading("饭后服用，可见头晕")
-    assert invented(Reading("饭后吃，有时头晕"), known, "") == invented(Reading("请遵医嘱"), known, "") == (0, 0)
-    assert invented(Reading("饭后服用，会导致失明"), known, "") == (1, 0)
+    assert invented(Reading("饭后吃，有时头晕"), known, "") == invented(Reading("请遵医嘱"), known, "") == 0
+    assert invented(Reading("饭后服用，会导致失明"), known, "") > 0.5
 
 
 def test_abstentions_by_example():
@@ -100,17 +100,11 @@ def test_a_long_hostile_answer_takes_no_time(piece):
 @given(text=st.text(max_size=60))
 def test_text_in_normal_form(text):
     assert words_only(words_only(text)) == words_only(text)
-    assert all(part and part == words_only(part) for part in fragments(text))
     assert all(math.isfinite(number) for number in numbers(text))
 
 
-def test_closeness_by_example():
-    assert closeness("一次15毫克", "我每天一次15毫克") == 1
-    assert 0.5 < closeness("一次15毫克", "每次15毫克") < 1
-    assert closeness("一次15毫克", "一次20毫克") == closeness("一次15毫克", "用") == closeness("一次15毫克", "") == 0
-    assert closeness("5毫克", "15毫克") == closeness("15毫克", "1.5毫克") == 0
+def test_numbers_by_example():
     assert numbers("每次１．５毫克，共10次") == {1.5, 10}
-    assert fragments("比例1:2，约1.5克。每日3次，") == ["比例12", "约1.5克", "每日3次"]
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,8 @@ def _tagged(text: str) -> Words:
     """The words of the text; GUESSED is the part of speech of one in no list that the tagger takes for no name."""
     import jieba.posseg  # late: it takes most of a second
 
-    jieba.setLogLevel("ERROR")
+    jieba.setLogLevel("CRITICAL")
+    jieba.dt.tmp_dir = str(Path(jieba.__file__).parent)  # its cache is unmarshalled: not from everybody's
     words, end = {}, 0
     for word, tag in jieba.posseg.cut(text):
         start, end = end, end + len(word)

@@ -1,0 +1,34 @@
+"""How nearly a text contains a piece of another one: for checks of gold and for canaries, not for scores.
+
+closeness("一次15毫克", "每次15毫克")     # 0.69: one character differs
+closeness("一次15毫克", "一次20毫克")     # 0.0: the numbers differ
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from scoring.reference.text import RE, numbers, words_only
+
+CHANCE = 0.3  # below this share of characters in pairs, what matches is what Chinese phrases have in common anyway
+NEAR = 0.9  # a near match never earns as much as the text itself
+
+
+def fragments(text: str) -> list[str]:
+    """The text's parts between punctuation, as words only: what can be right or wrong by itself."""
+    parts = map(words_only, RE.separator.split(unicodedata.normalize("NFKC", text)))
+    return [part for part in parts if part]
+
+
+def closeness(fragment: str, text: str) -> float:
+    """How well `text` contains `fragment`, in [0, 1], both as words only; 0 if a number is missing.
+
+    In between by the share of the fragment's characters whose pairs stand anywhere: "胸痛持续" for "持续胸痛".
+    """
+    if not numbers(fragment) <= numbers(text):
+        return 0.0
+    if fragment in text:
+        return 1.0
+    starts = (i for i in range(len(fragment) - 1) if fragment[i : i + 2] in text)
+    paired = len({place for i in starts for place in (i, i + 1)}) / len(fragment)
+    return NEAR * max(0.0, (paired - CHANCE) / (1 - CHANCE))
