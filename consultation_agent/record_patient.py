@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Container, Mapping, Sequence
-from functools import cache
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 
@@ -23,7 +25,17 @@ from data.conditions.table import load_tables
 
 LONGEST = 400  # characters of a question that a patient listens to
 NEAR = 60.0  # of 100: a question or sentence that is nearer than this answers
-SENTENCE = re.compile(r"[?？!！。；;\n]+")
+SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
+CLAUSE = re.compile(r"[，,：:]")
+CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
+ASKING = re.compile(
+    r"([^\W\d_a-z]{1,2})[不没]\1|[吗呢么哪怎]|什么|(?<![这那好前十])几|多[久大长少重]|是否|如何|没有?[?？]?$|还是|请问|[说讲谈]一?[下说讲谈]"
+    r"|告诉|(?:请|描述)[^，]{0,3}(?:描述|一下)|介绍|^\s*(?:and |or |so |but )?(?:do|does|did|is|are|was|were|have|has|had|can|could|any|wh\w+|how)\b|tell me|describe"
+)
+ADVICE = re.compile("如果|建议|马上|及时|尽快|不要|注意|考虑|放心|应该|记得|if you|please (?!tell|describe)")
+TAG = re.compile("[，,](?:好吗|行吗|可以吗|好不好|明白[了]?吗|清楚了?吗|知道了?吗|记住了?吗)[?？]*")
+EXAMPLE = re.compile("(?:比如|例如|譬如|such as|for example).*")
+ENDING = "(?:s|es|d|ed|ing)?(?![a-z])"
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -61,42 +73,86 @@ def question_for(item: str) -> str:
 def asked_for(question: str, complaint: str) -> list[str]:
     """What a question asks for, in its order: names of facets, symptoms, "age", "sex" and "accompanying".
 
-    A word that the complaint has too says what the question is about, where it asks for anything else.
+    Sentences that ask nothing, such as advice, do not count.
     """
-    found: list[str] = []
-    for sentence in SENTENCE.split(question):
-        named = _named(sentence)
-        others = [item for word, item in named if word not in complaint] or [item for _, item in named]
-        symptoms = [item for item in others if item in load_tables().symptoms]
-        facets = [item for item in others if item not in symptoms and item != "accompanying"]
-        found += facets or symptoms or others
+    asking = [sentence for sentence in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(sentence)]
+    found = [item for sentence in asking for item in _asked_in(sentence, complaint)]
     return list(dict.fromkeys(found))
 
 
-def _named(sentence: str) -> list[tuple[str, str]]:
-    """The ask-words of a sentence in its order, and what each asks for; of two that overlap the longer one."""
-    left, found = sentence.lower(), list[tuple[int, str, str]]()
-    for word, pattern, item in _ask_words():
-        if word in left:
-            found += ((match.start(), word, item) for match in pattern.finditer(left))
-            left = pattern.sub("\0" * len(word), left)
-    return [(word, item) for _, word, item in sorted(found)]
+def _asks(sentence: str) -> bool:
+    return sentence.endswith(("?", "？")) or bool(ASKING.search(sentence) and not ADVICE.search(sentence))
+
+
+def _asked_in(sentence: str, complaint: str) -> list[str]:
+    """What a sentence asks for; what stands before its first asking clause, or is an example, only where nothing else is.
+
+    A word that the complaint has too says what the question is about, where it asks for anything else.
+    """
+    clauses = CLAUSE.split(EXAMPLE.sub("", sentence))
+    first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
+    before = len(_plain("，".join(clauses[:first])))
+    named = _named(_plain("，".join(clauses))) or _named(_plain(sentence))
+    named = [word for word in named if word.end > before] or named
+    named = [word for word in named if not all(part in _plain(complaint) for part in word.parts)] or named
+    items = [word.item for word in named if not word.weak] or [word.item for word in named]
+    symptoms = [item for item in items if item in load_tables().symptoms]
+    facets = [item for item in items if item not in symptoms and item != "accompanying"]
+    return facets or symptoms or items
+
+
+def _plain(text: str) -> str:
+    """A text as the ask-words are written: 疼不疼 and 疼痛 are 疼."""
+    return CHOICE.sub(r"\1", text.lower()).replace("疼痛", "疼").replace("痛", "疼")
+
+
+@dataclass(frozen=True)
+class AskWord:
+    """One reading of an ask-word: its parts in their order, and what finds it; where it was found, its end."""
+
+    parts: tuple[str, ...]
+    item: str
+    weak: bool
+    end: int = 0
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """An English part does not stand inside another word, such as "age" in "manage"; it may have an ending."""
+        english = all(part.isascii() for part in self.parts)
+        each = [rf"(?<![a-z]){re.escape(one)}{ENDING}" if english else re.escape(one) for one in self.parts]
+        return re.compile((".{0,30}?" if english else ".{0,8}?").join(each))
+
+
+def _named(sentence: str) -> list[AskWord]:
+    """The ask-words of a sentence in its order; of two that overlap the longer one, then the one with less between."""
+    here = {part for part in _ask_words() if part in sentence}
+    words = (word for part in here for word in _ask_words()[part] if here.issuperset(word.parts))
+    matches = [(match.span(), word) for word in words for match in word.pattern.finditer(sentence)]
+    taken: list[tuple[int, int, AskWord]] = []
+    for (start, end), word in sorted(matches, key=lambda one: (-sum(map(len, one[1].parts)), one[0][1] - one[0][0], one[0], one[1].item)):
+        if all(end <= left or right <= start for left, right, _ in taken):
+            taken.append((start, end, word))
+    return [replace(word, end=end) for _, end, word in sorted(taken, key=lambda one: one[0])]
 
 
 @cache
-def _ask_words() -> list[tuple[str, re.Pattern[str], str]]:
-    """Every ask-word, the longest first, with what finds it and what it asks for."""
+def _ask_words() -> dict[str, list[AskWord]]:
+    """Every reading of every ask-word, by its first part; all other parts are there too."""
     tables = load_tables()
     things: dict[str, Phrase | Facet] = {**tables.general, **tables.symptoms, **tables.facets}
-    items = {word.lower(): name for name, thing in things.items() for word in (*thing.ask, *thing.ask_en)}
-    return [
-        (word, re.compile(_whole(word)), items[word]) for word in sorted(items, key=lambda word: (-len(word), word))
-    ]
+    words: dict[str, list[AskWord]] = {}
+    for item, thing in things.items():
+        for word in (*thing.ask, *thing.ask_en):
+            for parts in readings(word):
+                for part in parts:
+                    words.setdefault(part, [])
+                words[parts[0]].append(AskWord(parts, item, word.startswith("~")))
+    return words
 
 
-def _whole(word: str) -> str:
-    """An English word does not stand inside another, such as "age" in "manage"."""
-    return rf"(?<![a-z]){re.escape(word)}(?![a-z])" if word.isascii() else re.escape(word)
+def readings(word: str) -> Iterator[tuple[str, ...]]:
+    """The texts that an ask-word of the table stands for, each as its parts: "尿|小便…疼" is 尿…疼 and 小便…疼."""
+    return product(*(group.split("|") for group in _plain(word).removeprefix("~").split("…")))
 
 
 def again(earlier: Reply, task: ConsultationTask) -> Reply:
