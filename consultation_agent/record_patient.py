@@ -120,19 +120,25 @@ class AskWord:
         """An English part does not stand inside another word, such as "age" in "manage"; it may have an ending."""
         english = all(part.isascii() for part in self.parts)
         each = [rf"(?<![a-z]){re.escape(one)}{ENDING}" if english else re.escape(one) for one in self.parts]
-        return re.compile((".{0,30}?" if english else ".{0,8}?").join(each))
+        return re.compile((".{0,30}?" if english else ".{0,12}?").join(each))
 
 
 def _named(sentence: str) -> list[AskWord]:
-    """The ask-words of a sentence in its order; of two that overlap the longer one, then the one with less between."""
+    """The ask-words of a sentence in its order; of two that overlap one."""
     here = {part for part in _ask_words() if part in sentence}
     words = (word for part in here for word in _ask_words()[part] if here.issuperset(word.parts))
     matches = [(match.span(), word) for word in words for match in word.pattern.finditer(sentence)]
     taken: list[tuple[int, int, AskWord]] = []
-    for (start, end), word in sorted(matches, key=lambda one: (-sum(map(len, one[1].parts)), one[0][1] - one[0][0], one[0], one[1].item)):
+    for (start, end), word in sorted(matches, key=_before):
         if all(end <= left or right <= start for left, right, _ in taken):
             taken.append((start, end, word))
     return [replace(word, end=end) for _, end, word in sorted(taken, key=lambda one: one[0])]
+
+
+def _before(match: tuple[tuple[int, int], AskWord]) -> tuple[bool, int, int, int, str]:
+    """Which of two that overlap counts: no weak one, the longer one, the one with less between, then the first."""
+    (start, end), word = match
+    return word.weak, -sum(map(len, word.parts)), end - start, start, word.item
 
 
 @cache
