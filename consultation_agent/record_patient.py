@@ -3,8 +3,8 @@
     RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informative", "有，身上发烫。", ("fever",))
 
 Questions are understood in Chinese and English by the ask-words of data/conditions/phrases.toml, the longest at each
-place; in a sentence that names a facet symptoms are only what it is asked of ("恶心多久了？"). Rows of the
-reference, which have no facets, are answered by the nearest question once asked, else by a sentence of the description.
+place, else by the wording nearest to them; in a sentence that names a facet symptoms are only what it is asked of
+("恶心多久了？"), and what asks nothing, such as advice, is not answered. Rows of the reference, which have no facets, are answered by the nearest question once asked, else by a sentence of the description.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from data.conditions.records import Facet, Phrase
 from data.conditions.table import load_tables
 
 LONGEST = 400  # characters of a question that a patient listens to
+ALIKE, TELLING = 0.3, 1.5  # of a wording, and in pieces that no other item has: what a question must share with it
 NEAR = 60.0  # of 100: a question or sentence that is nearer than this answers
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CLAUSE = re.compile(r"[，,：:]")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
 ASKING = re.compile(
     r"([^\W\d_a-z]{1,2})[不没]\1|[吗呢么哪怎]|什么|(?<![这那好前十])几|多[久大长少重]|是否|如何|没有?[?？]?$|还是|请问|[说讲谈]一?[下说讲谈]"
-    r"|告诉|(?:请|描述)[^，]{0,3}(?:描述|一下)|介绍|^\s*(?:and |or |so |but )?(?:do|does|did|is|are|was|were|have|has|had|can|could|any|wh\w+|how)\b|tell me|describe"
+    r"|告诉|介绍|请[^，]{0,3}[指描述说讲]|描述一下|^\s*(?:and |or |so |but )?(?:do|does|did|is|are|was|were|have|has|had|can|could|any|wh\w+|how)\b|tell me|describe"
 )
 ADVICE = re.compile("如果|建议|马上|及时|尽快|不要|注意|考虑|放心|应该|记得|if you|please (?!tell|describe)")
 TAG = re.compile("[，,](?:好吗|行吗|可以吗|好不好|明白[了]?吗|清楚了?吗|知道了?吗|记住了?吗)[?？]*")
 EXAMPLE = re.compile("(?:比如|例如|譬如|such as|for example).*")
+PIECE = re.compile(r"(?=([\u4e00-\u9fff]{2}|(?<![a-z])[a-z]{4,5}))")
 ENDING = "(?:s|es|d|ed|ing)?(?![a-z])"
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
 HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -77,7 +79,36 @@ def asked_for(question: str, complaint: str) -> list[str]:
     """
     asking = [sentence for sentence in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(sentence)]
     found = [item for sentence in asking for item in _asked_in(sentence, complaint)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(found)) or (_nearest(asking[-1]) if asking else [])
+
+
+def _nearest(sentence: str) -> list[str]:
+    """The item of which a wording has most in common with a sentence without an ask-word, where that is enough."""
+    here, (wordings, weight) = _pieces(sentence), _wordings()
+    best, nearest = ALIKE, list[str]()
+    for item, pieces in wordings:
+        shared = sum(weight[piece] for piece in pieces & here)
+        if shared >= TELLING and (share := shared / sum(weight[piece] for piece in pieces)) > best:
+            best, nearest = share, [item]
+    return nearest
+
+
+@cache
+def _wordings() -> tuple[list[tuple[str, set[str]]], dict[str, float]]:
+    """Every name and wording of what can be asked for in its pieces; what a piece tells, 1 where one item has it."""
+    wordings, having = list[tuple[str, set[str]]](), dict[str, set[str]]()
+    for item, thing in _things().items():
+        values = thing.values.values() if isinstance(thing, Facet) else [thing]
+        for text in (thing.zh, thing.en, *(text for one in values for text in (one.zh, one.en, *one.lay, *one.lay_en))):
+            wordings.append((item, _pieces(text)))
+            for piece in wordings[-1][1]:
+                having.setdefault(piece, set()).add(item)
+    return wordings, {piece: 1 / len(items) for piece, items in having.items()}
+
+
+def _pieces(text: str) -> set[str]:
+    """The pairs of neighbouring Chinese characters, and the beginnings of the longer English words."""
+    return set(PIECE.findall(_plain(text)))
 
 
 def _asks(sentence: str) -> bool:
@@ -144,16 +175,19 @@ def _before(match: tuple[tuple[int, int], AskWord]) -> tuple[bool, int, int, int
 @cache
 def _ask_words() -> dict[str, list[AskWord]]:
     """Every reading of every ask-word, by its first part; all other parts are there too."""
-    tables = load_tables()
-    things: dict[str, Phrase | Facet] = {**tables.general, **tables.symptoms, **tables.facets}
     words: dict[str, list[AskWord]] = {}
-    for item, thing in things.items():
+    for item, thing in _things().items():
         for word in (*thing.ask, *thing.ask_en):
             for parts in readings(word):
                 for part in parts:
                     words.setdefault(part, [])
                 words[parts[0]].append(AskWord(parts, item, word.startswith("~")))
     return words
+
+
+def _things() -> dict[str, Phrase | Facet]:
+    tables = load_tables()
+    return {**tables.general, **tables.symptoms, **tables.facets}
 
 
 def readings(word: str) -> Iterator[tuple[str, ...]]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from consultation_agent.patient import KINDS, Exchange, Reply
-from consultation_agent.record_patient import SAID, RecordPatient, asked_for, question_for
+from consultation_agent.record_patient import SAID, RecordPatient, asked_for, question_for, readings
 from consultation_agent.task import ConsultationTask, task_of
 from data.conditions.table import load_tables
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 
 PATIENT = RecordPatient()
+UNDERSTOOD = 0.98  # measured 1.0
 TASK = replace(
     task_with("appendicitis"),
     question="医生，我肚子疼。",
@@ -100,8 +103,45 @@ def test_everything_can_be_asked_for() -> None:
 def test_every_ask_word_is_understood() -> None:
     tables = load_tables()
     for item, thing in {**tables.symptoms, **tables.facets, **tables.general}.items():
-        for word in (*thing.ask, *thing.ask_en):
-            assert asked_for(f"请问，{word}？", "") == [item], word
+        for parts in (parts for word in (*thing.ask, *thing.ask_en) for parts in readings(word)):
+            assert asked_for(f"请问，{' '.join(parts)}？", "") == [item], parts
+
+
+def test_most_questions_of_somebody_who_has_not_read_the_ask_words_are_understood() -> None:
+    """Off topic is what must find nothing; of several items the first is what is answered."""
+    lines = Path(__file__).with_name("doctor_questions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    understood = [asked_for(row["question"], row["complaint"])[:1] == row["items"][:1] for row in rows]
+    assert sum(understood) >= UNDERSTOOD * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("question", "items"),
+    [
+        ("那儿疼不疼？尿血没尿血？", ["blood_in_urine"]),
+        ("头发一梳就掉吗？", ["hair_loss"]),
+        ("我想排除甲亢，怕热吗？", ["heat_intolerance"]),
+        ("情绪不好的人常常睡不好，您平时抽烟吗？", ["habits"]),
+        ("有没有别的不舒服，比如发烧、恶心？", ["accompanying"]),
+        ("最近心情一直不好吗？", ["low_mood"]),
+        ("恶心一直持续吗？", ["nausea"]),
+        ("恶心多久了？", ["onset"]),
+        ("Are your legs swelling?", ["leg_swelling"]),
+        ("咳的时候有没有把内裤弄湿，一急就尿出来了？", ["urge_leak"]),
+        ("是不是觉得马上要死了一样控制不住？", ["fear_of_dying"]),
+        ("发烧请及时就诊。", []),
+        ("多喝水，注意休息，好吗？", []),
+        ("您是从哪个城市过来的？", []),
+    ],
+)
+def test_what_asks_decides(question: str, items: list[str]) -> None:
+    assert asked_for(question, "") == items
+
+
+def test_without_an_ask_word_the_nearest_wording_decides() -> None:
+    question = "是不是拿什么都没个准，乱七八糟的？"
+    assert asked_for(question, "") == ["irregular_beat"]
+    assert asked_for(question.replace("七八糟", ""), "") == []
 
 
 def test_no_patient_names_the_diagnosis() -> None:
