@@ -4,19 +4,22 @@
 
 Questions are understood in Chinese and English by the ask-words of data/conditions/phrases.toml, the longest at each
 place, else by the wording nearest to them; in a sentence that names a facet symptoms are only what it is asked of
-("恶心多久了？"), and what asks nothing, such as advice, is not answered. Rows of the reference, which have no facets, are answered by the nearest question once asked, else by a sentence of the description.
+("恶心多久了？"), and what asks nothing, such as advice, is not answered. Rows of the reference, which have no facets,
+are answered by the nearest question once asked, else by a sentence of the description.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import product
+from math import fsum
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.task import ConsultationTask
@@ -27,18 +30,10 @@ LONGEST = 400  # characters of a question that a patient listens to
 ALIKE, TELLING = 0.3, 1.5  # of a wording, and in pieces that no other item has: what a question must share with it
 NEAR = 60.0  # of 100: a question or sentence that is nearer than this answers
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
-CLAUSE = re.compile(r"[，,：:]")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
-ASKING = re.compile(
-    r"([^\W\d_a-z]{1,2})[不没]\1|[吗呢么哪怎]|什么|(?<![这那好前十])几|多[久大长少重]|是否|如何|没有?[?？]?$|还是|请问|[说讲谈]一?[下说讲谈]"
-    r"|告诉|介绍|请[^，]{0,3}[指描述说讲]|描述一下|^\s*(?:and |or |so |but )?(?:do|does|did|is|are|was|were|have|has|had|can|could|any|wh\w+|how)\b|tell me|describe"
-)
-ADVICE = re.compile("如果|建议|马上|及时|尽快|不要|注意|考虑|放心|应该|记得|if you|please (?!tell|describe)")
-TAG = re.compile("[，,](?:好吗|行吗|可以吗|好不好|明白[了]?吗|清楚了?吗|知道了?吗|记住了?吗)[?？]*")
-EXAMPLE = re.compile("(?:比如|例如|譬如|such as|for example).*")
 PIECE = re.compile(r"(?=([\u4e00-\u9fff]{2}|(?<![a-z])[a-z]{4,5}))")
-ENDING = "(?:s|es|d|ed|ing)?(?![a-z])"
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
+ASKING, ADVICE, TAG, EXAMPLE = (re.compile(SAID["heard"][name]) for name in ("asking", "advice", "tag", "example"))
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -73,42 +68,10 @@ def question_for(item: str) -> str:
 
 
 def asked_for(question: str, complaint: str) -> list[str]:
-    """What a question asks for, in its order: names of facets, symptoms, "age", "sex" and "accompanying".
-
-    Sentences that ask nothing, such as advice, do not count.
-    """
-    asking = [sentence for sentence in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(sentence)]
-    found = [item for sentence in asking for item in _asked_in(sentence, complaint)]
-    return list(dict.fromkeys(found)) or (_nearest(asking[-1]) if asking else [])
-
-
-def _nearest(sentence: str) -> list[str]:
-    """The item of which a wording has most in common with a sentence without an ask-word, where that is enough."""
-    here, (wordings, weight) = _pieces(sentence), _wordings()
-    best, nearest = ALIKE, list[str]()
-    for item, pieces in wordings:
-        shared = sum(weight[piece] for piece in pieces & here)
-        if shared >= TELLING and (share := shared / sum(weight[piece] for piece in pieces)) > best:
-            best, nearest = share, [item]
-    return nearest
-
-
-@cache
-def _wordings() -> tuple[list[tuple[str, set[str]]], dict[str, float]]:
-    """Every name and wording of what can be asked for in its pieces; what a piece tells, 1 where one item has it."""
-    wordings, having = list[tuple[str, set[str]]](), dict[str, set[str]]()
-    for item, thing in _things().items():
-        values = thing.values.values() if isinstance(thing, Facet) else [thing]
-        for text in (thing.zh, thing.en, *(text for one in values for text in (one.zh, one.en, *one.lay, *one.lay_en))):
-            wordings.append((item, _pieces(text)))
-            for piece in wordings[-1][1]:
-                having.setdefault(piece, set()).add(item)
-    return wordings, {piece: 1 / len(items) for piece, items in having.items()}
-
-
-def _pieces(text: str) -> set[str]:
-    """The pairs of neighbouring Chinese characters, and the beginnings of the longer English words."""
-    return set(PIECE.findall(_plain(text)))
+    """What a question asks for, in its order: names of facets, symptoms, "age", "sex" and "accompanying"."""
+    asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(one)]
+    found = [item for sentence in asking for item in _asked_in(sentence, _plain(complaint))]
+    return list(dict.fromkeys(found)) or [item for sentence in asking[-1:] for item in _nearest(sentence)]
 
 
 def _asks(sentence: str) -> bool:
@@ -116,20 +79,18 @@ def _asks(sentence: str) -> bool:
 
 
 def _asked_in(sentence: str, complaint: str) -> list[str]:
-    """What a sentence asks for; what stands before its first asking clause, or is an example, only where nothing else is.
-
-    A word that the complaint has too says what the question is about, where it asks for anything else.
+    """What a sentence asks for. Only where nothing else is: examples, what stands before the first clause that asks,
+    and words that the complaint has too, which say what the question is about.
     """
-    clauses = CLAUSE.split(EXAMPLE.sub("", sentence))
+    clauses = re.split("(?<=[，,：:])", EXAMPLE.sub("", sentence))
     first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
-    before = len(_plain("，".join(clauses[:first])))
-    named = _named(_plain("，".join(clauses))) or _named(_plain(sentence))
-    named = [word for word in named if word.end > before] or named
-    named = [word for word in named if not all(part in _plain(complaint) for part in word.parts)] or named
-    items = [word.item for word in named if not word.weak] or [word.item for word in named]
+    before = len(_plain("".join(clauses[:first])))
+    named = _named(_plain("".join(clauses))) or _named(_plain(sentence))
+    words = [word for end, word in named if end > before] or [word for _, word in named]
+    words = [word for word in words if not all(part in complaint for part in word.parts)] or words
+    items = [word.item for word in words if not word.weak] or [word.item for word in words]
     symptoms = [item for item in items if item in load_tables().symptoms]
-    facets = [item for item in items if item not in symptoms and item != "accompanying"]
-    return facets or symptoms or items
+    return [item for item in items if item not in symptoms and item != "accompanying"] or symptoms or items
 
 
 def _plain(text: str) -> str:
@@ -137,52 +98,45 @@ def _plain(text: str) -> str:
     return CHOICE.sub(r"\1", text.lower()).replace("疼痛", "疼").replace("痛", "疼")
 
 
-@dataclass(frozen=True)
-class AskWord:
-    """One reading of an ask-word: its parts in their order, and what finds it; where it was found, its end."""
+class AskWord(NamedTuple):
+    """One reading of an ask-word: its parts in their order; whether it counts only where nothing else is named."""
 
     parts: tuple[str, ...]
     item: str
     weak: bool
-    end: int = 0
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """An English part does not stand inside another word, such as "age" in "manage"; it may have an ending."""
-        english = all(part.isascii() for part in self.parts)
-        each = [rf"(?<![a-z]){re.escape(one)}{ENDING}" if english else re.escape(one) for one in self.parts]
-        return re.compile((".{0,30}?" if english else ".{0,12}?").join(each))
 
 
-def _named(sentence: str) -> list[AskWord]:
-    """The ask-words of a sentence in its order; of two that overlap one."""
-    here = {part for part in _ask_words() if part in sentence}
-    words = (word for part in here for word in _ask_words()[part] if here.issuperset(word.parts))
-    matches = [(match.span(), word) for word in words for match in word.pattern.finditer(sentence)]
-    taken: list[tuple[int, int, AskWord]] = []
-    for (start, end), word in sorted(matches, key=_before):
-        if all(end <= left or right <= start for left, right, _ in taken):
-            taken.append((start, end, word))
-    return [replace(word, end=end) for _, end, word in sorted(taken, key=lambda one: one[0])]
+def _named(sentence: str) -> list[tuple[int, AskWord]]:
+    """The ask-words of a sentence in its order, and where they end. Of two that overlap it is not the weak one, then
+    the longer one, then the one with less between its parts.
+    """
+    here, found, left = {part for part in _ask_words() if part in sentence}, list[tuple[int, int, AskWord]](), sentence
+    words = [word for part in here for word in _ask_words()[part] if here.issuperset(word.parts)]
+    matches = [(word, *match.span()) for word in words for match in _pattern(word.parts).finditer(sentence)]
+    for word, start, end in sorted(matches, key=lambda m: (m[0].weak, -len("".join(m[0].parts)), m[2] - m[1], *m[1:])):
+        if "\0" not in left[start:end]:
+            left = left[:start] + "\0" * (end - start) + left[end:]
+            found.append((start, end, word))
+    return [(end, word) for _, end, word in sorted(found)]
 
 
-def _before(match: tuple[tuple[int, int], AskWord]) -> tuple[bool, int, int, int, str]:
-    """Which of two that overlap counts: no weak one, the longer one, the one with less between, then the first."""
-    (start, end), word = match
-    return word.weak, -sum(map(len, word.parts)), end - start, start, word.item
+@cache
+def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
+    """An English part does not stand inside another word, such as "age" in "manage"; it may have an ending."""
+    if all(part.isascii() for part in parts):
+        return re.compile(".{0,30}?".join(rf"(?<![a-z]){re.escape(one)}(?:s|es|d|ed|ing)?(?![a-z])" for one in parts))
+    return re.compile(".{0,12}?".join(map(re.escape, parts)))
 
 
 @cache
 def _ask_words() -> dict[str, list[AskWord]]:
     """Every reading of every ask-word, by its first part; all other parts are there too."""
-    words: dict[str, list[AskWord]] = {}
-    for item, thing in _things().items():
-        for word in (*thing.ask, *thing.ask_en):
-            for parts in readings(word):
-                for part in parts:
-                    words.setdefault(part, [])
-                words[parts[0]].append(AskWord(parts, item, word.startswith("~")))
-    return words
+    asks = [(item, word) for item, thing in _things().items() for word in (*thing.ask, *thing.ask_en)]
+    words = [AskWord(parts, item, word.startswith("~")) for item, word in asks for parts in readings(word)]
+    by_part: dict[str, list[AskWord]] = {part: [] for word in words for part in word.parts}
+    for word in words:
+        by_part[word.parts[0]].append(word)
+    return by_part
 
 
 def _things() -> dict[str, Phrase | Facet]:
@@ -193,6 +147,30 @@ def _things() -> dict[str, Phrase | Facet]:
 def readings(word: str) -> Iterator[tuple[str, ...]]:
     """The texts that an ask-word of the table stands for, each as its parts: "尿|小便…疼" is 尿…疼 and 小便…疼."""
     return product(*(group.split("|") for group in _plain(word).removeprefix("~").split("…")))
+
+
+def _nearest(sentence: str) -> list[str]:
+    """The item of which a wording has most in common with a sentence, where that is enough."""
+    here, (wordings, having) = _pieces(sentence), _wordings()
+    told = [(fsum(1 / having[piece] for piece in pieces & here), item, pieces) for item, pieces in wordings]
+    shares = [(s / fsum(1 / having[one] for one in pieces), item) for s, item, pieces in told if s >= TELLING]
+    return [item for share, item in [max(shares, default=(0, ""))] if share > ALIKE]
+
+
+@cache
+def _wordings() -> tuple[list[tuple[str, set[str]]], Counter[str]]:
+    """The pieces of every name and wording of what can be asked for, and how many items have a piece."""
+    pieces: dict[str, list[set[str]]] = {}
+    for item, thing in _things().items():
+        phrases = thing.values.values() if isinstance(thing, Facet) else [thing]
+        pieces[item] = [_pieces(text) for one in phrases for text in (one.zh, one.en, *one.lay, *one.lay_en)]
+    having = Counter(piece for texts in pieces.values() for piece in set().union(*texts))
+    return [(item, text) for item, texts in pieces.items() for text in texts], having
+
+
+def _pieces(text: str) -> set[str]:
+    """The pairs of neighbouring Chinese characters, and the beginnings of the longer English words."""
+    return set(PIECE.findall(_plain(text)))
 
 
 def again(earlier: Reply, task: ConsultationTask) -> Reply:

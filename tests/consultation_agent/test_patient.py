@@ -127,8 +127,6 @@ def test_most_questions_of_somebody_who_has_not_read_the_ask_words_are_understoo
         ("恶心一直持续吗？", ["nausea"]),
         ("恶心多久了？", ["onset"]),
         ("Are your legs swelling?", ["leg_swelling"]),
-        ("咳的时候有没有把内裤弄湿，一急就尿出来了？", ["urge_leak"]),
-        ("是不是觉得马上要死了一样控制不住？", ["fear_of_dying"]),
         ("发烧请及时就诊。", []),
         ("多喝水，注意休息，好吗？", []),
         ("您是从哪个城市过来的？", []),
@@ -139,9 +137,8 @@ def test_what_asks_decides(question: str, items: list[str]) -> None:
 
 
 def test_without_an_ask_word_the_nearest_wording_decides() -> None:
-    question = "是不是拿什么都没个准，乱七八糟的？"
-    assert asked_for(question, "") == ["irregular_beat"]
-    assert asked_for(question.replace("七八糟", ""), "") == []
+    assert asked_for("是不是拿什么都没个准，乱七八糟的？", "") == ["irregular_beat"]
+    assert asked_for("是不是做什么都没个完，乱来？", "") == []
 
 
 def test_no_patient_names_the_diagnosis() -> None:
