@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,13 @@ def test_prompts_of_a_file_replace_only_what_it_has(tmp_path: Path) -> None:
     prompts = load_prompts(path)
     assert prompts.said("Yes.", 2, 5) == "Yes. Turn 2/5."
     assert prompts.system == load_prompts().system
+
+
+def test_replies_of_somebody_who_has_not_read_the_protocol() -> None:
+    """A reply is written as its parts, each a text and how many times it stands there."""
+    kinds = {Question: "question", Conclusion: "conclusion", Malformed: "malformed"}
+    lines = Path(__file__).with_name("doctor_replies.jsonl").read_text(encoding="utf-8").splitlines()
+    for row in map(json.loads, lines):
+        said = read_reply("".join(text * times for text, times in row["parts"]))
+        assert kinds[type(said)] == row["expect"], row
+        assert not (isinstance(said, Conclusion) and row["diagnosis"]) or said.diagnosis == row["diagnosis"], row
