@@ -33,7 +33,9 @@ SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
 PIECE = re.compile(r"(?=([\u4e00-\u9fff]{2}|(?<![a-z])[a-z]{4,5}))")
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
-ASKING, ADVICE, TAG, EXAMPLE = (re.compile(SAID["heard"][name]) for name in ("asking", "advice", "tag", "example"))
+ASKING, ADVICE, TAG, EXAMPLE = (
+    re.compile("|".join(SAID["heard"][name])) for name in ("asking", "advice", "tag", "example")
+)
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
