@@ -58,7 +58,7 @@ class Canaries:
             "praise of itself": random.choice(PRAISE),
             "nothing found": None if nothing else NOTHING_FOUND,
             "the tool's JSON": case.context[-1] if case.context else None,
-            "the name alone": names[0] if names and any(value != names[0] for _, value in cells) else None,
+            "the name alone": names[0] if names and cells and all(value != names[0] for _, value in cells) else None,
             "said of another": case.reference.replace(names[0], another) if about_one and another else None,
             "right, beside a contradiction": f"{evidence}。另有记录为：{against}。" if evidence and against else None,
             "right, with an invention": f"{evidence}。{random.choice(INVENTED)}" if evidence else None,

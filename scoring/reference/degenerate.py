@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from scoring.case import Case
@@ -16,7 +17,14 @@ FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, an
 
 def is_degenerate(case: Case) -> bool:
     """Whether the answer scores 0 without a judge. A dump is only seen when `case.context` has the row."""
-    return not words_only(without_question(case)) or _dumps_a_row(case)
+    return not words_only(without_question(case)) or _is_of_the_question(case) or _dumps_a_row(case)
+
+
+def _is_of_the_question(case: Case) -> bool:
+    """Whether the answer is a piece of the question, such as the name, and not what is wanted; a choice may be."""
+    answer, gold = words_only(canonical(case.answer)), known_text(replace(case, question="", reference=""))
+    in_question = answer in words_only(canonical(case.question)) and not RE.choice.search(case.question)
+    return in_question and answer not in map(words_only, gold.splitlines())
 
 
 def without_question(case: Case) -> str:

@@ -101,7 +101,7 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
         for part in parts:
             own = zip(_roles(part), held, RIVALS, strict=True)
             held = tuple(mine or (before if kept else mine) for mine, before, (_, kept) in own)
-            named = subjects(part, names, known, True)
+            named = subjects(part, names, known, part is parts[0])
             named = frozenset(names) if named is None and RE.both.search(part) else named
             about = about if named is None else named
             head = part if part.endswith(":") else head

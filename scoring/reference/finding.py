@@ -37,6 +37,7 @@ LITTLE, STRANGE = 1.2, 2.6  # weight of strange words: up to here an item says n
 RELATED = 6.0  # times so much beside something of known text: a paraphrase keeps some of it
 ELSEWHERE = 2.0  # the same in a clause that says no fact of gold: one of them otherwise?
 LONGEST = 16  # characters that are looked for at once
+BESIDE, APART = 0.06, 0.15  # what a strange item without a term counts, beside something of known text and without it
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
 Places = Collection[Clause]
@@ -140,7 +141,7 @@ def _denies(fact: Fact, text: str) -> bool:
 def invented(reading: Reading, known: Reading, asked: str, places: Places = (), any_word: bool = False) -> float:
     """How many of the answer's items name something that known text does not bear out, each from 0 to 1.
 
-    Without a term of the field an item claims nothing, unless names are asked for (`any_word`). What is denied counts
+    Without a term of the field an item claims little, unless names are asked for (`any_word`). What is denied counts
     half, and what stands in one of the `places` that say something of gold less.
     """
     found = 0.0
@@ -151,8 +152,10 @@ def invented(reading: Reading, known: Reading, asked: str, places: Places = (), 
             half = 0.5 if not strange and clause.stance in HALF else 1.0
             related = RELATED if clause in places else ELSEWHERE
             items = items_of(clause.text.replace("(", "").replace(")", ""))
-            claims = [item for item in items if any_word or _has_term(item, known)]
-            found += half * sum(_strangeness(item, known, asked, related) for item in claims)
+            for item in items:
+                sure = any_word or _has_term(item, known)
+                claimed = 1.0 if sure else BESIDE if _is_related(item, known, asked) else APART
+                found += half * claimed * _strangeness(item, known, asked, related)
     return found
 
 

@@ -6,11 +6,16 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from common.settings import ROOT, load_settings
+from data.build_dataset import main as build_dataset
 from episodes import registry
 from evaluation.check_judge import HEADER, main
 from evaluation.tables import table
@@ -53,6 +58,21 @@ def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_th
     assert TABLE.findall(PAGE.read_text(encoding="utf-8")) == [shown.out], f"write it anew: {__doc__}"
 
 
+@pytest.mark.parametrize("table", ["drugs_info", "disease"])
+def test_the_offline_judge_passes_on_one_table_of_real_names(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a user's own table is: names that end like no other, short texts, nothing invented."""
+    database = shutil.copy(ROOT / "data" / "medical.db", tmp_path / "own.db")
+    with closing(sqlite3.connect(database)) as connection, connection:
+        for name in ("drugs_info", "disease"):
+            connection.execute(f"DELETE FROM {name} WHERE source <> 'textbook' OR ? <> ?", (name, table))
+    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{database}")
+    load_settings.cache_clear()
+    assert build_dataset(["--output", str(tmp_path / "questions"), "--rows", "train=200,val=8,test=8"]) == 0
+    assert main(["sql", "--data", str(tmp_path / "questions" / "train.parquet")]) == 0, capsys.readouterr().err
+
+
 def test_an_agent_that_brings_nothing_but_gold_and_bad_is_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["digits"]) == 0
     assert "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 1.00 |\n| bad | no | 64 | 0.00 | 0.10 | 0.50 | 0.00 |" in (
@@ -65,7 +85,7 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(
 ) -> None:
     assert main(["sql"]) == 1
     shown = capsys.readouterr()
-    assert "on 6 of 6 tasks an honest answer does not beat each dishonest one" in shown.err
+    assert "on 5 of 6 tasks an honest answer does not beat each dishonest one" in shown.err
     assert "TEACHER_MODEL" in shown.err
     assert "--draft-answers" in shown.err
     assert "drop such rows" in shown.err

@@ -48,7 +48,7 @@ AT_MOST = {
 
 # What differs on the later sets, where the judge is weaker: as measured, less than wanted.
 LATER_AT_LEAST = AT_LEAST | {
-    "equivalent_units": 0.82, "paraphrase_doctor": 0.78, "paraphrase_lay": 0.66, "short_form": 0.8, "long_form": 0.6,
+    "equivalent_units": 0.82, "paraphrase_doctor": 0.77, "paraphrase_lay": 0.65, "short_form": 0.8, "long_form": 0.59,
 }  # fmt: skip
 LATER_AT_MOST = AT_MOST | {"swapped_roles": 0.58, "negated": 0.25}
 

@@ -102,7 +102,8 @@ def sqlite_site(folder: Path) -> Iterator[Site]:
 @contextlib.contextmanager
 def server_site(name: str, url: str, folder: Path) -> Iterator[Site]:
     """A database on a running server, attacked with an administrator's account: nothing is left to the account."""
-    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    # pre-ping: a test ends all connections but its own
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"), pool_pre_ping=True)
     fill(engine)
     folder.chmod(0o777)
     yield Site(name, url, folder, lambda: digest(engine))
