@@ -12,11 +12,12 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 
 from common.settings import ROOT, Settings
 from consultation_agent.doctoragent_format import doctoragent
-from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Sizes, Task
+from episodes.agent import Agent, Column, Conversation, Environment, Format, Lessons, Options, Record, Row, Sizes, Task
 from episodes.turns import drawn_turns
 
 PATIENTS = ("record",)
@@ -90,6 +91,12 @@ class ConsultationAgent(Agent):
         budgets = ((task, drawn_turns(settings, task.id) or settings.max_turns) for task in map(task_of, rows))
         gold = (gold_episode(task, load_prompts(), turns) for task, turns in budgets)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
+
+    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn from."""
+        from consultation_agent.lessons import lessons
+
+        return lessons(right, flawed, random)
 
 
 AGENT = ConsultationAgent()
