@@ -4,8 +4,10 @@
 
 The patients are drawn after those of data/consultation, so that no record and no held-out wording of its files is
 among them. In a right consultation the doctor asks what distinguishes and says what then fits best, with the first
-items of its advice: the whole of it would be half of what the model has to write. A share is flawed the way hurried
-doctors are; those are decisions that reinforcement learning can turn around. `tiny_model_card.md` has the numbers.
+items of its advice: the whole of it would be half of what the model has to write. Some patients say a thing by its
+clinical name, and into what all of them say characters are strewn, so that the model finds what tells conditions apart
+in words it has not read. A share is flawed the way hurried doctors are; those are decisions that reinforcement learning
+can turn around. `tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -22,7 +25,7 @@ from consultation_agent.protocol import Conclusion, Malformed, read_reply, spoke
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.rehearsal import best_match
 from consultation_agent.task import ConsultationTask, task_of
-from data.conditions.cases import ROWS, draw_cases
+from data.conditions.drawing import ROWS, draw_cases
 from data.conditions.table import FOLDER, load_tables
 from episodes.agent import Conversation, Lessons
 
@@ -32,8 +35,10 @@ ADVISED = 2  # items of advice, of four
 BUDGETS = (6, 6, 6, 6, 2, 3, 4, 5, 7)
 # What is asked beside the point, where the patient's case does not need it.
 ASIDE = ("habits", "age", "allergies", "medication", "severity", "sex")
-DETOUR_SHARE = 0.2  # right consultations with a mistake that is mended: shown, not learned
-FLAWS = {"at_once": 40, "aside": 22, "early": 10, "wrong_order": 5, "malformed": 5, "right": 18}  # percent of each
+# Percent: right consultations with a mistake that is mended (shown, not learned), what patients say by its clinical
+# name, characters with a random one before them.
+SHARES = {"detour": 20, "clinical": 25, "strewn": 12}
+FLAWS = {"at_once": 40, "aside": 22, "early": 10, "wrong_order": 5, "malformed": 5, "right": 18}  # percent of phase B
 
 Step = tuple[str, bool]  # a reply of the doctor's, and whether it is learned
 
@@ -42,27 +47,34 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
     """So many consultations of each kind."""
     drawn = draw_cases(load_tables(), {**ROWS, "lessons": right + flawed}, seed=0)["lessons"]
     tasks = [task_of({"id": str(number), **row}) for number, row in enumerate(drawn)]
-    teacher = Teacher(load_prompts(), random)
+    teacher = Teacher(load_prompts(), alphabet(), random)
     kinds = random.choices([*FLAWS], [*FLAWS.values()], k=flawed)
     return Lessons(
         [teacher.right(task) for task in tasks[:right]],
         [teacher.flawed(task, kind) for task, kind in zip(tasks[right:], kinds, strict=True)],
-        "".join(sorted({*HAN.findall("".join((FOLDER / f"{name}.toml").read_text() for name in SAID_BY_PATIENTS))})),
-        {"advised": ADVISED, **FLAWS},
+        teacher.characters,
+        {f"share_{name}": share for name, share in (SHARES | FLAWS).items()} | {"advised": ADVISED},
     )
 
 
-SAID_BY_PATIENTS = ("phrases", "complaints")
+def alphabet() -> str:
+    """Every Chinese character that a patient may say."""
+    tables = ((FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in ("phrases", "complaints"))
+    return "".join(sorted({*HAN.findall("".join(tables))}))
 
 
 class Teacher:
     """Plays consultations with the record patient."""
 
-    def __init__(self, prompts: Prompts, random: Random) -> None:
-        self.prompts, self.random, self.patient = prompts, random, RecordPatient()
+    def __init__(self, prompts: Prompts, characters: str, random: Random) -> None:
+        self.prompts, self.characters, self.random, self.patient = prompts, characters, random, RecordPatient()
+        tables = load_tables()
+        values = (value for facet in tables.facets.values() for value in facet.values.values())
+        phrases = (*tables.symptoms.values(), *tables.complaints.values(), *values)
+        self.clinical = {text: phrase.zh for phrase in phrases for text in phrase.lay}
 
     def right(self, task: ConsultationTask) -> Conversation:
-        detour = self.random.random() < DETOUR_SHARE
+        detour = self._happens("detour")
         return self._play(task, self.random.choice(("wrong_order", "malformed")) if detour else "right", False)
 
     def flawed(self, task: ConsultationTask, flaw: str) -> Conversation:
@@ -71,6 +83,9 @@ class Teacher:
     def _play(self, task: ConsultationTask, flaw: str, learned: bool) -> Conversation:
         turns = self.random.choice(BUDGETS)
         steps = self._steps(task, flaw, turns, learned)
+        task = replace(
+            task, question=self._said(task.question), words={k: self._said(v) for k, v in task.words.items()}
+        )
         messages, asked = self.prompts.opening(task.question, turns), list[Exchange]()
         for turn, (reply, _) in enumerate(steps, 2):
             messages.append({"role": "assistant", "content": reply})
@@ -91,6 +106,18 @@ class Teacher:
             at = self.random.randrange(len(steps))
             steps.insert(at, (self._broken(steps[at][0]), learned))
         return steps
+
+    def _said(self, text: str) -> str:
+        """A patient's words as the model gets to read them."""
+        if self._happens("clinical"):
+            text = self.clinical.get(text, text)
+        return "".join(self._strewn() + character for character in text)
+
+    def _happens(self, what: str) -> bool:
+        return self.random.random() < SHARES[what] / 100
+
+    def _strewn(self) -> str:
+        return self.random.choice(self.characters) if self._happens("strewn") else ""
 
     def _question(self, item: str) -> str:
         symptom = load_tables().symptoms.get(item)
