@@ -4,7 +4,7 @@
 
 The patients are drawn after those of data/consultation, so that no record and no held-out wording of its files is
 among them. In a right consultation the doctor asks what distinguishes and says what then fits best, with the first
-items of its advice: the whole of it would be half of what the model has to write. Some patients say a thing by its
+items of its advice: the whole of it would be a third more to write. Some patients say a thing by its
 clinical name, and into what all of them say characters are strewn, so that the model finds what tells conditions apart
 in words it has not read. A share is flawed the way hurried doctors are; those are decisions that reinforcement learning
 can turn around. `tiny_model_card.md` has the numbers.
@@ -38,7 +38,7 @@ ASIDE = ("habits", "age", "allergies", "medication", "severity", "sex")
 # Percent: right consultations with a mistake that is mended (shown, not learned), what patients say by its clinical
 # name, characters with a random one before them.
 SHARES = {"detour": 20, "clinical": 25, "strewn": 12}
-FLAWS = {"at_once": 40, "aside": 22, "early": 10, "wrong_order": 5, "malformed": 5, "right": 18}  # percent of phase B
+FLAWS = {"at_once": 54, "aside": 10, "early": 10, "wrong_order": 4, "malformed": 4, "right": 18}  # percent of phase B
 
 Step = tuple[str, bool]  # a reply of the doctor's, and whether it is learned
 

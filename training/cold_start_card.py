@@ -50,7 +50,7 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
 
 
 def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
-    groups = scores["by_task_type"] | {f"{name} wordings": part for name, part in scores["by_wording"].items()}
+    groups = scores["by_task_type"] | {f"{kind} wordings": part for kind, part in scores["by_wording"].items()}
     return {group: _points(part[name]) for group, part in groups.items()}
 
 

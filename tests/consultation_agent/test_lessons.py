@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from consultation_agent import lessons as recipe
+from consultation_agent.agent import AGENT
 from consultation_agent.lessons import WORDINGS, lessons
+from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
 from consultation_agent.record_patient import SAID, asked_for
+from consultation_agent.rehearsal import baseline_episode
+from consultation_agent.task import task_of
 from data.conditions.drawing import Speech, draw_cases
 from data.conditions.table import load_tables
 from episodes.agent import Conversation
@@ -96,3 +101,24 @@ def test_every_other_wording_asks_for_its_item() -> None:
 def test_the_same_seed_gives_the_same_lessons() -> None:
     one, same, other = (json.dumps([vars(c) for c in lessons(9, 9, Random(n)).flawed]) for n in (1, 1, 2))
     assert one == same != other
+
+
+def test_the_bundled_model_was_taught_these_prompts() -> None:
+    taught = json.loads((Path(AGENT.model) / "config.json").read_text())["prompt_version"]
+    assert taught == AGENT.prompt_version == load_prompts().version, (
+        "rebuild the bundled model: python -m training.cold_start consultation --out consultation_agent/tiny_model"
+    )
+
+
+def test_consultations_of_ten_turns_fit_the_tiny_models_context() -> None:
+    from tokenizers import Tokenizer
+
+    from training.tiny_tokenizer import render
+
+    tokenizer, sizes = Tokenizer.from_file(str(Path(AGENT.model) / "tokenizer.json")), AGENT.sizes("cpu")
+    for row in AGENT.rows(AGENT.splits["val"]):
+        messages = baseline_episode("checklist", task_of(row), load_prompts(), 10).messages
+        opening, whole = (tokenizer.encode(render(part, ())).ids for part in (messages[:2], messages))
+        assert len(opening) <= sizes.prompt
+        assert len(whole) + sizes.reply <= sizes.prompt + sizes.response
+        assert len(tokenizer.encode(messages[-1]["content"]).ids) < sizes.reply
