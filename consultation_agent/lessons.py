@@ -4,10 +4,10 @@
 
 The patients are drawn after those of data/consultation, so that no record and no held-out wording of its files is
 among them. In a right consultation the doctor asks what distinguishes and says what then fits best, with the first
-items of its advice: the whole of it would be a third more to write. Some patients say a thing by its
-clinical name, and into what all of them say characters are strewn, so that the model finds what tells conditions apart
-in words it has not read. A share is flawed the way hurried doctors are; those are decisions that reinforcement learning
-can turn around. `tiny_model_card.md` has the numbers.
+items of its advice: the whole of it would be a third more to write. Some patients say a thing by its clinical name, and
+into what all of them say characters are strewn, so that the model finds what tells conditions apart in words it has not
+read. A share is flawed the way hurried doctors are; those are decisions that reinforcement learning can turn around.
+`tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
