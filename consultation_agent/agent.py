@@ -12,11 +12,25 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 
 from common.settings import ROOT, Settings
 from consultation_agent.doctoragent_format import doctoragent
-from episodes.agent import Agent, Column, Conversation, Environment, Format, Options, Record, Row, Service, Sizes, Task
+from episodes.agent import (
+    Agent,
+    Column,
+    Conversation,
+    Environment,
+    Format,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Service,
+    Sizes,
+    Task,
+)
 from episodes.turns import drawn_turns
 
 PATIENTS = ("record", "llm", "served")
@@ -116,6 +130,12 @@ class ConsultationAgent(Agent):
         from consultation_agent.prompts import load_prompts
 
         return framed_dialogues(path, load_prompts(), settings.max_turns)
+
+    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn from."""
+        from consultation_agent.lessons import lessons
+
+        return lessons(right, flawed, random)
 
 
 AGENT = ConsultationAgent()

@@ -6,7 +6,7 @@ baseline_episode("checklist", task, prompts, turns=6)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import Prompts
@@ -65,16 +65,19 @@ def baseline_episode(name: str, task: ConsultationTask, prompts: Prompts, turns:
     Of conditions that are as likely, and after the complaint alone all are, the table's first.
     """
     questions = [question_for(item) for item in CHECKLIST] if name == "checklist" else []
-    return rehearse(task, prompts, turns, questions, lambda asked: best_match(task, asked))
+    return rehearse(task, prompts, turns, questions, lambda asked: best_match(task, _told(asked)))
 
 
-def best_match(task: ConsultationTask, asked: Sequence[Exchange]) -> Conclusion | None:
+def _told(asked: Sequence[Exchange]) -> set[str]:
+    return {item for exchange in asked for item in exchange.reply.facets}
+
+
+def best_match(task: ConsultationTask, told: Iterable[str]) -> Conclusion | None:
     """The condition of the complaint that fits what the patient told; None where the complaint is not in the tables."""
     tables = load_tables()
     group = tables.group(task.complaint)
     if not group:
         return None
-    told = {item for exchange in asked for item in exchange.reply.facets}
     chances = posterior(tables, group, {item: value for item in told if (value := _value(task, item)) is not None})
     likeliest = group[max(chances, key=lambda name: chances[name])]
     return Conclusion(likeliest.zh, "；".join(item.replace("*", "") for item in likeliest.advice_zh))

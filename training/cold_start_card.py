@@ -32,23 +32,26 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
     ceiling = _evaluate(agent, mastered, "test", "--temperature", "1")
     start = _evaluate(agent, model, "test", "--temperature", "1")
     greedy = _evaluate(agent, model, "val", "--temperature", "0")
-    overall = start["overall"]
+    overall, name = start["overall"], agent.headline
+    shown = [column.metric for column in agent.columns]
+    of_both = {"start": overall, "ceiling": ceiling["overall"]}
     return {
-        "ceiling": _points(ceiling["overall"]["score"]),
-        "start": _points(overall["score"]),
-        "start_ci95": [_points(bound) for bound in overall["ci95"]],
-        "greedy": _points(greedy["overall"]["score"]),
+        "ceiling": _points(ceiling["overall"][name]),
+        "start": _points(overall[name]),
+        "start_ci95": [_points(bound) for bound in overall["ci95" if name == "score" else f"{name}_ci95"]],
+        "greedy": _points(greedy["overall"][name]),
         "questions": overall["n"],
+        **{f"{which}_{fact}": _points(of[fact]) for which, of in of_both.items() for fact in shown if fact in of},
         **({"queried": _points(overall["queried"])} if "queried" in overall else {}),
         "stop_reasons": overall["stop_reasons"],
-        "ceiling_by_group": _by_group(ceiling),
-        "start_by_group": _by_group(start),
+        "ceiling_by_group": _by_group(ceiling, name),
+        "start_by_group": _by_group(start, name),
     }
 
 
-def _by_group(scores: dict[str, Any]) -> dict[str, float]:
-    groups = scores["by_task_type"] | {f"{name} wordings": part for name, part in scores["by_wording"].items()}
-    return {name: _points(part["score"]) for name, part in groups.items()}
+def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
+    groups = scores["by_task_type"] | {f"{kind} wordings": part for kind, part in scores["by_wording"].items()}
+    return {group: _points(part[name]) for group, part in groups.items()}
 
 
 def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, Any]:
@@ -75,7 +78,9 @@ def card(agent: Agent, facts: dict[str, Any]) -> str:
     low, high = facts["start_ci95"]
     values = facts | {"by_group": "\n".join(rows), "ends": "; ".join(ends), "interval": f"{low} to {high}"}
     own, shared = (Template((of / CARD).read_text(encoding="utf-8")) for of in (agent.folder, Path(__file__).parent))
-    return shared.substitute(values, agent=agent.name, lessons=own.substitute(values).strip())
+    return shared.substitute(
+        values, agent=agent.name, headline=agent.headline.replace("_", " "), lessons=own.substitute(values).strip()
+    )
 
 
 def write_card(agent: Agent, folder: Path, facts: dict[str, Any]) -> None:

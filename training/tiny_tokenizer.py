@@ -18,7 +18,7 @@ from episodes.agent import Conversation, Message, ToolSpec
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 # Chat marks and tags are tokens of their own; the tokenizer must not learn to spell them.
-MARKS = re.compile(r"<[|/]?\w+\|?>")
+MARKS = re.compile("|".join(map(re.escape, SPECIAL + TAGS)))
 VOCABULARY = 2048
 PIECE = r"\p{Han}| ?[A-Za-z_]+|[0-9]|\n| ?[^\p{Han}A-Za-z_0-9\n ]+| +"
 TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")

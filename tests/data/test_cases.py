@@ -11,7 +11,8 @@ import pytest
 
 from common.settings import ROOT
 from data.conditions.asking import posterior
-from data.conditions.cases import OPEN, ROWS, draw_cases, main
+from data.conditions.cases import main
+from data.conditions.drawing import OPEN, ROWS, draw_cases
 from data.conditions.table import load_tables
 
 TABLES = load_tables()

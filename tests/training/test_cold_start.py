@@ -271,16 +271,24 @@ def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> Non
     assert len(batches(examples[:11], 8, 0, Random(1))) == len(batches(examples[:3], 8, 0, Random(1))) == 1
 
 
-def test_the_bundled_models_card_says_what_was_measured() -> None:
-    facts, text = json.loads((TINY / "cold_start.json").read_text()), (TINY / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["sql", "consultation"])
+def test_the_bundled_models_card_says_what_was_measured(name: str) -> None:
+    agent = registry.get(name)
+    folder = Path(agent.model)
+    facts, text = json.loads((folder / "cold_start.json").read_text()), (folder / "README.md").read_text("utf-8")
     assert facts["start"] < facts["ceiling"] <= 100
     assert facts["questions"] == 320
     assert facts["start_by_group"].keys() == facts["ceiling_by_group"].keys() > {"seen wordings", "unseen wordings"}
-    assert text == card(AGENT, facts)
+    assert text == card(agent, facts)
     assert "Not for patients" in text
     assert "$" not in text
+    assert {path.name for path in folder.iterdir()} == {*MODEL_FILES, "README.md", "cold_start.json"}
+
+
+def test_a_card_says_how_often_a_model_with_tools_calls_them() -> None:
+    facts = json.loads((TINY / "cold_start.json").read_text())
     without = {name: value for name, value in facts.items() if name != "queried"}
-    assert "episodes query" in text
+    assert "episodes query" in card(AGENT, facts)
     assert "episodes query" not in card(AGENT, without)
 
 
@@ -291,6 +299,7 @@ def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch)
         agent, flags = evaluation_arguments(command[3:], load_settings())
         played.append((agent.name, flags.model, flags.data.name, flags.temperature, flags.n))
         part = {"score": 0.25 if flags.model == "tiny" else 0.5, "ci95": [0.2, 0.3], "n": 4, "stop_reasons": {"x": 4}}
+        part |= {"diagnosis_accuracy": 0.75, "diagnosis_accuracy_ci95": [0.7, 0.8], "facet_recall": 0.125}
         (flags.out / "scores.json").write_text(
             json.dumps({"overall": part, "by_task_type": {"one": part}, "by_wording": {"seen": part}})
         )
@@ -309,5 +318,8 @@ def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch)
         ("sql", "tiny", "test.parquet", 1.0, None),
         ("sql", "tiny", "val.parquet", 0.0, None),
     ]
+    other = measure(registry.get("consultation"), Path("tiny"), Path("mastered"))
+    assert (other["start"], other["start_ci95"], other["ceiling_facet_recall"]) == (75.0, [70.0, 80.0], 12.5)
+    assert other["start_by_group"] == {"one": 75.0, "seen wordings": 75.0}
     with pytest.raises(ColdStartError, match="broken has no card: its evaluation ended with code 1"):
         measure(AGENT, Path("tiny"), Path("broken"))

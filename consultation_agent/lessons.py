@@ -1,0 +1,147 @@
+"""What the bundled tiny model of the consultation agent is made from: consultations of invented patients.
+
+    lessons(right=12_000, flawed=3_200, random=Random(2))
+
+The patients are drawn after those of data/consultation, so that no record and no held-out wording of its files is
+among them. In a right consultation the doctor asks what distinguishes and says what then fits best, with the first
+items of its advice: the whole of it would be a third more to write. Some patients say a thing by its clinical name, and
+into what all of them say characters are strewn, so that the model finds what tells conditions apart in words it has not
+read. A share is flawed the way hurried doctors are; those are decisions that reinforcement learning can turn around.
+`tiny_model_card.md` has the numbers.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from consultation_agent.patient import Exchange
+from consultation_agent.prompts import Prompts, load_prompts
+from consultation_agent.protocol import Conclusion, Malformed, read_reply, spoken
+from consultation_agent.record_patient import RecordPatient, question_for
+from consultation_agent.rehearsal import best_match
+from consultation_agent.task import ConsultationTask, task_of
+from data.conditions.drawing import ROWS, draw_cases
+from data.conditions.table import FOLDER, load_tables
+from episodes.agent import Conversation, Lessons
+
+WORDINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+HAN = re.compile("[\u4e00-\u9fff]")
+ADVISED = 2  # items of advice, of four
+BUDGETS = (6, 6, 6, 6, 2, 3, 4, 5, 7)
+# What is asked beside the point, where the patient's case does not need it.
+ASIDE = ("habits", "age", "allergies", "medication", "severity", "sex")
+# Percent: right consultations with a mistake that is mended (shown, not learned), what patients say by its clinical
+# name, characters with a random one before them.
+SHARES = {"detour": 20, "clinical": 25, "strewn": 12}
+FLAWS = {"at_once": 54, "aside": 10, "early": 10, "wrong_order": 4, "malformed": 4, "right": 18}  # percent of phase B
+
+Step = tuple[str, bool]  # a reply of the doctor's, and whether it is learned
+
+
+def lessons(right: int, flawed: int, random: Random) -> Lessons:
+    """So many consultations of each kind."""
+    drawn = draw_cases(load_tables(), {**ROWS, "lessons": right + flawed}, seed=0)["lessons"]
+    tasks = [task_of({"id": str(number), **row}) for number, row in enumerate(drawn)]
+    teacher = Teacher(load_prompts(), alphabet(), random)
+    kinds = random.choices([*FLAWS], [*FLAWS.values()], k=flawed)
+    return Lessons(
+        [teacher.right(task) for task in tasks[:right]],
+        [teacher.flawed(task, kind) for task, kind in zip(tasks[right:], kinds, strict=True)],
+        teacher.characters,
+        {f"share_{name}": share for name, share in (SHARES | FLAWS).items()} | {"advised": ADVISED},
+    )
+
+
+def alphabet() -> str:
+    """Every Chinese character that a patient may say."""
+    tables = ((FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in ("phrases", "complaints"))
+    return "".join(sorted({*HAN.findall("".join(tables))}))
+
+
+class Teacher:
+    """Plays consultations with the record patient."""
+
+    def __init__(self, prompts: Prompts, characters: str, random: Random) -> None:
+        self.prompts, self.characters, self.random, self.patient = prompts, characters, random, RecordPatient()
+        tables = load_tables()
+        values = (value for facet in tables.facets.values() for value in facet.values.values())
+        phrases = (*tables.symptoms.values(), *tables.complaints.values(), *values)
+        self.clinical = {text: phrase.zh for phrase in phrases for text in phrase.lay}
+
+    def right(self, task: ConsultationTask) -> Conversation:
+        detour = self._happens("detour")
+        return self._play(task, self.random.choice(("wrong_order", "malformed")) if detour else "right", False)
+
+    def flawed(self, task: ConsultationTask, flaw: str) -> Conversation:
+        return self._play(task, flaw, True)
+
+    def _play(self, task: ConsultationTask, flaw: str, learned: bool) -> Conversation:
+        turns = self.random.choice(BUDGETS)
+        steps = self._steps(task, flaw, turns, learned)
+        task = replace(
+            task, question=self._said(task.question), words={k: self._said(v) for k, v in task.words.items()}
+        )
+        messages, asked = self.prompts.opening(task.question, turns), list[Exchange]()
+        for turn, (reply, _) in enumerate(steps, 2):
+            messages.append({"role": "assistant", "content": reply})
+            if turn <= len(steps):
+                messages.append({"role": "user", "content": self._answer(task, reply, asked, turn, turns)})
+        return Conversation(messages, [learn for _, learn in steps])
+
+    def _steps(self, task: ConsultationTask, flaw: str, turns: int, learned: bool) -> list[Step]:
+        """What the doctor says; of what is asked before the last turn as much as the budget allows."""
+        needed = list(task.distinguishing)
+        aside = self.random.sample([item for item in ASIDE if item not in needed], 2)
+        before = {"aside": aside[: self.random.randint(1, 2)], "wrong_order": aside[:1]}.get(flaw, [])[: turns - 1]
+        asked = {"at_once": [], "aside": [], "early": needed[:1]}.get(flaw, needed)
+        asked = asked[: turns - 1 - len(before) - (flaw == "malformed")]
+        steps = [(self._question(item), learned) for item in before] + [(self._question(item), True) for item in asked]
+        steps.append((spoken(conclusion(task, asked)), True))
+        if flaw == "malformed" and turns > 1:
+            at = self.random.randrange(len(steps))
+            steps.insert(at, (self._broken(steps[at][0]), learned))
+        return steps
+
+    def _said(self, text: str) -> str:
+        """A patient's words as the model gets to read them."""
+        if self._happens("clinical"):
+            text = self.clinical.get(text, text)
+        return "".join(self._strewn() + character for character in text)
+
+    def _happens(self, what: str) -> bool:
+        return self.random.random() < SHARES[what] / 100
+
+    def _strewn(self) -> str:
+        return self.random.choice(self.characters) if self._happens("strewn") else ""
+
+    def _question(self, item: str) -> str:
+        symptom = load_tables().symptoms.get(item)
+        other = WORDINGS["symptom"].format(word=symptom.ask[0]) if symptom else WORDINGS[item]
+        return spoken(self.random.choice((question_for(item), other)))
+
+    def _broken(self, reply: str) -> str:
+        """The reply without its tags, or without its first label."""
+        bare = reply.removeprefix("<answer>").removesuffix("</answer>")
+        return self.random.choice((bare, f"<answer>{bare[3:]}</answer>"))
+
+    def _answer(self, task: ConsultationTask, reply: str, asked: list[Exchange], turn: int, turns: int) -> str:
+        """What the doctor reads after a reply, before turn `turn` of `turns`."""
+        said = read_reply(reply)
+        if isinstance(said, Malformed):
+            return self.prompts.wrong(said.problem, turn, turns)
+        assert not isinstance(said, Conclusion), reply
+        answer = self.patient.reply_to(task, said.text, asked)
+        asked.append(Exchange(said.text, answer))
+        return self.prompts.said(answer.text, turn, turns)
+
+
+def conclusion(task: ConsultationTask, told: Sequence[str]) -> Conclusion:
+    """What fits best when so much is told, with the first items of its advice."""
+    best = best_match(task, told)
+    assert best, task.complaint
+    return Conclusion(best.diagnosis, "；".join(best.recommendation.split("；")[:ADVISED]))

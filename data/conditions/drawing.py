@@ -1,0 +1,150 @@
+"""Draws the consultation agent's cases from the tables of conditions; cases.py says what a case is, and writes them.
+
+rows = draw_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["val"]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from random import Random
+from typing import Any
+
+from common.command import UsageError
+from data.conditions.asking import most_telling, posterior
+from data.conditions.bayes import Patient, draw_patient
+from data.conditions.check import items_of
+from data.conditions.records import Phrase, Tables
+
+ROWS = {"train": 960, "val": 96, "test": 320}
+UNSEEN = 0.25  # of the test rows
+KEPT_BACK = 0.3  # of the wordings of a phrase, at least one
+OPEN = 3  # conditions that a complaint leaves, at least
+SURE, MOST_ASKED = 0.99, 4  # a doctor who is so sure asks no more, nor after so many questions
+FORGOTTEN = 0.05  # of the facets that nobody needs
+DIFFICULTY = {1: "easy", 2: "medium"}  # by how much must be asked; "hard" above
+ATTEMPTS = 200  # patients drawn for a row before the tables are blamed
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A drawn patient: the condition's name, the complaint, what is recorded, and what a doctor would ask for."""
+
+    name: str
+    complaint: str
+    patient: Patient
+    asked: Sequence[str]
+
+
+class Speech:
+    """Chooses a patient's words: "seen" wordings, or those that are kept back for "unseen" rows."""
+
+    def __init__(self, seed: int, random: Random) -> None:
+        self.seed, self.random = seed, random
+
+    def of(self, phrase: Phrase, wording: str, never: Sequence[str]) -> str:
+        """A wording in which none of some names stands, one of the other kind where all of its own do."""
+        fit = [text for text in phrase.lay if not any(name in text for name in never)]
+        if not fit:
+            raise UsageError(f"phrases.toml: every wording of {phrase.zh} names {never[0]}; add another")
+        return self.random.choice([text for text in self._allowed(phrase, wording) if text in fit] or fit)
+
+    def _allowed(self, phrase: Phrase, wording: str) -> list[str]:
+        shuffled = Random(f"{self.seed}/{phrase.zh}/{phrase.lay[0]}").sample(phrase.lay, len(phrase.lay))
+        kept = max(1, int(KEPT_BACK * len(shuffled)))
+        return shuffled[:kept] if wording == "unseen" else shuffled[kept:]
+
+
+def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
+    """Rows by split, each condition as often as every other; no two records of all splits are alike.
+
+    Raises UsageError: the tables do not tell a condition from its neighbours, or leave fewer than three open.
+    """
+    small = [name for name in tables.complaints if len(tables.group(name)) < OPEN]
+    if small:
+        raise UsageError(f"{', '.join(small)}: fewer than {OPEN} conditions begin with it; add some to conditions.toml")
+    random, index, seen = Random(seed), count(), set[str]()
+    speech, drawn = Speech(seed, random), dict[str, list[Row]]()
+    for split, wanted in rows.items():
+        unseen = int(UNSEEN * wanted) if split == "test" else 0
+        marks = random.sample(["unseen"] * unseen + ["seen"] * (wanted - unseen), wanted)
+        cases = [
+            _new_case(tables, name, random, seen) for name, _ in zip(_in_turn(tables, random), marks, strict=False)
+        ]
+        drawn[split] = [_row(tables, case, next(index), speech, mark) for case, mark in zip(cases, marks, strict=True)]
+    return drawn
+
+
+def _in_turn(tables: Tables, random: Random) -> Iterator[str]:
+    while True:
+        yield from random.sample(list(tables.conditions), len(tables.conditions))
+
+
+def _new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case:
+    """A patient whose record nobody has yet; of symptoms it has those that the conditions of the complaint name."""
+    for _ in range(ATTEMPTS):
+        complaint = random.choice(tables.conditions[name].complaints)
+        items = items_of(tables, tables.group(complaint).values())
+        drawn = draw_patient(tables, tables.conditions[name], random)
+        patient = {item: drawn[item] for item in ("age", "sex", *items)}
+        record, asked = json.dumps([complaint, patient]), questions_for(tables, complaint, name, patient)
+        if asked and record not in seen:
+            seen.add(record)
+            return Case(name, complaint, patient, asked)
+    raise UsageError(f"conditions.toml, {name}: its patients cannot be told from others with the same complaint")
+
+
+def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -> list[str] | None:
+    """What a doctor asks for who knows the tables; None where that leads to another condition, or to none."""
+    group, known = tables.group(complaint), dict[str, Any]()
+    while max((chances := posterior(tables, group, known)).values()) < SURE:
+        if len(known) == MOST_ASKED:
+            return None
+        item = most_telling(tables, group, chances, known)
+        known[item] = patient[item]
+    return list(known) if chances[name] >= SURE else None
+
+
+def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -> Row:
+    condition, patient = tables.conditions[case.name], case.patient
+    say = partial(speech.of, wording=wording, never=(condition.zh, *condition.aliases_zh))
+    symptoms = {item: bool(patient[item]) for item in patient if item in tables.symptoms}
+    symptoms = dict(speech.random.sample(list(symptoms.items()), len(symptoms)))  # what is told first says nothing
+    known = [name for name in tables.facets if name in case.asked or speech.random.random() >= FORGOTTEN]
+    words = {name: say(tables.facets[name].values[str(patient[name])]) for name in known}
+    words |= {name: say(tables.symptoms[name]) for name, there in symptoms.items() if there}
+    opening = say(tables.complaints[case.complaint])
+    truth = {"diagnosis": condition.zh, "recommendation": "；".join(condition.advice_zh).replace("*", "")}
+    told = _prose(tables, f"{_person(patient)}，说：“{opening}”", words, symptoms)
+    return {
+        "data_source": "medical_consultation",
+        "prompt": [{"role": "user", "content": opening}],
+        "reward_model": {"ground_truth": truth, "patient_information": [], "enhanced_description": told},
+        "extra_info": {
+            "index": index, "condition": case.name, "department": condition.department,
+            "difficulty": DIFFICULTY.get(len(case.asked), "hard"), "complaint": case.complaint,
+            "age": patient["age"], "sex": patient["sex"], "facets": _json(words), "symptoms": _json(symptoms),
+            "distinguishing": list(case.asked), "wording": wording,
+        },
+    }  # fmt: skip
+
+
+def _person(patient: Patient) -> str:
+    return f"{'女' if patient['sex'] == 'female' else '男'}，{patient['age']}岁"
+
+
+def _prose(tables: Tables, opening: str, words: Mapping[str, str], symptoms: Mapping[str, bool]) -> str:
+    """The record as a text, without the diagnosis."""
+    sides = "；".join(f"{tables.facets[name].zh}：{said}" for name, said in words.items() if name in tables.facets)
+    have = "；".join(words[name] for name, there in symptoms.items() if there)
+    lack = "、".join(tables.symptoms[name].zh for name, there in symptoms.items() if not there)
+    return f"{opening}{sides}。还有：{have or '无'}。没有：{lack or '无'}。"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,124 @@
+"""What the consultation agent's tiny model is made from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from consultation_agent import lessons as recipe
+from consultation_agent.agent import AGENT
+from consultation_agent.lessons import WORDINGS, lessons
+from consultation_agent.prompts import load_prompts
+from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
+from consultation_agent.record_patient import SAID, asked_for
+from consultation_agent.rehearsal import baseline_episode
+from consultation_agent.task import task_of
+from data.conditions.drawing import Speech, draw_cases
+from data.conditions.table import load_tables
+from episodes.agent import Conversation
+
+FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons
+
+
+@pytest.fixture(autouse=True)
+def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "ROWS", FEW)
+
+
+def replies(one: Conversation) -> list[Question | Conclusion | Malformed]:
+    return [read_reply(message["content"]) for message in one.messages if message["role"] == "assistant"]
+
+
+def learned(one: Conversation) -> list[Question | Conclusion | Malformed]:
+    return [said for said, learn in zip(replies(one), one.learn, strict=True) if learn]
+
+
+def plain(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Patients who speak as the record patient does, and flawed demonstrations of one kind."""
+    monkeypatch.setattr(recipe, "SHARES", dict.fromkeys(recipe.SHARES, 0))
+    monkeypatch.setattr(recipe, "FLAWS", {kind: 100})
+    monkeypatch.setattr(recipe, "BUDGETS", (6,))
+
+
+def test_a_right_consultation_asks_what_distinguishes_and_names_the_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain(monkeypatch, "right")
+    rows = draw_cases(load_tables(), {**FEW, "lessons": 30}, seed=0)["lessons"]
+    for row, one in zip(rows, lessons(30, 0, Random(1)).right, strict=True):
+        *questions, end = replies(one)
+        complaint, extra = row["prompt"][0]["content"], row["extra_info"]
+        assert [asked_for(question.text, complaint) for question in questions if isinstance(question, Question)] == [
+            [i] for i in extra["distinguishing"]
+        ]
+        assert isinstance(end, Conclusion)
+        truth = row["reward_model"]["ground_truth"]
+        assert (end.diagnosis, True) == (truth["diagnosis"], truth["recommendation"].startswith(end.recommendation))
+
+
+def test_right_lessons_teach_no_mistake_and_keep_to_the_budget() -> None:
+    made = lessons(150, 0, Random(2)).right
+    assert not any(isinstance(said, Malformed) for one in made for said in learned(one))
+    assert any(isinstance(said, Malformed) for one in made for said in replies(one))
+    for one in made:
+        assert len(one.learn) <= int(one.messages[1]["content"].split("共")[1][0])
+        assert isinstance(replies(one)[-1], Conclusion)
+
+
+def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain(monkeypatch, "right")
+    tables, speech = load_tables(), Speech(0, Random(0))
+    phrases = [*tables.complaints.values(), *(v for facet in tables.facets.values() for v in facet.values.values())]
+    kept = {text for phrase in phrases if len(phrase.lay) > 1 for text in speech._allowed(phrase, "unseen")}
+    told = [message["content"] for one in lessons(200, 0, Random(1)).right for message in one.messages[1:]]
+    assert not [text for text in kept for words in told if words.startswith((f"患者：{text}\n", f"患者：{text}。\n"))]
+
+
+@pytest.mark.parametrize(("flaw", "questions"), [("at_once", {0}), ("aside", {1, 2}), ("early", {1})])
+def test_a_flaw_ends_too_soon(flaw: str, questions: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    plain(monkeypatch, flaw)
+    made = lessons(0, 40, Random(1)).flawed
+    assert {len(replies(one)) - 1 for one in made} == questions
+    assert all(all(one.learn) and isinstance(replies(one)[-1], Conclusion) for one in made)
+
+
+def test_a_malformed_reply_is_learned_and_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain(monkeypatch, "malformed")
+    for one in lessons(0, 30, Random(1)).flawed:
+        (at,) = [at for at, said in enumerate(learned(one)) if isinstance(said, Malformed)]
+        assert not isinstance(replies(one)[at + 1], Malformed)
+
+
+def test_every_other_wording_asks_for_its_item() -> None:
+    tables = load_tables()
+    assert WORDINGS.keys() == SAID["questions"].keys()
+    asked = {name: words for name, words in WORDINGS.items() if name != "symptom"}
+    asked |= {name: WORDINGS["symptom"].format(word=one.ask[0]) for name, one in tables.symptoms.items()}
+    assert {name: asked_for(words, "") for name, words in asked.items()} == {name: [name] for name in asked}
+
+
+def test_the_same_seed_gives_the_same_lessons() -> None:
+    one, same, other = (json.dumps([vars(c) for c in lessons(9, 9, Random(n)).flawed]) for n in (1, 1, 2))
+    assert one == same != other
+
+
+def test_the_bundled_model_was_taught_these_prompts() -> None:
+    taught = json.loads((Path(AGENT.model) / "config.json").read_text())["prompt_version"]
+    assert taught == AGENT.prompt_version == load_prompts().version, (
+        "rebuild the bundled model: python -m training.cold_start consultation --out consultation_agent/tiny_model"
+    )
+
+
+def test_consultations_of_ten_turns_fit_the_tiny_models_context() -> None:
+    from tokenizers import Tokenizer
+
+    from training.tiny_tokenizer import render
+
+    tokenizer, sizes = Tokenizer.from_file(str(Path(AGENT.model) / "tokenizer.json")), AGENT.sizes("cpu")
+    for row in AGENT.rows(AGENT.splits["val"]):
+        messages = baseline_episode("checklist", task_of(row), load_prompts(), 10).messages
+        opening, whole = (tokenizer.encode(render(part, ())).ids for part in (messages[:2], messages))
+        assert len(opening) <= sizes.prompt
+        assert len(whole) + sizes.reply <= sizes.prompt + sizes.response
+        assert len(tokenizer.encode(messages[-1]["content"]).ids) < sizes.reply
