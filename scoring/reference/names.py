@@ -56,7 +56,7 @@ def is_known(name: str, known: str) -> bool:
     stem = RE.name_end.sub("", name)
     by_end = any(end in known and len(RE.name_end.sub("", end)) > 1 for end in ends)
     apart = f"{' ' * len(stem)}{known}{' ' * len(stem)}"  # else a part of the name at the text's edge would do
-    return by_end or (len(stem) > 1 and fuzz.partial_ratio(stem, apart) >= THE_SAME)
+    return name in known or by_end or (len(stem) > 1 and fuzz.partial_ratio(stem, apart) >= THE_SAME)
 
 
 def named(names: Sequence[str], text: str, asked: str, ordered: bool) -> float:
