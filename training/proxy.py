@@ -13,6 +13,7 @@ an episode and the prompt its group shares find the server's prefix cache warm.
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -162,6 +163,7 @@ def litellm_proxy(
     log_probs: bool,
 ) -> LLMProxy:
     """agent-lightning's proxy with the recording middleware in place of its own two and of its OpenTelemetry spans."""
+    os.environ.pop("DATABASE_URL", None)  # the agent's: litellm would take it for its own, and not start
     RecordingMiddleware.default = recorder
     app.dependency_overrides[user_api_key_auth] = _anyone
     asked = ["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"]

@@ -188,7 +188,7 @@ def test_a_judge_that_likes_everything(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert len([line for line in message.splitlines() if line.endswith(" 1.00")]) == 3
     for way_out in ("TEACHER_MODEL", "--draft-answers", "drop such rows", "JUDGE_CHECK=0"):
         assert way_out in message
-    assert "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 6 of 6 tasks" in capsys.readouterr().err
+    assert "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 5 of 6 tasks" in capsys.readouterr().err
     assert len(loaded) == 1
 
 

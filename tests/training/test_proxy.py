@@ -133,7 +133,10 @@ async def spans_of(store: LightningStoreClient, rollout_id: str, count: int) -> 
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(kind: str, servers: list[StandInVllm]) -> None:
+async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
+    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "sqlite:///own.db")  # the agent's, and nothing of the proxy's
     async with serve_store() as store:
         policy = access(kind, servers, store)
         await policy.start()
