@@ -153,9 +153,9 @@ def invented(reading: Reading, known: Reading, asked: str, places: Places = (), 
             related = RELATED if clause in places else ELSEWHERE
             items = items_of(clause.text.replace("(", "").replace(")", ""))
             for item in items:
-                sure = any_word or _has_term(item, known)
-                claimed = 1.0 if sure else BESIDE if _is_related(item, known, asked) else APART
-                found += half * claimed * _strangeness(item, known, asked, related)
+                beside = _is_related(item, known, asked)
+                claimed = 1.0 if any_word or _has_term(item, known) else BESIDE if beside else APART
+                found += half * claimed * _strangeness(item, known, asked, related if beside else 1.0)
     return found
 
 
@@ -171,7 +171,7 @@ def _has_drug(item: str, known: Reading) -> bool:
 
 
 def _strangeness(item: str, known: Reading, asked: str, related: float) -> float:
-    """From 0 to 1, by the weight of the words that known text lacks; much more is needed beside a known one."""
+    """From 0 to 1, by the weight of the words that known text lacks; `related` times so much is needed."""
     if _has_drug(item, known):
         return 1.0
     words = words_of(_without(item, known.text))
@@ -179,9 +179,7 @@ def _strangeness(item: str, known: Reading, asked: str, related: float) -> float
     if weight_of(tuple(pair for pair in words if pair[0] not in known.text)) <= LITTLE:
         return 0.0
     lacking = min(_unlike(words, clause.text) for clause in [*known.clauses, *known.sentences])
-    if _is_related(item, known, asked):
-        lacking /= related
-    return min(1.0, max(0.0, (lacking - LITTLE) / (STRANGE - LITTLE)))
+    return min(1.0, max(0.0, (lacking / related - LITTLE) / (STRANGE - LITTLE)))
 
 
 def _is_related(item: str, known: Reading, asked: str) -> bool:
