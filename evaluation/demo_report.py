@@ -120,11 +120,14 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
 
 
 def curve(train: Path) -> list[dict[str, Any]]:
-    """Of each training step the mean reward of its episodes and how many groups had equal rewards."""
+    """Of each training step the mean reward of its episodes, and how many groups had equal rewards, if such were compared
+    (GRPO does, a critic does not).
+    """
     steps = [(row["step"], row["data"]) for _, row in read_jsonl(train / "metrics.jsonl")]
     reward, equal = "episodes/reward/mean", "episodes/equal_reward_groups"
     return [
-        {"step": step, "reward": round(data[reward], 4), "equal_reward_groups": int(data[equal])}
+        {"step": step, "reward": round(data[reward], 4)}
+        | ({"equal_reward_groups": int(data[equal])} if equal in data else {})
         for step, data in steps
         if reward in data
     ]

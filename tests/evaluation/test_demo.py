@@ -121,6 +121,12 @@ def test_its_parts_become_numbers_and_a_picture(tmp_path: Path, commands: list[l
     assert shown.splitlines()[-1] == str(folder)
 
 
+def test_a_run_with_a_critic_has_a_curve_without_groups(tmp_path: Path) -> None:
+    row = {"step": 1, "data": {"episodes/reward/mean": 0.5}}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    assert curve(tmp_path) == [{"step": 1, "reward": 0.5}]
+
+
 def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, capsys: Any) -> None:
     """Baselines stand for before and after: one asks nothing, the other does."""
     write_training(tmp_path / "train")
