@@ -120,9 +120,7 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
 
 
 def curve(train: Path) -> list[dict[str, Any]]:
-    """Of each training step the mean reward of its episodes, and how many groups had equal rewards, if such were compared
-    (GRPO does, a critic does not).
-    """
+    """Of each training step the mean reward of its episodes and, where groups are compared, how many were equal."""
     steps = [(row["step"], row["data"]) for _, row in read_jsonl(train / "metrics.jsonl")]
     reward, equal = "episodes/reward/mean", "episodes/equal_reward_groups"
     return [
