@@ -148,8 +148,9 @@ def test_the_picture_has_room_for_whatever_the_terms_pay(highest: float) -> None
     """REWARD_TERMS is a setting: nothing is drawn at the default's highest reward, and no curve is cut off."""
     axes = Figure().subplots()
     rewards = [{"step": 1, "reward": highest / 2}, {"step": 2, "reward": highest}]
-    _curves(axes, [{"seed": 1, "curve": rewards, "validation": {"before": 0.0, "after": highest}}])
-    assert len(axes.lines) == 1
+    ends = {"before": 0.0, "after": highest}
+    _curves(axes, [{"seed": 1, "command": "demo sql algorithm.x=y", "curve": rewards, "validation": ends}])
+    assert [curve.get_label() for curve in axes.lines] == ["training, seed 1, algorithm.x=y"]
     bottom, top = axes.get_ylim()
     assert bottom == 0
     assert highest <= top < 1.2 * highest
