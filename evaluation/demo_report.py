@@ -188,7 +188,7 @@ def _facts(result: dict[str, Any]) -> list[str]:
     return [
         f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
         f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
-        f"ceiling of the cold start, before its flaws: {'not known' if result['ceiling'] is None else result['ceiling']}",
+        f"ceiling of the cold start: {'not known' if result['ceiling'] is None else result['ceiling']}",
         *(f"{name.replace('_', ' ')}: {result[name]:+.1f} ({span(bounds)})" for name, bounds in parts.items()),
         *(f"episodes ended, {side}: {named(reasons)}" for side, reasons in result["stop_reasons"].items()),
         *(f"CONDITIONS DIFFER: {name} was {first} before and {second} after" for name, (first, second) in differ),
