@@ -22,7 +22,7 @@ INSTALL = "apt-get install bubblewrap"
 SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/alternatives")
 ROOT_FOLDERS = ("/bin", "/lib", "/lib64")
 PACKAGES = "/packages"
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 STANDARD = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # a fork has only one, and episodes are many
 ENVIRONMENT = {
@@ -32,7 +32,7 @@ ENVIRONMENT = {
     "LD_LIBRARY_PATH": "/python/lib",
     "MALLOC_ARENA_MAX": "2",
     "MPLBACKEND": "Agg",
-    "PATH": "/python/bin:/usr/bin:/bin",
+    "PATH": "/usr/local/bin:/python/bin:/usr/bin:/bin",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONPATH": PACKAGES,
     "TMPDIR": "/scratch",
@@ -66,22 +66,24 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
             "with this account's rights"
         )
     python = Path(sys.executable).resolve()
-    packages = Path(sysconfig.get_path("platlib"))
-    binds = {Path(path): path for path in SYSTEM}
-    binds |= {python.parent: "/python/bin", python.parent.with_name("lib"): "/python/lib", packages: PACKAGES}
+    binds = {path: Path(path) for path in SYSTEM}
+    binds |= {"/python/bin": python.parent, "/python/lib": python.parent.with_name("lib")}
+    binds |= {PACKAGES: Path(sysconfig.get_path("platlib"))} | {place: path for path, place in data.items()}
     line = [bubblewrap, *FLAGS]
     for folder in map(Path, ROOT_FOLDERS):
         line += ["--symlink", os.readlink(folder), str(folder)] if folder.is_symlink() else bind(folder, str(folder))
-    for path, place in (binds | data).items():
+    for place, path in binds.items():
         line += bind(path, place)
     for name in DEVICES:
-        line += ["--dev-bind", f"/dev/{name}", f"/dev/{name}", "--remount-ro", f"/dev/{name}"]  # its mode is not theirs
+        line += ["--dev-bind", name, name]
     for name, target in STANDARD.items():
         line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
     line += ["--dir", "/dev/shm", "--dir", "/scratch", "--symlink", "scratch", "/tmp", "--proc", "/proc"]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
-    return [*line, "--remount-ro", "/", "--", f"/python/bin/{python.name}", *PROGRAM], {}
+    inside = f"/python/bin/{python.name}"
+    line += ["--symlink", inside, "/usr/local/bin/python", "--remount-ro", "/", "--", inside, *PROGRAM]
+    return line, {}
 
 
 def bind(path: Path, place: str) -> list[str]:

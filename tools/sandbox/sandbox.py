@@ -49,7 +49,7 @@ LIMITS = {
     "NPROC": PROCESSES,
     "NOFILE": 256,
     "FSIZE": 2**28,
-    "CORE": 0,
+    "CORE": 1,  # byte: no file, and not the program either that takes cores on this machine, as 0 would
     "MEMLOCK": 0,
     "MSGQUEUE": 0,
     "SIGPENDING": 256,
@@ -234,6 +234,7 @@ class Sandbox:
             "namespaces": self.protected,
             "warm": WARM,
             "scratch": SCRATCH,
+            "devices": mounts.DEVICES,
             "memory": self.memory,
             "processes": PROCESSES,
             "limits": LIMITS,

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 # linux/sched.h, sys/mount.h, linux/prctl.h
 NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
-READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS, RECURSIVE, PRIVATE = 1, 2, 4, 8, 0x4000, 0x40000
+READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
+REMOUNT, BIND, RECURSIVE, PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 DUMPABLE, SECCOMP, SUBREAPER, NO_NEW_PRIVILEGES = 4, 22, 36, 38
 CAPABILITY_VERSION = 0x20080522
 
@@ -68,6 +69,8 @@ def seclude(settings: Settings) -> str:
     system("mount", None, b"/", None, RECURSIVE | PRIVATE, None)
     before = os.open("/proc", os.O_DIRECTORY)
     write(before, "self/oom_score_adj", "1000")  # if the machine's memory ends, programs go first
+    for device in settings["devices"]:  # whose owner could change their mode, and root owns this machine's
+        system("mount", None, device.encode(), None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_PROGRAMS, None)
     for place, size in settings["scratch"].items():
         options = f"size={size},nr_inodes=65536,mode=0777".encode()
         system("mount", b"tmpfs", place.encode(), b"tmpfs", NO_SETUID | NO_DEVICES, options)

@@ -33,6 +33,7 @@ from tools.sandbox.inside.kernel import (
 from tools.sandbox.inside.worker import DONE, FAILED, command, interpret
 
 HEAD, TAIL = 48 * 1024, 16 * 1024 - 64  # bytes kept of an output's beginning and end; between them stands a note
+DRAINS = 32  # reads that empty any pipe; one who was told to end may still be writing
 TICK = 0.02  # seconds between two looks at an episode's processes
 PAUSE = 4  # times what a look took, so that looks take at most a fifth of the time
 STATUS = {DONE: "ok", FAILED: "error"}
@@ -110,8 +111,9 @@ class Supervisor:
         handle = os.pidfd_open(worker)
         status = self.watch(worker, handle, done if language == "python" else handle, output, deadline)
         self.end_all(keep=status in ("ok", "error"))
-        while output.read():
-            pass
+        for _ in range(DRAINS):
+            if not output.read():
+                break
         for file in (out, done, handle):
             os.close(file)
         return {"status": status, "output": output.text(), "fresh": fresh}

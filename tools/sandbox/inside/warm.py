@@ -18,8 +18,12 @@ def main(settings: Settings) -> None:
     sys.path += settings["packages"]  # -I, which keeps the account's own packages away, does not look at PYTHONPATH
     for name in settings["warm"]:
         importlib.import_module(name)
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1):  # or all episodes could open the one pipe, for writing too
+        os.dup2(nothing, standard)
     gc.freeze()  # or each fork's first collection would copy what all of them share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # process 1 hears only signals that it handles
     asker, control = settings["asker"], socket.socket(fileno=settings["control"])
     while asker not in readable(asker, control.fileno()):
         _, lines, *_ = socket.recv_fds(control, 1, 1)

@@ -29,6 +29,7 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
     """Run one program after another, in one namespace as a notebook's cells."""
     commands = socket.socket(fileno=keep_only(commands.detach()))
     confine(settings)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     me, names = os.getpid(), types.ModuleType("__main__")
     sys.modules["__main__"] = names
     for number in range(1, sys.maxsize):
