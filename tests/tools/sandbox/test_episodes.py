@@ -180,7 +180,7 @@ async def test_a_sandbox_that_was_closed_or_killed_starts_again() -> None:
 
 
 def test_data_must_be_there_and_differ_in_name(tmp_path) -> None:
-    with pytest.raises(SandboxError, match="no data for the sandbox at .*nowhere"):
+    with pytest.raises(SandboxError, match="no data for the sandbox at"):
         Sandbox(data=[tmp_path / "nowhere"])
     for folder in ("a", "b"):
         (tmp_path / folder / "tables").mkdir(parents=True)

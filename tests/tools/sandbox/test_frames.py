@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ def sent(data: bytes, cuts: list[int]) -> socket.socket:
 
     def send() -> None:
         with theirs:
-            for start, end in zip(places, places[1:], strict=False):
+            for start, end in pairwise(places):
                 theirs.sendall(data[start:end])
 
     threading.Thread(target=send).start()
