@@ -237,7 +237,8 @@ class Sandbox:
             "devices": mounts.DEVICES,
             "memory": self.memory,
             "processes": PROCESSES,
-            "limits": LIMITS,
+            # Outside a user namespace all of the account's processes would count.
+            "limits": {name: most for name, most in LIMITS.items() if self.protected or name != "NPROC"},
             "filter": filter_bytes(),
             "packages": [mounts.PACKAGES] if self.protected else [],
         }

@@ -183,7 +183,7 @@ for file in os.listdir('/proc/self/fd'):
 """
     await run(forge)
     later = await run("1 / 0")
-    assert later.status == "error"
+    assert later.status in ("error", "crashed")  # its interpreter may find that nobody reads its own report any more
     assert "fake" not in later.output
     assert (await run("print(1)", "other")).output == "1\n"
 
