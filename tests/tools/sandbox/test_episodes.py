@@ -94,7 +94,7 @@ async def test_what_a_program_starts_ends_with_its_step(run) -> None:
     code = """
 import os, time
 if os.fork() == 0:
-    os.setsid()
+    os.setpgid(0, 0)
     if os.fork() == 0:
         while True:
             open('/scratch/beat', 'a').write('x')

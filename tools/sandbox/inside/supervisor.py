@@ -34,14 +34,15 @@ from tools.sandbox.inside.worker import DONE, FAILED, command, interpret
 
 HEAD, TAIL = 48 * 1024, 16 * 1024 - 64  # bytes kept of an output's beginning and end; between them stands a note
 DRAINS = 32  # reads that empty any pipe; one who was told to end may still be writing
-TICK = 0.02  # seconds between two looks at an episode's processes
-PAUSE = 4  # times what a look took, so that looks take at most a fifth of the time
+TICK = 0.05  # seconds between two looks at an episode's processes
+PAUSE = 20  # times what a look took, so that looks take at most a twentieth of the time
 STATUS = {DONE: "ok", FAILED: "error"}
 
 
 def supervise(line: socket.socket, settings: Settings) -> None:
     """Answer what is asked on `line`, one step after another, until its other end is closed."""
     line = socket.socket(fileno=keep_only(line.detach()))
+    os.setsid()  # processor time is shared out among sessions, so among episodes, however many processes they have
     socket.send_fds(line, [b"+"], [os.pidfd_open(os.getpid())])
     try:
         scratch = seclude(settings) if settings["namespaces"] else tempfile.mkdtemp(prefix="sandbox-")
