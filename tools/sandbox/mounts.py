@@ -87,7 +87,7 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
 
 
 def bind(path: Path, place: str) -> list[str]:
-    return ["--ro-bind-try", str(path), place]
+    return ["--ro-bind-try" if place in SYSTEM else "--ro-bind", str(path), place]
 
 
 def unprotected() -> tuple[list[str], dict[str, str]]:

@@ -73,7 +73,7 @@ def seclude(settings: Settings) -> str:
     for device in settings["devices"]:  # whose owner could change their mode, and root owns this machine's
         system("mount", None, device.encode(), None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_PROGRAMS, None)
     for place, size in settings["scratch"].items():
-        options = f"size={size},nr_inodes=65536,mode=0777".encode()
+        options = f"size={size},nr_inodes=8192,mode=0777".encode()
         system("mount", b"tmpfs", place.encode(), b"tmpfs", NO_SETUID | NO_DEVICES, options)
     # Read-only, for root's programs are root to /proc/sys without any capability.
     system("mount", b"proc", b"/proc", b"proc", READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS, None)
