@@ -118,7 +118,7 @@ class Episode:
         return Run(seconds=time.monotonic() - begun, **answer)
 
     def end(self, stuck: bool = False) -> None:
-        """Hang up, at which the supervisor ends with all of the episode; one that is stuck is killed."""
+        """Close the line, at which the supervisor ends with all of the episode; one that is stuck is killed."""
         if self.line:
             self.line.close()
             self.line = None
@@ -128,6 +128,13 @@ class Episode:
                     signal.pidfd_send_signal(self.handle, signal.SIGKILL)
             os.close(self.handle)
             self.handle = -1
+
+    def hang_up(self) -> None:
+        """End it, also while a program runs there, whose `ask` then sees the line end."""
+        if self.line and self.lock.locked():
+            self.line.shutdown(socket.SHUT_RDWR)
+        else:
+            self.end()
 
 
 class Sandbox:
@@ -166,7 +173,7 @@ class Sandbox:
     async def end(self, episode: str) -> None:
         """End an episode with its processes and files; a program that runs there has crashed."""
         if held := self._episodes.pop(episode, None):
-            held.end()
+            held.hang_up()
 
     async def close(self) -> None:
         """End all episodes and the sandbox; a further program would start it again."""
@@ -184,7 +191,7 @@ class Sandbox:
         held = self._episodes.pop(name, None) or Episode()
         idle = [name for name, other in self._episodes.items() if not other.lock.locked()]
         for other in idle[: max(0, len(self._episodes) + 1 - self.most)]:
-            self._episodes.pop(other).end()
+            self._episodes.pop(other).hang_up()
         self._episodes[name] = held
         return held
 

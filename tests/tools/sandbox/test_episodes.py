@@ -169,6 +169,18 @@ async def test_a_caller_who_gives_up_ends_the_episode(run) -> None:
     assert (await run("x = 1")).fresh
 
 
+@pytest.mark.parametrize("ending", [lambda sandbox: sandbox.end("a"), Sandbox.close])
+async def test_what_runs_when_its_episode_is_ended_has_crashed(ending) -> None:
+    sandbox = Sandbox()
+    await sandbox.run("x = 1", "a")
+    running = asyncio.create_task(sandbox.run("while True: pass", "a", deadline=600))
+    await asyncio.sleep(0.05)
+    await ending(sandbox)
+    assert (await asyncio.wait_for(running, 30)).status == "crashed"
+    assert (await sandbox.run("x", "a")).fresh
+    await sandbox.close()
+
+
 async def test_a_fork_of_the_caller_has_episodes_of_its_own(sandbox: Sandbox, run) -> None:
     await run("x = 1")
     name = next(reversed(sandbox._episodes))
