@@ -95,8 +95,10 @@ class Supervisor:
 
     def __init__(self, line: socket.socket, settings: Settings) -> None:
         self.line, self.settings = line, settings
-        self.interpreter, self.commands = 0, line  # its number, or 0; the socket it takes programs from
-        self.spare = next(own.memory for own in [look(os.getpid())] if own)  # what every fork begins with
+        self.interpreter = 0  # its number, when there is one
+        self.commands: socket.socket  # its end of the line over which the interpreter takes programs
+        own = look(os.getpid())
+        self.spare = own.memory if own else 0  # what every fork begins with
 
     def step(self, source: str, language: str, deadline: float) -> dict[str, Any]:
         """Run a program or a command, and end all it started. `fresh`: no earlier program's names were there."""
