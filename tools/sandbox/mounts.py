@@ -1,0 +1,115 @@
+"""What the sandbox sees of this machine: the command line of bubblewrap, the environment and the program inside.
+
+The system's programs and libraries, the interpreter at /python, its packages at /packages, the task's data below /data:
+all read-only, and nothing else. No /etc but the loader's cache, no /sys, no terminals, no devices but the harmless
+ones; the repository's path is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tools.sandbox.errors import SandboxError
+
+HELP = "docs/sandbox.md says what a machine or container must allow"
+INSTALL = "apt-get install bubblewrap"
+SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/alternatives")
+ROOT_FOLDERS = ("/bin", "/lib", "/lib64")
+PACKAGES = "/packages"
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+STANDARD = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
+LIBRARIES = {  # a fork has one thread, and episodes are many; no memory pool that takes a gigabyte of addresses at once
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "MKL_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+ENVIRONMENT = {
+    "HOME": "/scratch",
+    "LANG": "C.UTF-8",
+    "LD_LIBRARY_PATH": "/python/lib",
+    "MALLOC_ARENA_MAX": "2",
+    "MPLBACKEND": "Agg",
+    "PATH": "/usr/local/bin:/python/bin:/usr/bin:/bin",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONPATH": PACKAGES,
+    "TMPDIR": "/scratch",
+    **LIBRARIES,
+}
+FLAGS = (
+    *("--unshare-all", "--unshare-user", "--cap-add", "ALL"),  # rights over its own namespaces, to make others within
+    *("--as-pid-1", "--new-session", "--hostname", "sandbox", "--clearenv"),
+)
+INSIDE = ("kernel", "frames", "worker", "supervisor", "warm")  # each imports those before it
+PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard input
+
+
+def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
+    """Where each file or folder is inside. Raises SandboxError: it is not there, or two have one name."""
+    paths = {Path(path).resolve(): f"/data/{Path(path).resolve().name}" for path in data}
+    for path in paths:
+        if not path.exists():
+            raise SandboxError(f"no data for the sandbox at {path}")
+    if len(set(paths.values())) < len(paths):
+        raise SandboxError(f"data of the sandbox must differ in name: {', '.join(map(str, paths))}")
+    return paths
+
+
+def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
+    """What starts an interpreter in a sandbox, and its own environment. Raises SandboxError: no bubblewrap."""
+    bubblewrap = shutil.which("bwrap")
+    if not bubblewrap:
+        raise SandboxError(
+            f"programs run in bubblewrap, which is not installed: {INSTALL}; SANDBOX=process runs them without, "
+            "with this account's rights"
+        )
+    base, python = Path(sys.base_prefix), f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    binds = {path: Path(path) for path in SYSTEM}
+    binds |= {"/python/bin": base / "bin", "/python/lib": base / "lib"}
+    binds |= {PACKAGES: Path(sysconfig.get_path("platlib"))} | {place: path for path, place in data.items()}
+    line = [bubblewrap, *FLAGS]
+    for folder in map(Path, ROOT_FOLDERS):
+        line += ["--symlink", os.readlink(folder), str(folder)] if folder.is_symlink() else bind(folder, str(folder))
+    for place, path in binds.items():
+        line += bind(path, place)
+    for name in DEVICES:
+        line += ["--dev-bind", name, name]
+    for name, target in STANDARD.items():
+        line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
+    line += ["--dir", "/dev/shm", "--dir", "/scratch", "--symlink", "scratch", "/tmp", "--proc", "/proc"]
+    for name, value in ENVIRONMENT.items():
+        line += ["--setenv", name, value]
+    line += ["--symlink", python, "/usr/local/bin/python", "--remount-ro", "/", "--", python, *PROGRAM]
+    return line, {}
+
+
+def bind(path: Path, place: str) -> list[str]:
+    return ["--ro-bind-try" if place in SYSTEM else "--ro-bind", str(path), place]
+
+
+def unprotected() -> tuple[list[str], dict[str, str]]:
+    """The command that starts it as a process of this account, whose files and network it has, and its environment."""
+    return [sys.executable, *PROGRAM], {"PATH": os.defpath, **LIBRARIES}
+
+
+def program(settings: dict[str, Any]) -> bytes:
+    """The text of tools/sandbox/inside as one program."""
+    folder = Path(__file__).with_name("inside")
+    texts = {f"tools.sandbox.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8") for name in INSIDE}
+    return f"""
+import sys, types
+for name, text in {texts!r}.items():
+    sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), sys.modules[name].__dict__)
+main = sys.modules[name].main
+for name in {list(texts)!r}:
+    del sys.modules[name]
+main({settings!r})
+""".encode()
