@@ -1,0 +1,162 @@
+"""The actions of an episode, by MedAgentGym's names and parameters: what each does, and why one is refused.
+
+    place = Place(sandbox, "episode 1", data=Path("data/ehr"), debugger=OfflineDebugger())
+    await perform(Action("validate_code", {"code": "answer = 6 * 7"}), place, permitted=("validate_code",))
+    # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
+
+An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation of the type "error";
+what the machine gets wrong raises EpisodeError.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import sqlite3
+import tomllib
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from code_agent.debugger import Debugger
+from code_agent.lookup import LookupRefused, look_up
+from code_agent.protocol import Action
+
+ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SAID: dict[str, str] = ACTIONS.pop("said")
+ENDING = ("submit",)  # always permitted under the ending `submit`
+TALK = ("send_msg_to_user", "report_infeasible")  # permitted everywhere
+OK = "ok"
+
+Observation = dict[str, Any]
+
+
+class Sandbox(Protocol):
+    """What runs programs; `tools.sandbox.Sandbox` is one."""
+
+    async def run(self, code: str, episode: str) -> Any:
+        """A Run: its status, output and seconds."""
+        ...
+
+
+@dataclass
+class Place:
+    """What the actions of one episode work on. context: a program around the policy's, `pattern` where that goes."""
+
+    sandbox: Sandbox
+    episode: str
+    data: Path | None
+    debugger: Debugger
+    context: str = ""
+    pattern: str = ""
+
+
+def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
+    """The problem, by the names of actions.toml, and its detail; None where the action may be taken."""
+    if action.name not in ACTIONS:
+        return "unknown_action", f"{action.name[:60]!r}; there are {', '.join(permitted)}."
+    if action.name not in permitted:
+        return "not_permitted", f"{action.name}; it permits {', '.join(permitted)}."
+    for name in ACTIONS[action.name]["needs"]:
+        if not isinstance(action.params.get(name), str):
+            seen = type(action.params[name]).__name__ if name in action.params else "nothing"
+            return "bad_param", f"{name!r} of {action.name} must be a text, got {seen}."
+    return None
+
+
+async def perform(action: Action, place: Place, permitted: Collection[str]) -> Observation:
+    """Take an action, or refuse it."""
+    refused = why_refused(action, permitted)
+    if refused:
+        return refusal(*refused)
+    return await HANDLERS[action.name](action.params, place)
+
+
+def refusal(problem: str, detail: str = "") -> Observation:
+    return {"type": "error", "env_message": SAID[problem].format(detail=detail), "problem": problem}
+
+
+async def _request_info(params: dict[str, Any], place: Place) -> Observation:
+    keyterm = params.get("keyterm")
+    try:
+        if place.data is None:
+            raise LookupRefused("this task has no tables")
+        asked = (place.data, params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
+        return {"type": "requested_info", "env_message": await asyncio.to_thread(look_up, *asked)}
+    except (LookupRefused, OSError, sqlite3.Error, ValueError) as error:
+        return {"type": "error", "env_message": str(error), "problem": "lookup"}
+
+
+async def _validate_code(params: dict[str, Any], place: Place) -> Observation:
+    return await run_program(program_of(params["code"], place), place)
+
+
+async def run_program(program: str, place: Place, kind: str = "code_execution") -> Observation:
+    """What a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
+    run = await place.sandbox.run(program, place.episode)
+    well = run.status == OK
+    said = run.output if run.output.strip() or not well else SAID["nothing_printed"]
+    ended = {"status": "SUCCESS" if well else "FAILED", "execution_time": run.seconds, "printed": run.output}
+    return {"type": kind, "env_message": said, **ended}
+
+
+def program_of(code: str, place: Place) -> str:
+    """The program to run: in its context, where the task has one; with `answer` printed where it prints nothing."""
+    if place.context:
+        return place.context.replace(place.pattern, f"\n{code}\n")
+    return f"{code}\nprint(answer)" if _only_answers(code) else code
+
+
+def _only_answers(code: str) -> bool:
+    """Whether a program gives `answer` a value and prints nothing."""
+    try:
+        names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return "answer" in names and "print" not in names
+
+
+async def _debug(params: dict[str, Any], place: Place) -> Observation:
+    said = await place.debugger.debug(params["code"], params["error_msg"])
+    return {"type": "debugging_info", "env_message": said}
+
+
+async def _terminal(params: dict[str, Any], place: Place) -> Observation:
+    """A shell command, run by a program in the episode's sandbox: it sees the same files, and nothing else."""
+    lines = (
+        "import subprocess as _s, sys as _y",
+        f"_r = _s.run({params['cmd']!r}, shell=True, stdin=_s.DEVNULL, stdout=_s.PIPE, stderr=_s.STDOUT)",
+        "print(_r.stdout.decode('utf-8', 'replace'), end='')",
+        "if _r.returncode: raise SystemExit(f'exit status {_r.returncode}')",
+    )
+    return await run_program("\n".join(lines), place, "cmd_result")
+
+
+async def _talk(params: dict[str, Any], place: Place) -> Observation:
+    return {"type": "user_message", "env_message": SAID["heard"]}
+
+
+async def _report(params: dict[str, Any], place: Place) -> Observation:
+    return {"type": "infeasible", "env_message": SAID["reported"]}
+
+
+async def _submit(params: dict[str, Any], place: Place) -> Observation:
+    return {"type": "submitted", "env_message": SAID["handed_in"]}
+
+
+HANDLERS: dict[str, Callable[[dict[str, Any], Place], Awaitable[Observation]]] = {
+    "request_info": _request_info,
+    "validate_code": _validate_code,
+    "debug": _debug,
+    "terminal": _terminal,
+    "send_msg_to_user": _talk,
+    "report_infeasible": _report,
+    "submit": _submit,
+}
+
+
+def as_text(answer: Any) -> str:
+    """A submitted value as a grader reads it."""
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)

@@ -1,0 +1,146 @@
+"""What was handed in is worth, from 0 to 1: by its value, by what a program prints, by tests, or by predictions.
+
+    await worth(task, Handed("42", "answer = 42"), place)      # 1.0 or 0.0; of predictions their metric
+
+A value is compared on this side of the sandbox. What has to be run is run in the sandbox: another episode for a program
+(`ByOutput`), the episode itself for what it left behind (`ByTests`, `ByPredictions`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from code_agent.actions import OK, Place
+from code_agent.graders import Gold, grade
+from episodes.outcomes import EpisodeError
+
+CHUNK = 50_000  # characters of a file that one run prints
+MOST_CHUNKS = 100
+# Where the values that tests look at may come from: an object of the program's own could agree with everything.
+KNOWN_TYPES = ("builtins", "collections", "datetime", "decimal", "lifelines", "matplotlib", "numpy", "pandas", "scipy", "sklearn")
+_fresh = itertools.count()
+
+
+@dataclass(frozen=True)
+class Handed:
+    """The answer as a text, and the last program that ran well."""
+
+    answer: str
+    program: str = ""
+
+
+class Check(Protocol):
+    async def worth(self, handed: Handed, place: Place) -> float:
+        """From 0 to 1. Raises EpisodeError: it cannot be said here."""
+        ...
+
+
+@dataclass(frozen=True)
+class ByValue:
+    """The answer is the gold value."""
+
+    gold: Gold
+
+    async def worth(self, handed: Handed, place: Place) -> float:
+        return float(grade(handed.answer, self.gold))
+
+
+@dataclass(frozen=True)
+class ByOutput:
+    """The program, put into its context, prints what the gold program prints."""
+
+    program: str
+
+    async def worth(self, handed: Handed, place: Place) -> float:
+        if not handed.program:
+            return 0.0
+        wanted = await _alone(self.program, place)
+        if wanted is None or not wanted.strip():
+            raise EpisodeError("task_unusable", "the task's own program does not run here, or prints nothing")
+        found = await _alone(place.context.replace(place.pattern, f"\n{handed.program}\n"), place)
+        return float(found is not None and found.split() == wanted.split())
+
+
+@dataclass(frozen=True)
+class ByTests:
+    """The tests run after the program without an error, on values of types that are known."""
+
+    tests: str
+
+    async def worth(self, handed: Handed, place: Place) -> float:
+        names = f"""
+import ast as _a
+_n = {{x.id for x in _a.walk(_a.parse({self.tests!r})) if isinstance(x, _a.Name)}} & set(globals())
+for _v in [globals()[x] for x in _n if not x.startswith("_")]:
+    if type(_v).__module__.split(".")[0] not in {KNOWN_TYPES!r}:
+        raise TypeError("a value of another type")
+"""
+        for program in (names, self.tests):
+            if (await place.sandbox.run(program, place.episode)).status != OK:
+                return 0.0
+        return float(bool(handed.program))
+
+
+@dataclass(frozen=True)
+class ByPredictions:
+    """The share of right labels in the file of predictions; one that is missing is wrong.
+
+    labels: a CSV file beside the sandbox. ids: the columns that name a case, in the file of labels and in the
+    predictions in the same order. label: the column of the label.
+    """
+
+    predictions: str
+    labels: Path
+    ids: tuple[str, ...]
+    label: str
+
+    async def worth(self, handed: Handed, place: Place) -> float:
+        text = await _read(self.predictions, place)
+        with open(self.labels, newline="", encoding="utf-8") as file:
+            wanted = {_key(row, self.ids): _label(row[self.label]) for row in csv.DictReader(file)}
+        rows = csv.reader(io.StringIO(text))
+        next(rows, None)
+        size = len(self.ids)
+        found = {tuple(map(_number, row[:size])): _label(row[size]) for row in rows if len(row) == size + 1}
+        right = sum(found.get(key) == label for key, label in wanted.items())
+        return right / len(wanted) if wanted else 0.0
+
+
+async def _alone(program: str, place: Place) -> str | None:
+    """What a program prints in an episode of its own; None where it fails."""
+    run = await place.sandbox.run(program, f"{place.episode}/check {next(_fresh)}")
+    return run.output if run.status == OK else None
+
+
+async def _read(name: str, place: Place) -> str:
+    """A file of the episode's, piece by piece; "" where there is none."""
+    parts = []
+    for at in range(MOST_CHUNKS):
+        program = f"_f = open({name!r}, encoding='utf-8'); _f.seek({at * CHUNK}); print(_f.read({CHUNK}), end='')"
+        run = await place.sandbox.run(program, place.episode)
+        if run.status != OK or not run.output:
+            break
+        parts.append(run.output)
+    return "".join(parts)
+
+
+def _key(row: Mapping[str, str], ids: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_number(row[name]) for name in ids)
+
+
+def _number(text: str) -> str:
+    """An identifier; some files have it as `tensor(7)`."""
+    text = text.strip()
+    return text.removeprefix("tensor(").removesuffix(")")
+
+
+def _label(text: str) -> str:
+    """Truth values and whole numbers are written in several ways."""
+    plain = {"True": "1", "False": "0"}.get(text.strip(), text.strip())
+    return plain.removesuffix(".0")
