@@ -18,39 +18,33 @@ import tomllib
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal
 
 from code_agent.debugger import Debugger
 from code_agent.lookup import LookupRefused, look_up
 from code_agent.protocol import Action
+from episodes.outcomes import EpisodeError
+from tools.sandbox import Run, Sandbox, SandboxError
 
 ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SAID: dict[str, str] = ACTIONS.pop("said")
 ENDING = ("submit",)  # always permitted under the ending `submit`
 TALK = ("send_msg_to_user", "report_infeasible")  # permitted everywhere
 OK = "ok"
+HERE = "<<insert solution here>>"  # where a context has room for the policy's program
 
 Observation = dict[str, Any]
 
 
-class Sandbox(Protocol):
-    """What runs programs; `tools.sandbox.Sandbox` is one."""
-
-    async def run(self, code: str, episode: str) -> Any:
-        """A Run: its status, output and seconds."""
-        ...
-
-
 @dataclass
 class Place:
-    """What the actions of one episode work on. context: a program around the policy's, `pattern` where that goes."""
+    """What the actions of one episode work on. data: where request_info looks. context: see `CodeTask`."""
 
     sandbox: Sandbox
     episode: str
     data: Path | None
     debugger: Debugger
     context: str = ""
-    pattern: str = ""
 
 
 def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
@@ -93,19 +87,31 @@ async def _validate_code(params: dict[str, Any], place: Place) -> Observation:
     return await run_program(program_of(params["code"], place), place)
 
 
-async def run_program(program: str, place: Place, kind: str = "code_execution") -> Observation:
+async def run_program(
+    program: str, place: Place, kind: str = "code_execution", language: Literal["python", "sh"] = "python"
+) -> Observation:
     """What a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
-    run = await place.sandbox.run(program, place.episode)
+    run = await run_in(place, program, language)
     well = run.status == OK
-    said = run.output if run.output.strip() or not well else SAID["nothing_printed"]
+    said = run.output if run.output.strip() else SAID["nothing_printed"]
+    if not well and run.status != "error":
+        said = f"{run.output}\n{SAID[run.status]}".strip()
     ended = {"status": "SUCCESS" if well else "FAILED", "execution_time": run.seconds, "printed": run.output}
     return {"type": kind, "env_message": said, **ended}
+
+
+async def run_in(place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = "") -> Run:
+    """Run a program in the episode, or in one of its own beside it. Raises EpisodeError: there is no sandbox."""
+    try:
+        return await place.sandbox.run(program, f"{place.episode}{apart}", language)
+    except SandboxError as error:
+        raise EpisodeError("sandbox_failed", str(error)) from None
 
 
 def program_of(code: str, place: Place) -> str:
     """The program to run: in its context, where the task has one; with `answer` printed where it prints nothing."""
     if place.context:
-        return place.context.replace(place.pattern, f"\n{code}\n")
+        return place.context.replace(HERE, f"\n{code}\n")
     return f"{code}\nprint(answer)" if _only_answers(code) else code
 
 
@@ -124,14 +130,7 @@ async def _debug(params: dict[str, Any], place: Place) -> Observation:
 
 
 async def _terminal(params: dict[str, Any], place: Place) -> Observation:
-    """A shell command, run by a program in the episode's sandbox: it sees the same files, and nothing else."""
-    lines = (
-        "import subprocess as _s, sys as _y",
-        f"_r = _s.run({params['cmd']!r}, shell=True, stdin=_s.DEVNULL, stdout=_s.PIPE, stderr=_s.STDOUT)",
-        "print(_r.stdout.decode('utf-8', 'replace'), end='')",
-        "if _r.returncode: raise SystemExit(f'exit status {_r.returncode}')",
-    )
-    return await run_program("\n".join(lines), place, "cmd_result")
+    return await run_program(params["cmd"], place, "cmd_result", "sh")
 
 
 async def _talk(params: dict[str, Any], place: Place) -> Observation:

@@ -1,9 +1,9 @@
-"""What was handed in is worth, from 0 to 1: by its value, by what a program prints, by tests, or by predictions.
+"""What was handed in is worth, from 0 to 1, where it is no value that `graders.py` compares.
 
-    await worth(task, Handed("42", "answer = 42"), place)      # 1.0 or 0.0; of predictions their metric
+    await ByTests("assert rate > 0").worth(Handed("0.5", "rate = 0.5"), place)      # 1.0
 
-A value is compared on this side of the sandbox. What has to be run is run in the sandbox: another episode for a program
-(`ByOutput`), the episode itself for what it left behind (`ByTests`, `ByPredictions`).
+What has to be run is run in the sandbox: another episode for a program (`ByOutput`), the episode itself for what it
+left behind (`ByTests`, `ByPredictions`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from code_agent.actions import OK, Place
-from code_agent.graders import Gold, grade
+from code_agent.actions import OK, Place, program_of, run_in
 from episodes.outcomes import EpisodeError
 
 CHUNK = 50_000  # characters of a file that one run prints
@@ -42,16 +41,6 @@ class Check(Protocol):
 
 
 @dataclass(frozen=True)
-class ByValue:
-    """The answer is the gold value."""
-
-    gold: Gold
-
-    async def worth(self, handed: Handed, place: Place) -> float:
-        return float(grade(handed.answer, self.gold))
-
-
-@dataclass(frozen=True)
 class ByOutput:
     """The program, put into its context, prints what the gold program prints."""
 
@@ -63,7 +52,7 @@ class ByOutput:
         wanted = await _alone(self.program, place)
         if wanted is None or not wanted.strip():
             raise EpisodeError("task_unusable", "the task's own program does not run here, or prints nothing")
-        found = await _alone(place.context.replace(place.pattern, f"\n{handed.program}\n"), place)
+        found = await _alone(program_of(handed.program, place), place)
         return float(found is not None and found.split() == wanted.split())
 
 
@@ -82,7 +71,7 @@ for _v in [globals()[x] for x in _n if not x.startswith("_")]:
         raise TypeError("a value of another type")
 """
         for program in (names, self.tests):
-            if (await place.sandbox.run(program, place.episode)).status != OK:
+            if (await run_in(place, program)).status != OK:
                 return 0.0
         return float(bool(handed.program))
 
@@ -114,7 +103,9 @@ class ByPredictions:
 
 async def _alone(program: str, place: Place) -> str | None:
     """What a program prints in an episode of its own; None where it fails."""
-    run = await place.sandbox.run(program, f"{place.episode}/check {next(_fresh)}")
+    apart = f"/check {next(_fresh)}"
+    run = await run_in(place, program, apart=apart)
+    await place.sandbox.end(f"{place.episode}{apart}")
     return run.output if run.status == OK else None
 
 
@@ -123,7 +114,7 @@ async def _read(name: str, place: Place) -> str:
     parts = []
     for at in range(MOST_CHUNKS):
         program = f"_f = open({name!r}, encoding='utf-8'); _f.seek({at * CHUNK}); print(_f.read({CHUNK}), end='')"
-        run = await place.sandbox.run(program, place.episode)
+        run = await run_in(place, program)
         if run.status != OK or not run.output:
             break
         parts.append(run.output)

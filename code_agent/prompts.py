@@ -1,7 +1,7 @@
 """The words the policy reads: those of prompts.toml beside this file.
 
 prompts = load_prompts()
-prompts.opening(task, permitted=("validate_code", "submit"), steps=6)      # [{"role": "system", ...}, {"role": "user", ...}]
+prompts.opening(task, "", ("validate_code", "submit"), steps=6)      # [{"role": "system", ...}, {"role": "user", ...}]
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ class Prompts:
         """The version, and a hash that no other words have."""
         return f"{self.version} {hashlib.sha256(f'{self!r}{ACTIONS}'.encode()).hexdigest()[:8]}"
 
-    def opening(self, task: CodeTask, permitted: Sequence[str], steps: int) -> list[Message]:
+    def opening(self, task: CodeTask, overview: str, permitted: Sequence[str], steps: int) -> list[Message]:
         """The messages an episode begins with. What merely talks is permitted and not advertised."""
         shown = [name for name in permitted if name not in TALK]
-        system = self.system.format(actions="\n".join(map(described, shown)), context=task.context_text)
-        first = self.first.format(question=task.question, step=1, steps=steps)
+        system = self.system.format(actions="\n".join(map(described, shown)), overview=overview)
+        note = f"{task.note}\n" if task.note else ""
+        first = self.first.format(note=note, question=task.question, step=1, steps=steps)
         user = self._with_last(first, 1, steps, "submit" in permitted)
         return [{"role": "system", "content": system.strip()}, {"role": "user", "content": user}]
 

@@ -24,7 +24,8 @@ class CodeTask(Task):
 
     task_set: the set it belongs to. note: the text that the question is about; "" where it is about files. files: names
     of the files in the set's folder that a program may read. gold: the typed answer; None where another grader judges.
-    program, sql: what prints it and what selects it; "" where the set brings none.
+    program, sql: what prints it and what selects it; "" where the set brings none. context: a program that the policy's
+    is put into (`code_agent.actions.HERE`).
     """
 
     task_set: str
@@ -33,6 +34,7 @@ class CodeTask(Task):
     gold: Gold | None = None
     program: str = ""
     sql: str = ""
+    context: str = ""
 
 
 def read_rows(path: Path | str) -> list[Row]:
