@@ -12,13 +12,13 @@ import argparse
 import json
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from code_agent.game import ENDINGS
-from code_agent.tasks import TASKS
+from code_agent.tasks import SETS
 from common.command import UsageError, new_parser, number, positive
 
 REQUIRED = ("task", "work_dir", "result_dir_tag", "start_idx", "end_idx", "num_steps")
@@ -53,7 +53,7 @@ class RunConfig:
     retry_delay: float = 10.0
     ending: str = "submit"
     rollouts: int = 0
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    metadata_path: Path | None = None
 
     @property
     def folder(self) -> Path:
@@ -64,7 +64,7 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
     parser = new_parser(doc, allow_abbrev=False)
     add = parser.add_argument
     add("--config_path", type=Path, help="YAML file; the flags below hold over it")
-    add("--task", help=", ".join(TASKS))
+    add("--task", help=", ".join(SETS))
     add("--credentials_path", type=Path, help="TOML file of keys, put into the environment")
     add("--work_dir", type=Path)
     add("--result_dir_tag")
@@ -79,8 +79,8 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def load_config(given: argparse.Namespace) -> RunConfig:
-    """Flags over file. Raises UsageError."""
+def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
+    """Flags over file. Without `calls` no model will be called, and no key is needed. Raises UsageError."""
     if given.config is not None:
         raise UsageError(f"--config {given.config}: the flag is --config_path")
     file = _read_yaml(given.config_path) if given.config_path else {}
@@ -88,8 +88,8 @@ def load_config(given: argparse.Namespace) -> RunConfig:
     missing = [name for name, value in values.items() if value is None]
     if missing:
         raise UsageError(f"{', '.join(missing)} is missing; give --{missing[0]}, or a file with it by --config_path")
-    if values["task"] not in TASKS:
-        raise UsageError(f"task {values['task']!r}: expected one of {', '.join(TASKS)}")
+    if values["task"] not in SETS:
+        raise UsageError(f"task {values['task']!r}: expected one of {', '.join(SETS)}")
     for section in SECTIONS:
         if not isinstance(file.get(section), dict):
             raise UsageError(f"{given.config_path or 'no --config_path'}: the section {section} is missing")
@@ -111,12 +111,13 @@ def load_config(given: argparse.Namespace) -> RunConfig:
         num_steps=int(values["num_steps"]),
         jobs=given.n_jobs if given.async_run else 1,
         data_path=Path(file["Data"]["data_path"]) if file["Data"].get("data_path") else None,
-        llm=check_model(agent.get("llm"), "Agent: llm"),
-        debugger=check_model(file["Debugger"], "Debugger") if file.get("Debugger") else None,
+        llm=check_model(agent.get("llm"), "Agent: llm") if calls else {},
+        debugger=check_model(file["Debugger"], "Debugger") if calls and file.get("Debugger") else None,
         n_retry=int(agent.get("n_retry", 3)),
         retry_delay=float(agent.get("retry_delay", 10)),
         ending=ending,
         rollouts=getattr(given, "num_rollouts", 0),
+        metadata_path=Path(file["Data"]["metadata_path"]) if file["Data"].get("metadata_path") else None,
     )
 
 
@@ -167,12 +168,11 @@ def _load_credentials(path: Any) -> None:
     os.environ.update({name: str(value) for name, value in found.items() if isinstance(value, str)})
 
 
-def last_index(config: RunConfig, metadata: Path | None, there: int) -> int:
+def last_index(config: RunConfig, there: int) -> int:
     """One past the last task: as told, else as the metadata file says, and never more than there are."""
-    known = json.loads(metadata.read_text(encoding="utf-8")) if metadata and metadata.is_file() else {}
-    told = config.end if config.end is not None else known.get(config.task, {}).get(config.mode, there)
-    return min(told, there)
-
-
-def _names(section: Mapping[str, Any]) -> Sequence[str]:
-    return sorted(section)
+    if config.end is not None:
+        return min(config.end, there)
+    known = {}
+    if config.metadata_path and config.metadata_path.is_file():
+        known = json.loads(config.metadata_path.read_text(encoding="utf-8"))
+    return min(known.get(config.task, {}).get(config.mode, there), there)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from code_agent.game import Event, loops
@@ -58,3 +59,9 @@ def failure(record: Record) -> str:
     if not record["facts"]["runs"]:
         return "no_program"
     return "wrong_value" if record["facts"]["printed_a_value"] else "only_errors"
+
+
+def share_raised(records: Sequence[Record]) -> float | None:
+    """The share of the runs of all episodes that raised; None where nothing ran."""
+    runs = [step for record in records for step in record["steps"] if step["kind"] == "code_execution"]
+    return sum(step["status"] == "FAILED" for step in runs) / len(runs) if runs else None

@@ -236,3 +236,12 @@ class MimicExtract(ReferenceSet):
     def _labels(self, task: CodeTask, part: str) -> Path:
         assert self.data_path is not None
         return self.data_path / task.files[0] / f"{part}_{task.task_type}_labels.csv"
+
+
+REFERENCE: dict[str, type[ReferenceSet]] = {
+    each.name: each
+    for each in (
+        *(MimicIII, EICU, TREQS, MedCalcBench, MedAgentBench, BioCoder),
+        *(BioDSBench, EHRShot, EHRSeqSQL, EHRCon, NPowerAI, MimicExtract),
+    )
+}
