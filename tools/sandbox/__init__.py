@@ -1,0 +1,6 @@
+"""Where programs that a model wrote are run: docs/sandbox.md."""
+
+from tools.sandbox.errors import SandboxError
+from tools.sandbox.sandbox import Run, Sandbox
+
+__all__ = ["Run", "Sandbox", "SandboxError"]

@@ -1,0 +1,287 @@
+"""Runs programs that a model wrote, each episode's apart from everything: docs/sandbox.md says what holds.
+
+    sandbox = Sandbox(data=["data/ehr/tables"])            # read-only inside, at sandbox.paths[...]
+    run = await sandbox.run("print(1 + 1)", "task-7")      # Run(status="ok", output="2\n", ...)
+    await sandbox.run("ls -l", "task-7", language="sh")
+    await sandbox.end("task-7")
+    await sandbox.close()
+
+It starts with the first program, inside bubblewrap (tools/sandbox/mounts.py), and ends with this process at the latest.
+Programs of an episode run one after another, and what they define stays; episodes know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from common.settings import load_settings
+from tools.sandbox import mounts
+from tools.sandbox.errors import SandboxError
+from tools.sandbox.inside import HEADER, frame
+from tools.sandbox.seccomp import filter_bytes
+
+LOG = logging.getLogger(__name__)
+UNPROTECTED = (
+    "SANDBOX=process: programs of the model run with this account's rights; they can read its files and keys, write "
+    "and delete them, and signal its processes. Limits, deadline and the ban on sockets hold, nothing else does."
+)
+INSIDE = Path(__file__).with_name("inside.py")
+DEADLINE = 10.0  # seconds a program may take
+GRACE = 0.4  # seconds after that in which the supervisor may still answer, before its episode is ended
+START = 60.0  # seconds until a sandbox that does not start is given up
+MEMORY, PROCESSES, EPISODES = 2**30, 64, 128
+# What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads together, except root's,
+# which the supervisor counts; it adds memory up too, where AS is one process's.
+LIMITS = {
+    "NPROC": PROCESSES,
+    "NOFILE": 256,
+    "FSIZE": 2**28,
+    "CORE": 0,
+    "MEMLOCK": 0,
+    "MSGQUEUE": 0,
+    "SIGPENDING": 256,
+}
+SCRATCH = {"/scratch": 2**28, "/dev/shm": 2**26}  # bytes of what an episode may write, in memory, by place
+WARM = ("numpy", "pandas")  # imported before the first program
+
+Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a program or command ended, and what it printed, standard error included.
+
+    status: ok; error, with a traceback or an exit code other than 0; timeout; memory, processes: more than an episode
+    may have, by all of its processes; crashed: the interpreter ended, or closed what it reports by. After all but the
+    first two the names that programs defined are gone. output: its beginning and end, at most 64 KiB of UTF-8.
+    seconds: until the answer. fresh: no name of an earlier program was there, because it is the first of its episode,
+    or because they were gone.
+    """
+
+    status: Status
+    output: str
+    seconds: float
+    fresh: bool = False
+
+
+class Episode:
+    """The line to an episode's supervisor, once there is one."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.line: socket.socket | None = None
+        self.handle = -1
+
+    async def open(self, line: socket.socket) -> None:
+        """Wait for the supervisor at the other end. Raises EOFError: there is none."""
+        self.line = line
+        await readable(line)
+        _, files, *_ = socket.recv_fds(line, 1, 1)
+        if not files:
+            raise EOFError
+        self.handle = files[0]
+
+    async def ask(self, question: dict[str, Any], deadline: float) -> Run:
+        """What the supervisor answers; an episode that gives no answer is ended. Raises SandboxError."""
+        assert self.line
+        begun, run = time.monotonic(), {"status": "crashed", "output": ""}
+        try:
+            async with asyncio.timeout(START):
+                ready = await receive(self.line)
+            if ready:
+                raise SandboxError(f"no sandbox for programs: {ready['refused']}; {mounts.HELP}")
+            begun = time.monotonic()
+            async with asyncio.timeout(deadline + GRACE):
+                await asyncio.get_running_loop().sock_sendall(self.line, frame(question))
+                run = await receive(self.line)
+        except TimeoutError:
+            run["status"] = "timeout"
+            self.end(stuck=True)
+        except (OSError, EOFError):
+            self.end()
+        except BaseException:
+            self.end()
+            raise
+        return Run(seconds=time.monotonic() - begun, **run)
+
+    def end(self, stuck: bool = False) -> None:
+        """Hang up, at which the supervisor ends with all of the episode; one that is stuck is ended, with its namespace."""
+        if self.line:
+            self.line.close()
+            self.line = None
+        if self.handle >= 0:
+            if stuck:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self.handle, signal.SIGKILL)
+            os.close(self.handle)
+            self.handle = -1
+
+
+class Sandbox:
+    """Episodes of programs; any number at once.
+
+    data: files and folders to read. memory: bytes an episode may have beyond the warm interpreter's. episodes: how many
+    are kept; before a further one starts, the idle one that was used longest ago ends, and would start afresh.
+    """
+
+    def __init__(self, data: Iterable[str | Path] = (), memory: int = MEMORY, episodes: int = EPISODES) -> None:
+        """Nothing starts yet. Raises SandboxError: data that is not there, or of the same name."""
+        self.protected = load_settings().sandbox == "bubblewrap"
+        self.paths = mounts.data_paths(data)
+        if not self.protected:
+            LOG.warning(UNPROTECTED)
+            self.paths = {path: str(path) for path in self.paths}
+        self.memory, self.most = memory, episodes
+        self._episodes: dict[str, Episode] = {}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._starting = threading.Lock()
+
+    async def run(
+        self, code: str, episode: str, language: Literal["python", "sh"] = "python", deadline: float = DEADLINE
+    ) -> Run:
+        """Run a program, or a shell command, in an episode of any name; the first makes it.
+
+        Raises SandboxError: no sandbox can be had here.
+        """
+        held = self._hold(episode)
+        async with held.lock:
+            if not held.line:
+                await self._open(held)
+            return await held.ask({"source": code, "language": language, "deadline": deadline}, deadline)
+
+    async def end(self, episode: str) -> None:
+        """End an episode with its processes and files; a program that runs there has crashed."""
+        if held := self._episodes.pop(episode, None):
+            held.end()
+
+    async def close(self) -> None:
+        """End all episodes and the sandbox; a further program would start it again."""
+        for episode in list(self._episodes):
+            await self.end(episode)
+        process, self._process = self._process, None
+        if process:
+            self._control.close()  # which ends it
+            await asyncio.to_thread(finish, process)
+
+    def _hold(self, name: str) -> Episode:
+        """The episode, the latest used now; the kept ones stay as many as may be."""
+        held = self._episodes.pop(name, None) or Episode()
+        idle = [name for name, other in self._episodes.items() if not other.lock.locked()]
+        for other in idle[: max(0, len(self._episodes) + 1 - self.most)]:
+            self._episodes.pop(other).end()
+        self._episodes[name] = held
+        return held
+
+    async def _open(self, held: Episode) -> None:
+        """Have a supervisor forked for it. Raises SandboxError."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        try:
+            with theirs, self._starting:
+                self._start()
+                socket.send_fds(self._control, [b"+"], [theirs.fileno()])
+            async with asyncio.timeout(START):
+                await held.open(ours)
+        except (OSError, EOFError, TimeoutError):
+            held.end()
+            raise SandboxError(f"no sandbox for programs: {self._last_words()}; {mounts.HELP}") from None
+        except BaseException:
+            held.end()
+            raise
+
+    def _start(self) -> None:
+        """Start the warm interpreter, unless this process has one that runs."""
+        if self._process and self._process.poll() is None and self._owner == os.getpid():
+            return
+        if self._process and self._owner != os.getpid():
+            self._episodes.clear()  # a fork's: those are its parent's
+        line, environment = mounts.protected(self.paths) if self.protected else mounts.unprotected()
+        self._control, theirs = socket.socketpair()
+        asker = os.pidfd_open(os.getpid())
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (it is read when the process fails)
+        self._process = subprocess.Popen(
+            line,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._errors,
+            pass_fds=(theirs.fileno(), asker),
+            env=environment,
+            process_group=0,  # Ctrl-C at the terminal is not for it
+        )
+        self._owner = os.getpid()
+        settings = self._settings() | {"control": theirs.fileno(), "asker": asker}
+        with theirs, self._process.stdin as program:  # type: ignore[union-attr]
+            program.write(f"{INSIDE.read_text(encoding='utf-8')}\nmain({settings!r})\n".encode())
+        os.close(asker)
+
+    def _settings(self) -> dict[str, Any]:
+        """What the processes inside are told."""
+        return {
+            "namespaces": self.protected,
+            "warm": WARM,
+            "scratch": SCRATCH,
+            "memory": self.memory,
+            "processes": PROCESSES,
+            "limits": LIMITS,
+            "filter": filter_bytes(),
+            "packages": [mounts.PACKAGES] if self.protected else [],
+        }
+
+    def _last_words(self) -> str:
+        """What the process that does not start said last."""
+        assert self._process
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip().splitlines()
+        return "\n".join(said) if said else f"it ended with exit code {self._process.poll()}"
+
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process that was told to end has ended."""
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+async def readable(line: socket.socket) -> None:
+    """Wait until there is something to read."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(line, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(line)
+
+
+async def receive(line: socket.socket) -> dict[str, Any]:
+    """The next message of a supervisor. Raises EOFError: it has ended."""
+    (size,) = HEADER.unpack(await exactly(line, HEADER.size))
+    return json.loads(await exactly(line, size))
+
+
+async def exactly(line: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = await asyncio.get_running_loop().sock_recv(line, size - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return bytes(data)
