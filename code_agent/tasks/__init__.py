@@ -6,10 +6,10 @@ get_task_class("ehr_demo")(mode="val").task(0)
 from __future__ import annotations
 
 from code_agent.tasks.base import TaskSet
-from code_agent.tasks.bundled import Calculators, EhrDemo
+from code_agent.tasks.bundled import BUNDLED
 from episodes.agent import AgentError
 
-SETS: dict[str, type[TaskSet]] = {each.name: each for each in (EhrDemo, Calculators)}
+SETS: dict[str, type[TaskSet]] = {**BUNDLED}
 
 
 def get_task_class(name: str) -> type[TaskSet]:

@@ -48,6 +48,10 @@ class TaskSet(ABC):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def visible(self, task: CodeTask) -> Sequence[Path]:
+        """The files and folders a program sees, each below /data by its name."""
+        return [self.folder] if self.folder else []
+
     def score(self, task: CodeTask, answer: str) -> float:
         """What an answer is worth, 0 to 1; a set whose answers are no single value has its own."""
         assert task.gold is not None
