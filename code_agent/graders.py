@@ -143,7 +143,7 @@ def _same_row(row: Seen, wanted: Sequence[Any], gold: Gold) -> bool:
     cells = list(row.values()) if isinstance(row, dict) else row
     if not _is_row(cells) or len(cells) != len(wanted):
         return False
-    return all(_same(kind, *pair, gold) for kind, *pair in zip(gold.items, cells, wanted, strict=True))
+    return all(_same(*each, gold) for each in zip(gold.items, cells, wanted, strict=True))
 
 
 def _pairwise(same: Callable[[Seen, Any], bool], seen: Sequence[Seen], wanted: Sequence[Any]) -> bool:

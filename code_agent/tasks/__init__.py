@@ -6,11 +6,11 @@ get_task_class("ehr_demo")(mode="val").task(0)
 from __future__ import annotations
 
 from code_agent.tasks.base import TaskSet
-from code_agent.tasks.bundled import Calculators, EhrDemo
+from code_agent.tasks.bundled import BUNDLED
 from code_agent.tasks.sets import REFERENCE
 from episodes.agent import AgentError
 
-SETS: dict[str, type[TaskSet]] = {**{each.name: each for each in (EhrDemo, Calculators)}, **REFERENCE}
+SETS: dict[str, type[TaskSet]] = {**BUNDLED, **REFERENCE}
 
 
 def get_task_class(name: str) -> type[TaskSet]:

@@ -1,7 +1,7 @@
 """What a set of tasks is: where its rows lie, what a row is as a task, what its programs may read and do.
 
-    tasks = get_task_class("ehr_demo")(data_path=None, mode="test")     # None: the bundled or the usual folder
-    tasks.task(0).question; len(tasks)
+tasks = get_task_class("ehr_demo")(data_path=None, mode="test")     # None: the bundled or the usual folder
+tasks.task(0).question; len(tasks)
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ class MimicExtract(ReferenceSet):
 REFERENCE: dict[str, type[ReferenceSet]] = {
     each.name: each
     for each in (
-        *(MimicIII, EICU, TREQS, MedCalcBench, MedAgentBench, BioCoder),
+        *(MimicIII, EICU, TREQS, MedCalcBench, BioCoder),
         *(BioDSBench, EHRShot, EHRSeqSQL, EHRCon, NPowerAI, MimicExtract),
     )
 }
