@@ -92,12 +92,12 @@ async def run_program(
 ) -> Observation:
     """What a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
     run = await run_in(place, program, language)
-    well = run.status == OK
-    said = run.output if run.output.strip() else SAID["nothing_printed"]
-    if not well and run.status != "error":
-        said = f"{run.output}\n{SAID[run.status]}".strip()
-    ended = {"status": "SUCCESS" if well else "FAILED", "execution_time": run.seconds, "printed": run.output}
-    return {"type": kind, "env_message": said, **ended}
+    printed = said = run.output.rstrip()
+    if run.status in SAID:
+        said = f"{printed}\n{SAID[run.status]}".strip()
+    status = "SUCCESS" if run.status == OK else "FAILED"
+    ended = {"status": status, "execution_time": run.seconds, "printed": printed}
+    return {"type": kind, "env_message": said or SAID["nothing_printed"], **ended}
 
 
 async def run_in(place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = "") -> Run:

@@ -63,12 +63,12 @@ class CodeEnvironment(Environment):
 
     def sandbox_of(self, tasks: TaskSet, task: CodeTask) -> Sandbox:
         """One for each selection of files: programs see their task's data and no other's."""
-        files = tuple(tasks.visible(task))
-        if files not in self.sandboxes:
-            try:
+        try:
+            files = tuple(tasks.visible(task))
+            if files not in self.sandboxes:
                 self.sandboxes[files] = Sandbox(data=files)
-            except SandboxError as error:
-                raise EpisodeError("sandbox_failed", str(error)) from None
+        except (SandboxError, OSError) as error:
+            raise EpisodeError("sandbox_failed", str(error)) from None
         return self.sandboxes[files]
 
     def set_of(self, task: Task) -> TaskSet:

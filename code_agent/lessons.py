@@ -119,7 +119,7 @@ class Teacher:
         slots = self._slots(template)
         program = f"{PREAMBLE}\n{Template(template['program'].strip()).substitute(slots)}"
         question = Template(self.random.choice(template["seen"])).substitute(slots)
-        files = tuple(re.findall(r'"(\w+\.csv)"', program))
+        files = tuple(re.findall(r'(\w+\.csv)', program))
         return CodeTask(id="lesson", question=question, task_set="ehr_demo", files=files, program=program)
 
     def _slots(self, template: Mapping[str, Any]) -> dict[str, Any]:

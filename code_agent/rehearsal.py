@@ -7,7 +7,6 @@ What a gold program prints is known beforehand: the validator of the data has ru
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,7 +69,7 @@ def gold_text(task: CodeTask) -> str:
     """The gold value as a program prints it."""
     assert task.gold is not None
     value = task.gold.value
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return str([list(row) if isinstance(row, tuple) else row for row in value] if isinstance(value, tuple) else value)
 
 
 def gold_steps(task: CodeTask) -> list[Rehearsed]:
