@@ -32,7 +32,7 @@ from episodes.text_loop import play_with_words
 from scoring.rubric import Reward
 from tools.sandbox import Sandbox, SandboxError
 
-OUTPUT = 1000  # characters of what comes back that a policy in training reads
+OUTPUT = 600  # characters of what comes back that a policy in training reads
 
 
 class CodeEnvironment(Environment):
@@ -72,7 +72,9 @@ class CodeEnvironment(Environment):
         return self.sandboxes[files]
 
     def set_of(self, task: Task) -> TaskSet:
-        name = own(task).task_set
+        return self.set_of_name(own(task).task_set)
+
+    def set_of_name(self, name: str) -> TaskSet:
         if name not in self.sets:
             self.sets[name] = get_task_class(name)(self.tables)
         return self.sets[name]
