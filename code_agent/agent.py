@@ -37,7 +37,9 @@ class CodeAgent(Agent):
 
     name = "code"
     prompt_version = "1"
-    splits: Mapping[str, Path] = {split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")}
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")
+    }
     headline = "success"
     turns = 4
     draws_turns = True

@@ -164,7 +164,9 @@ def _load_credentials(path: Any) -> None:
     try:
         found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise UsageError(f"credentials_path {path} cannot be read; expected lines such as OPENAI_API_KEY = \"...\"") from None
+        raise UsageError(
+            f'credentials_path {path} cannot be read; expected lines such as OPENAI_API_KEY = "..."'
+        ) from None
     os.environ.update({name: str(value) for name, value in found.items() if isinstance(value, str)})
 
 

@@ -27,7 +27,7 @@ from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST, Game
 from code_agent.protocol import Action
-from code_agent.spaces import MedAgentSpace, Unicode
+from code_agent.spaces import Unicode, observations
 from code_agent.tasks.base import TaskSet
 from common.settings import load_settings
 from episodes.agent import AgentError
@@ -62,7 +62,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         debugger = debugger_of(given.pop("debugger_config", None))
         self.tasks = task_entrypoint(**{name: value for name, value in given.items() if value is not None})
         self.ending, self.action_mapping = ending, dict(action_mapping or {})
-        self.action_space, self.observation_space = Unicode(), MedAgentSpace()
+        self.action_space, self.observation_space = Unicode(), observations()
         self.terminate_on_infeasible = self.need_context = False
         self.chat: list[dict[str, Any]] = []
         self.env_history: list[Observation] = []
@@ -95,7 +95,9 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         observation = {"type": "initial_observation", "env_message": goal, "info": about}
         return self._seen(observation), {"task_goal": goal, "task_info": info}
 
-    def step(self, action: str | Mapping[str, Any], **params: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(
+        self, action: str | Mapping[str, Any], **params: Any
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action by name and parameters, or a policy's raw reply.
 
         Returns the observation, what was earned, whether the episode ended, False, and when the action began and ended.
@@ -145,9 +147,13 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         return round(time.monotonic() - self._begun, 1)
 
     def _seen(self, observation: Observation) -> Observation:
+        """An observation with all that its space names."""
         self.env_history.append(observation)
-        about = {"goal": self.goal_object[0]["text"], "elapsed_time": self._elapsed()}
-        return observation | about | {"chat_messages": tuple(self.chat), "history": list(self.env_history)}
+        known = {name: observation[name] for name in ("type", "env_message")}
+        ran = {"status": observation.get("status", ""), "execution_time": observation.get("execution_time", 0.0)}
+        info = observation.get("info") or {name: value for name, value in observation.items() if name == "problem"}
+        about = {"goal": self.goal_object[0]["text"], "elapsed_time": self._elapsed(), "info": info}
+        return known | ran | about | {"chat_messages": tuple(self.chat), "history": list(self.env_history)}
 
     def _end(self) -> None:
         if self.game:

@@ -22,7 +22,18 @@ from episodes.outcomes import EpisodeError
 CHUNK = 50_000  # characters of a file that one run prints
 MOST_CHUNKS = 100
 # Where the values that tests look at may come from: an object of the program's own could agree with everything.
-KNOWN_TYPES = ("builtins", "collections", "datetime", "decimal", "lifelines", "matplotlib", "numpy", "pandas", "scipy", "sklearn")
+KNOWN_TYPES = (
+    "builtins",
+    "collections",
+    "datetime",
+    "decimal",
+    "lifelines",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "scipy",
+    "sklearn",
+)
 _fresh = itertools.count()
 
 

@@ -119,11 +119,13 @@ class Teacher:
         slots = self._slots(template)
         program = f"{PREAMBLE}\n{Template(template['program'].strip()).substitute(slots)}"
         question = Template(self.random.choice(template["seen"])).substitute(slots)
-        files = tuple(re.findall(r'(\w+\.csv)', program))
+        files = tuple(re.findall(r"(\w+\.csv)", program))
         return CodeTask(id="lesson", question=question, task_set="ehr_demo", files=files, program=program)
 
     def _slots(self, template: Mapping[str, Any]) -> dict[str, Any]:
-        wanted = {name for text in (template["program"], *template["seen"]) for name in Template(text).get_identifiers()}
+        wanted = {
+            name for text in (template["program"], *template["seen"]) for name in Template(text).get_identifiers()
+        }
         return {name: self._value(name) for name in sorted(wanted)}
 
     def _value(self, slot: str) -> Any:
@@ -136,7 +138,10 @@ class Teacher:
 
     def _name(self) -> str:
         """Words of syllables, such as titles and drugs have."""
-        words = ["".join(self._syllable() for _ in range(self.random.randint(1, 4))) for _ in range(self.random.randint(1, 3))]
+        words = [
+            "".join(self._syllable() for _ in range(self.random.randint(1, 4)))
+            for _ in range(self.random.randint(1, 3))
+        ]
         if self.random.random() < 0.4:
             words.insert(self.random.randint(0, len(words)), self.random.choice(WORDS["extras"]))
         return self.random.choice((" ", " ", " ", "/", "-")).join(words)

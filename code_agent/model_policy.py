@@ -65,7 +65,9 @@ def endpoint_of(section: Mapping[str, Any]) -> LLMEndpoint:
         address = base or f"http://127.0.0.1:{section.get('port', 8000)}/v1"
         return LLMEndpoint(f"openai/{name}", address, os.environ.get("VLLM_API_KEY", "none"), TIMEOUT)
     if kind == "OpenAI":
-        return LLMEndpoint(f"openai/{name}", base or os.environ.get("OPENAI_BASE_URL"), os.environ["OPENAI_API_KEY"], TIMEOUT)
+        return LLMEndpoint(
+            f"openai/{name}", base or os.environ.get("OPENAI_BASE_URL"), os.environ["OPENAI_API_KEY"], TIMEOUT
+        )
     return LLMEndpoint(name, base, None, TIMEOUT)
 
 

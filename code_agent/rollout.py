@@ -55,11 +55,16 @@ def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
 def write_data(folder: Path, sft: Path | None, dpo: Path | None) -> None:
     """The files that are asked for. Raises UsageError: nothing was played yet, or a file would be empty."""
     histories = list(read_all(folder)) if folder.is_dir() else []
-    for path, rows, what in ((sft, sft_rows, "right episode"), (dpo, dpo_rows, "task with a right and a wrong episode")):
+    for path, rows, what in (
+        (sft, sft_rows, "right episode"),
+        (dpo, dpo_rows, "task with a right and a wrong episode"),
+    ):
         if path:
             lines = list(rows(histories))
             if not lines:
-                raise UsageError(f"{path} would be empty: there is no {what} in {folder}; play more with --num_rollouts")
+                raise UsageError(
+                    f"{path} would be empty: there is no {what} in {folder}; play more with --num_rollouts"
+                )
             write_jsonl(path, lines, force=False)
             print(f"{len(lines)} lines in {path}")
 

@@ -1,6 +1,6 @@
 """Spaces of texts for gymnasium: its own ones hold arrays, and texts of a few letters.
 
-MedAgentSpace()          # what observations of `code_agent.env` look like
+observations()          # the space of what `code_agent.env` shows
 """
 
 from __future__ import annotations
@@ -39,26 +39,24 @@ class Float(spaces.Space[float]):
         return isinstance(x, int | float)
 
 
-class AnyList(spaces.Space[list[Any]]):
-    """Any list."""
+class Anything(spaces.Space[Any]):
+    """Any value of a type."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
         super().__init__(shape=None, dtype=None)
 
-    def sample(self, mask: Any = None, probability: Any = None) -> list[Any]:
-        return []
+    def sample(self, mask: Any = None, probability: Any = None) -> Any:
+        return self.kind()
 
     def contains(self, x: Any) -> bool:
-        return isinstance(x, list)
+        return isinstance(x, self.kind)
 
 
-class MedAgentSpace(spaces.Dict):
-    """A dict with these keys; observations of some types have more (`status`, `execution_time`, `info`)."""
-
-    def __init__(self) -> None:
-        message = spaces.Dict({"role": Unicode(), "timestamp": Float(), "message": Unicode()})
-        known = {"chat_messages": spaces.Sequence(message), "goal": Unicode(), "history": AnyList()}
-        super().__init__({"type": Unicode(), "env_message": Unicode(), "elapsed_time": Float(), **known})
-
-    def contains(self, x: Any) -> bool:
-        return isinstance(x, dict) and all(key in x and x[key] in space for key, space in self.spaces.items())
+def observations() -> spaces.Dict:
+    """What every observation holds. status: of a run, SUCCESS or FAILED, else ""; times are in seconds."""
+    message = spaces.Dict({"role": Unicode(), "timestamp": Float(), "message": Unicode()})
+    texts = {name: Unicode() for name in ("type", "env_message", "status", "goal")}
+    times = {name: Float() for name in ("execution_time", "elapsed_time")}
+    said = {"chat_messages": spaces.Sequence(message), "history": Anything(list), "info": Anything(dict)}
+    return spaces.Dict({**texts, **times, **said})

@@ -54,7 +54,9 @@ class ReferenceSet(TaskSet):
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
         stems = [self.known["only"]] if "only" in self.known else [FILES[self.mode], f"{self.mode}_tasks"]
-        found = [path for stem in stems for end in ("jsonl", "json") if (path := self.data_path / f"{stem}.{end}").is_file()]
+        found = [
+            path for stem in stems for end in ("jsonl", "json") if (path := self.data_path / f"{stem}.{end}").is_file()
+        ]
         if not found:
             raise AgentError(f"{self.name}: there is no {stems[0]}.jsonl in {self.data_path}; {self.known['needs']}")
         return found[0]

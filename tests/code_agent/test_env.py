@@ -49,7 +49,11 @@ def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
     assert observation["type"] == "initial_observation"
     assert "submit" in info["task_info"]["permitted_actions"]
     observation, reward, terminated, truncated, info = env.step("validate_code", code=CODE)
-    assert (observation["type"], observation["status"], observation["env_message"]) == ("code_execution", "SUCCESS", "3")
+    assert (observation["type"], observation["status"], observation["env_message"]) == (
+        "code_execution",
+        "SUCCESS",
+        "3",
+    )
     assert (reward, terminated, truncated) == (0.0, False, False)
     assert info["action_exec_stop"] >= info["action_exec_start"]
     observation, _, _, _, _ = env.step("request_info", data_path="patients.csv", info_type="column_names")

@@ -98,7 +98,13 @@ def test_facts_tell_of_runs_and_loops(opened: Opened) -> None:
     task = environment.set_of_name("small").task(0)
     episode, reward = played(environment, *[RUN % "print(n)"] * 3, SUBMIT % "4")
     facts = environment.facts(task, episode)
-    assert (facts["success"], facts["steps"], facts["runs"], facts["raised"], facts["loops"]) == (0.0, 4.0, 3.0, 1.0, 1.0)
+    assert (facts["success"], facts["steps"], facts["runs"], facts["raised"], facts["loops"]) == (
+        0.0,
+        4.0,
+        3.0,
+        1.0,
+        1.0,
+    )
     assert loops(episode.events)
     assert reward.counters["runs_raised"] == 3
     assert environment.record(task, episode)["steps"][0]["status"] == "FAILED"

@@ -8,7 +8,14 @@ import pytest
 
 from code_agent.lookup import LookupRefused, look_up
 
-EVERY_FORM = ["patients.csv", "patients", "PATIENTS.CSV", "/data/patients.csv", "hospital.db/patients", "people.parquet"]
+EVERY_FORM = [
+    "patients.csv",
+    "patients",
+    "PATIENTS.CSV",
+    "/data/patients.csv",
+    "hospital.db/patients",
+    "people.parquet",
+]
 
 
 @pytest.mark.parametrize("name", EVERY_FORM)

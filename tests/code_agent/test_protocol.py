@@ -57,7 +57,7 @@ def test_the_words_of_a_program_are_not_a_thought() -> None:
     assert read_reply(reply) == Action("validate_code", {"code": "print('</think>')"})
 
 
-@given(st.text() | st.text(alphabet='{}[]"\'action: ,\\params\ud800'))
+@given(st.text() | st.text(alphabet="{}[]\"'action: ,\\params\ud800"))
 def test_no_text_raises(text: str) -> None:
     found = read_reply(text)
     assert isinstance(found, Action) or found.problem in PROBLEMS
