@@ -1,4 +1,4 @@
-"""What the sandbox sees of this machine: the command line of bubblewrap, and the environment inside.
+"""What the sandbox sees of this machine: the command line of bubblewrap, the environment and the program inside.
 
 The system's programs and libraries, the interpreter at /python, its packages at /packages, the task's data below /data:
 all read-only, and nothing else. No /etc but the loader's cache, no /sys, no terminals, no devices but the harmless
@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tools.sandbox.errors import SandboxError
 
@@ -21,16 +22,17 @@ INSTALL = "apt-get install bubblewrap"
 SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/alternatives")
 ROOT_FOLDERS = ("/bin", "/lib", "/lib64")
 PACKAGES = "/packages"
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 STANDARD = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # a fork has only one, and episodes are many
 ENVIRONMENT = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",  # the other one takes a gigabyte of addresses at once
     "HOME": "/scratch",
     "LANG": "C.UTF-8",
     "LD_LIBRARY_PATH": "/python/lib",
     "MALLOC_ARENA_MAX": "2",
     "MPLBACKEND": "Agg",
-    "PATH": "/python/bin:/usr/bin:/bin",
+    "PATH": "/usr/local/bin:/python/bin:/usr/bin:/bin",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONPATH": PACKAGES,
     "TMPDIR": "/scratch",
@@ -40,6 +42,7 @@ FLAGS = (
     *("--unshare-all", "--unshare-user", "--cap-add", "ALL"),  # rights over its own namespaces, to make others within
     *("--as-pid-1", "--new-session", "--hostname", "sandbox", "--clearenv"),
 )
+INSIDE = ("kernel", "frames", "worker", "supervisor", "warm")  # each imports those before it
 PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard input
 
 
@@ -55,7 +58,7 @@ def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
 
 
 def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
-    """The command that starts an interpreter in a sandbox, and its own environment. Raises SandboxError: no bubblewrap."""
+    """What starts an interpreter in a sandbox, and its own environment. Raises SandboxError: no bubblewrap."""
     bubblewrap = shutil.which("bwrap")
     if not bubblewrap:
         raise SandboxError(
@@ -63,22 +66,24 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
             "with this account's rights"
         )
     python = Path(sys.executable).resolve()
-    packages = Path(sysconfig.get_path("platlib"))
-    binds = {Path(path): path for path in SYSTEM}
-    binds |= {python.parent: "/python/bin", python.parent.with_name("lib"): "/python/lib", packages: PACKAGES}
+    binds = {path: Path(path) for path in SYSTEM}
+    binds |= {"/python/bin": python.parent, "/python/lib": python.parent.with_name("lib")}
+    binds |= {PACKAGES: Path(sysconfig.get_path("platlib"))} | {place: path for path, place in data.items()}
     line = [bubblewrap, *FLAGS]
     for folder in map(Path, ROOT_FOLDERS):
         line += ["--symlink", os.readlink(folder), str(folder)] if folder.is_symlink() else bind(folder, str(folder))
-    for path, place in (binds | data).items():
+    for place, path in binds.items():
         line += bind(path, place)
     for name in DEVICES:
-        line += ["--dev-bind", f"/dev/{name}", f"/dev/{name}", "--remount-ro", f"/dev/{name}"]  # its mode is not theirs
+        line += ["--dev-bind", name, name]
     for name, target in STANDARD.items():
         line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
     line += ["--dir", "/dev/shm", "--dir", "/scratch", "--symlink", "scratch", "/tmp", "--proc", "/proc"]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
-    return [*line, "--remount-ro", "/", "--", f"/python/bin/{python.name}", *PROGRAM], {}
+    inside = f"/python/bin/{python.name}"
+    line += ["--symlink", inside, "/usr/local/bin/python", "--remount-ro", "/", "--", inside, *PROGRAM]
+    return line, {}
 
 
 def bind(path: Path, place: str) -> list[str]:
@@ -88,3 +93,19 @@ def bind(path: Path, place: str) -> list[str]:
 def unprotected() -> tuple[list[str], dict[str, str]]:
     """The command that starts it as a process of this account, whose files and network it has, and its environment."""
     return [sys.executable, *PROGRAM], {"PATH": os.defpath, **dict.fromkeys(THREADS, "1")}
+
+
+def program(settings: dict[str, Any]) -> bytes:
+    """The text of tools/sandbox/inside as one program."""
+    folder = Path(__file__).with_name("inside")
+    texts = {f"tools.sandbox.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8") for name in INSIDE}
+    return f"""
+import sys, types
+for name, text in {texts!r}.items():
+    sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec"), sys.modules[name].__dict__)
+main = sys.modules[name].main
+for name in {list(texts)!r}:
+    del sys.modules[name]
+main({settings!r})
+""".encode()

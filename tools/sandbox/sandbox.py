@@ -19,7 +19,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -32,7 +31,7 @@ from typing import IO, Any, Literal
 from common.settings import load_settings
 from tools.sandbox import mounts
 from tools.sandbox.errors import SandboxError
-from tools.sandbox.inside import HEADER, frame
+from tools.sandbox.inside.frames import HEADER, frame
 from tools.sandbox.seccomp import filter_bytes
 
 LOG = logging.getLogger(__name__)
@@ -40,7 +39,6 @@ UNPROTECTED = (
     "SANDBOX=process: programs of the model run with this account's rights; they can read its files and keys, write "
     "and delete them, and signal its processes. Limits, deadline and the ban on sockets hold, nothing else does."
 )
-INSIDE = Path(__file__).with_name("inside.py")
 DEADLINE = 10.0  # seconds a program may take
 GRACE = 0.4  # seconds after that in which the supervisor may still answer, before its episode is ended
 START = 60.0  # seconds until a sandbox that does not start is given up
@@ -51,7 +49,7 @@ LIMITS = {
     "NPROC": PROCESSES,
     "NOFILE": 256,
     "FSIZE": 2**28,
-    "CORE": 0,
+    "CORE": 1,  # byte: no file, and not the program either that takes cores on this machine, as 0 would
     "MEMLOCK": 0,
     "MSGQUEUE": 0,
     "SIGPENDING": 256,
@@ -99,7 +97,7 @@ class Episode:
     async def ask(self, question: dict[str, Any], deadline: float) -> Run:
         """What the supervisor answers; an episode that gives no answer is ended. Raises SandboxError."""
         assert self.line
-        begun, run = time.monotonic(), {"status": "crashed", "output": ""}
+        begun, answer = time.monotonic(), dict[str, Any](status="crashed", output="")
         try:
             async with asyncio.timeout(START):
                 ready = await receive(self.line)
@@ -108,19 +106,19 @@ class Episode:
             begun = time.monotonic()
             async with asyncio.timeout(deadline + GRACE):
                 await asyncio.get_running_loop().sock_sendall(self.line, frame(question))
-                run = await receive(self.line)
+                answer = await receive(self.line)
         except TimeoutError:
-            run["status"] = "timeout"
+            answer["status"] = "timeout"
             self.end(stuck=True)
         except (OSError, EOFError):
             self.end()
         except BaseException:
             self.end()
             raise
-        return Run(seconds=time.monotonic() - begun, **run)
+        return Run(seconds=time.monotonic() - begun, **answer)
 
     def end(self, stuck: bool = False) -> None:
-        """Hang up, at which the supervisor ends with all of the episode; one that is stuck is ended, with its namespace."""
+        """Hang up, at which the supervisor ends with all of the episode; one that is stuck is killed."""
         if self.line:
             self.line.close()
             self.line = None
@@ -149,6 +147,7 @@ class Sandbox:
         self.memory, self.most = memory, episodes
         self._episodes: dict[str, Episode] = {}
         self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
         self._starting = threading.Lock()
 
     async def run(
@@ -226,7 +225,7 @@ class Sandbox:
         self._owner = os.getpid()
         settings = self._settings() | {"control": theirs.fileno(), "asker": asker}
         with theirs, self._process.stdin as program:  # type: ignore[union-attr]
-            program.write(f"{INSIDE.read_text(encoding='utf-8')}\nmain({settings!r})\n".encode())
+            program.write(mounts.program(settings))
         os.close(asker)
 
     def _settings(self) -> dict[str, Any]:
@@ -235,6 +234,7 @@ class Sandbox:
             "namespaces": self.protected,
             "warm": WARM,
             "scratch": SCRATCH,
+            "devices": mounts.DEVICES,
             "memory": self.memory,
             "processes": PROCESSES,
             "limits": LIMITS,

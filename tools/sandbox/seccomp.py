@@ -55,6 +55,13 @@ REFUSED: dict[str, tuple[int, ...]] = {  # numbers on x86_64 and on aarch64, or 
     "personality": (135, 92),
     "syslog": (103, 116),
 }
+OWN = {  # whose first argument, a process, must be 0, the caller: the supervisor is of the same user
+    "prlimit64": (302, 261),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+}
 CLONE, CLONE3 = (56, 220), 435
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWUSER and the other namespaces
 X32 = 0x40000000  # from here on, x86_64 numbers its calls a second time
@@ -77,12 +84,22 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
         (EQUAL, CLONE3, "unknown", ""),
         (EQUAL, CLONE[column], "flags", ""),
         *((EQUAL, numbers[column % len(numbers)], "refuse", "") for numbers in REFUSED.values()),
+        *((EQUAL, numbers[column], "process", "") for numbers in OWN.values()),
         (RETURN, ALLOW, "", ""),
     ]
     flags = [(LOAD, FIRST_ARGUMENT, "", ""), (ANY_BIT, NEW_NAMESPACES, "refuse", ""), (RETURN, ALLOW, "", "")]
-    ends = [(RETURN, REFUSE, "", ""), (RETURN, UNKNOWN, "", "")]
-    start = len(looks) + len(flags)
-    return assemble(looks + flags + ends, {"flags": len(looks), "refuse": start, "unknown": start + 1})
+    process = [(LOAD, FIRST_ARGUMENT, "", ""), (EQUAL, 0, "", "refuse"), (RETURN, ALLOW, "", "")]
+    parts = {
+        "flags": flags,
+        "process": process,
+        "refuse": [(RETURN, REFUSE, "", "")],
+        "unknown": [(RETURN, UNKNOWN, "", "")],
+    }
+    places, steps = {}, looks
+    for name, part in parts.items():
+        places[name] = len(steps)
+        steps = steps + part
+    return assemble(steps, places)
 
 
 def assemble(steps: list[tuple[int, int, str, str]], places: dict[str, int]) -> bytes:

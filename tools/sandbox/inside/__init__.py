@@ -1,0 +1,12 @@
+"""What runs inside the sandbox; standard library only.
+
+Nothing of the repository is there to import: the texts of these files are given to an interpreter of its own
+(`launch.program`), and every process inside is a fork of that one.
+
+    warm.py          imports numpy and pandas once and forks for every episode; ends with the process that asks
+    supervisor.py    process 1 of an episode's namespaces; starts the two below, watches them, and ends what a step
+                     leaves behind. It runs no program, and no program can signal it or read its memory
+    worker.py        without rights and within limits: the interpreter of an episode, and a shell for one command
+    kernel.py        what all of them ask of the kernel
+    frames.py        what goes between a supervisor and who asks
+"""

@@ -1,0 +1,39 @@
+"""The messages between a supervisor and who asks: the length of a JSON text in four bytes, and the text.
+
+No program holds an end of that line: what it prints and reports goes to its supervisor, which writes the message.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from typing import Any
+
+HEADER = struct.Struct("!I")
+
+
+def frame(message: dict[str, Any]) -> bytes:
+    """What goes over the line."""
+    text = json.dumps(message).encode()
+    return HEADER.pack(len(text)) + text
+
+
+READY = frame({})  # what a supervisor says before each question that it can take
+
+
+def receive(line: socket.socket) -> dict[str, Any] | None:
+    """The next message; None when the other end was closed."""
+    (size,) = HEADER.unpack(exactly(line, HEADER.size) or bytes(HEADER.size))
+    return json.loads(exactly(line, size) or b"null")
+
+
+def exactly(line: socket.socket, size: int) -> bytes:
+    """So many bytes; none when the line ends before."""
+    data = bytearray()
+    while len(data) < size:
+        part = line.recv(size - len(data))
+        if not part:
+            return b""
+        data += part
+    return bytes(data)

@@ -1,0 +1,160 @@
+"""What the processes inside ask of the kernel: namespaces, limits, a filter of system calls, and what runs there."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import select
+import signal
+import struct
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+# linux/sched.h, sys/mount.h, linux/prctl.h
+NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
+READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
+REMOUNT, BIND, RECURSIVE, PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
+DUMPABLE, SECCOMP, SUBREAPER, NO_NEW_PRIVILEGES = 4, 22, 36, 38
+CAPABILITY_VERSION = 0x20080522
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
+LIBC.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong]
+HIDDEN = 2**62  # bytes: of a process that does not show how many it has
+Settings = dict[str, Any]  # `Sandbox._settings`
+
+
+def system(name: str, *arguments: Any) -> None:
+    """Call a function of the C library. Raises OSError."""
+    if getattr(LIBC, name)(*arguments) == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def readable(*files: int, seconds: float | None = None) -> set[int]:
+    """Those that can be read or have ended, when there is one."""
+    poller = select.poll()
+    for file in files:
+        poller.register(file, select.POLLIN)
+    return {file for file, _ in poller.poll(None if seconds is None else max(1.0, seconds * 1000))}
+
+
+def fork(body: Callable[[], None]) -> int:
+    """Run `body` in a child; what it raises is said where its errors go. Returns the child's number."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        body()
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)
+
+
+def keep_only(file: int) -> int:
+    """Close every file but this and the standard ones; returns its number now."""
+    os.dup2(file, 3)
+    os.set_inheritable(3, False)
+    os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    return 3
+
+
+def seclude(settings: Settings) -> str:
+    """Give this process, the first of its namespace, mounts and a user namespace of its own. Raises OSError."""
+    system("unshare", NEWNS | NEWIPC | NEWNET)
+    system("mount", None, b"/", None, RECURSIVE | PRIVATE, None)
+    before = os.open("/proc", os.O_DIRECTORY)
+    write(before, "self/oom_score_adj", "1000")  # if the machine's memory ends, programs go first
+    for device in settings["devices"]:  # whose owner could change their mode, and root owns this machine's
+        system("mount", None, device.encode(), None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_PROGRAMS, None)
+    for place, size in settings["scratch"].items():
+        options = f"size={size},nr_inodes=65536,mode=0777".encode()
+        system("mount", b"tmpfs", place.encode(), b"tmpfs", NO_SETUID | NO_DEVICES, options)
+    # Read-only, for root's programs are root to /proc/sys without any capability.
+    system("mount", b"proc", b"/proc", b"proc", READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS, None)
+    user, group = os.getuid(), os.getgid()
+    system("unshare", NEWUSER)  # which counts its processes by itself, and owns none of the mounts
+    write(before, "self/setgroups", "deny")
+    write(before, "self/uid_map", f"1000 {user} 1")
+    write(before, "self/gid_map", f"1000 {group} 1")
+    os.close(before)
+    return next(iter(settings["scratch"]))
+
+
+def write(folder: int, path: str, text: str) -> None:
+    file = os.open(path, os.O_WRONLY, dir_fd=folder)
+    os.write(file, text.encode())
+    os.close(file)
+
+
+def confine(settings: Settings) -> None:
+    """Take this process's rights, for good: limits, no capabilities, no gain by exec, a filter of system calls."""
+    os.setsid()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        size = int(file.read().split()[0]) * resource.getpagesize()
+    for name, value in {**settings["limits"], "AS": size + settings["memory"]}.items():
+        kind = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(kind)[1]
+        least = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (least, least))
+    system("prctl", NO_NEW_PRIVILEGES, 1, None, 0, 0)
+    system("capset", (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
+    steps = ctypes.create_string_buffer(settings["filter"])
+    program = struct.pack("HxxxxxxP", len(settings["filter"]) // 8, ctypes.addressof(steps))
+    system("prctl", SECCOMP, 2, program, 0, 0)
+    system("prctl", DUMPABLE, 1, None, 0, 0)
+
+
+class Process(NamedTuple):
+    """What the kernel says of one; memory in bytes, also what it shares with the one it was forked from."""
+
+    number: int
+    parent: int
+    threads: int
+    memory: int
+
+
+def processes() -> list[Process]:
+    """Those of this episode that run or stand still, without the supervisor."""
+    found = [process for name in os.listdir("/proc") if name.isdigit() and (process := look(int(name)))]
+    if os.getpid() == 1:
+        return [process for process in found if process.number != 1]
+    family = [os.getpid()]
+    for number in family:
+        family += [process.number for process in found if process.parent == number]
+    return [process for process in found if process.number in family[1:]]
+
+
+def look(number: int) -> Process | None:
+    """The process; None when it has ended. Nothing here waits for a lock that the process may hold."""
+    try:
+        with open(f"/proc/{number}/status", encoding="utf-8", errors="replace") as file:
+            facts = {name: values.split() for name, _, values in (row.partition(":") for row in file)}
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    threads = int(facts["Threads"][0])
+    memory = sum(int(facts[kind][0]) for kind in ("RssAnon", "RssShmem") if kind in facts) * 1024
+    if facts["State"][0] == "Z":
+        if threads < 2:
+            return None
+        memory = HIDDEN  # its first thread has ended, the others go on
+    return Process(number, int(facts["PPid"][0]), threads, memory)
+
+
+def tell_all(number: int) -> None:
+    """Send a signal to every process of the episode; in a namespace the kernel does it at one moment."""
+    if os.getpid() == 1:
+        with suppress(ProcessLookupError):
+            os.kill(-1, number)
+    else:
+        for process in processes():
+            tell(process.number, number)
+
+
+def tell(process: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process, number)

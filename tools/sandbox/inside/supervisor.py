@@ -1,0 +1,211 @@
+"""Process 1 of an episode: starts its interpreter and commands, watches them, and ends what a step leaves behind.
+
+It stays outside their limits and filter, in the same namespaces; it runs nothing of the model's, reads no pickle of it,
+and waits for it nowhere without a time limit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from contextlib import suppress
+from typing import Any
+
+from tools.sandbox.inside.frames import READY, frame, receive
+from tools.sandbox.inside.kernel import (
+    DUMPABLE,
+    SUBREAPER,
+    Settings,
+    fork,
+    keep_only,
+    look,
+    processes,
+    readable,
+    seclude,
+    system,
+    tell,
+    tell_all,
+)
+from tools.sandbox.inside.worker import DONE, FAILED, command, interpret
+
+HEAD, TAIL = 48 * 1024, 16 * 1024 - 64  # bytes kept of an output's beginning and end; between them stands a note
+DRAINS = 32  # reads that empty any pipe; one who was told to end may still be writing
+TICK = 0.02  # seconds between two looks at an episode's processes
+PAUSE = 4  # times what a look took, so that looks take at most a fifth of the time
+STATUS = {DONE: "ok", FAILED: "error"}
+
+
+def supervise(line: socket.socket, settings: Settings) -> None:
+    """Answer what is asked on `line`, one step after another, until its other end is closed."""
+    line = socket.socket(fileno=keep_only(line.detach()))
+    socket.send_fds(line, [b"+"], [os.pidfd_open(os.getpid())])
+    try:
+        scratch = seclude(settings) if settings["namespaces"] else tempfile.mkdtemp(prefix="sandbox-")
+        os.chdir(scratch)
+    except OSError as error:
+        line.sendall(frame({"refused": str(error)}))
+        return
+    system("prctl", DUMPABLE, 0, None, 0, 0)  # no program reads this process
+    system("prctl", SUBREAPER, 1, None, 0, 0)
+    episode = Supervisor(line, settings)
+    with suppress(ConnectionError):  # who asked does not wait for the answer
+        line.sendall(READY)
+        while question := receive(line):
+            line.sendall(frame(episode.step(**question)))
+            episode.bury()
+            line.sendall(READY)
+    episode.end_all()
+    if not settings["namespaces"]:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class Output:
+    """The beginning and the end of what comes out of a pipe; what is between them is counted and thrown away."""
+
+    def __init__(self, file: int) -> None:
+        self.file, self.size, self.head, self.tail = file, 0, bytearray(), bytearray()
+        os.set_blocking(file, False)
+
+    def read(self) -> bool:
+        """Take what is there. False: there is nothing, or nothing more will come."""
+        try:
+            data = os.read(self.file, 65536)
+        except BlockingIOError:
+            return False
+        room = HEAD - len(self.head)
+        self.head += data[:room]
+        self.tail = (self.tail + data[room:])[-TAIL:]
+        self.size += len(data)
+        return bool(data)
+
+    def text(self) -> str:
+        """At most 64 KiB of UTF-8; bytes that are none are question marks."""
+        dropped = self.size - len(self.head) - len(self.tail)
+        note = b"\n[... %d bytes ...]\n" % dropped if dropped else b""
+        return (self.head + note + self.tail).decode(errors="replace").replace("\N{REPLACEMENT CHARACTER}", "?")
+
+
+class Supervisor:
+    """One episode: its interpreter, when there is one, and what a step started."""
+
+    def __init__(self, line: socket.socket, settings: Settings) -> None:
+        self.line, self.settings = line, settings
+        self.interpreter, self.commands = 0, line  # its number, or 0; the socket it takes programs from
+        self.spare = next(own.memory for own in [look(os.getpid())] if own)  # what every fork begins with
+
+    def step(self, source: str, language: str, deadline: float) -> dict[str, Any]:
+        """Run a program or a command, and end all it started. `fresh`: no earlier program's names were there."""
+        (out, out_in), (done, done_in) = os.pipe(), os.pipe()
+        output, fresh = Output(out), False
+        if language == "python":
+            fresh = self.hand_over(source, out_in, done_in)
+            worker = self.interpreter
+        else:
+            worker = fork(lambda: command(source, out_in, self.settings))
+        os.close(out_in)
+        os.close(done_in)
+        handle = os.pidfd_open(worker)
+        status = self.watch(worker, handle, done if language == "python" else handle, output, deadline)
+        self.end_all(keep=status in ("ok", "error"))
+        for _ in range(DRAINS):
+            if not output.read():
+                break
+        for file in (out, done, handle):
+            os.close(file)
+        return {"status": status, "output": output.text(), "fresh": fresh}
+
+    def hand_over(self, source: str, *files: int) -> bool:
+        """Give the interpreter a program and what it writes to; returns whether it is a new one."""
+        text = os.memfd_create("program")
+        os.write(text, source.encode(errors="surrogatepass"))
+        os.lseek(text, 0, os.SEEK_SET)
+        fresh = not self.offer(text, *files)
+        if fresh:
+            self.end_all()
+            self.start_interpreter()
+            self.offer(text, *files)
+        os.close(text)
+        return fresh
+
+    def offer(self, *files: int) -> bool:
+        """Let the interpreter go on, with a program. False: there is none, or it does not listen any more."""
+        if not self.interpreter:
+            return False
+        try:
+            os.kill(self.interpreter, signal.SIGCONT)
+            socket.send_fds(self.commands, [b"+"], files)
+        except OSError:
+            return False
+        return True
+
+    def start_interpreter(self) -> None:
+        self.commands, theirs = socket.socketpair()
+        self.commands.setblocking(False)  # a program that does not listen stops nobody
+        with theirs:
+            self.interpreter = fork(lambda: interpret(theirs, self.settings))
+
+    def watch(self, worker: int, handle: int, done: int, output: Output, deadline: float) -> str:
+        """Read what it prints until it is done, or has had or done too much; returns how it ended."""
+        begun = time.monotonic()
+        end, next_look = begun + deadline, begun + TICK
+        files = {self.line.fileno(), handle, done, output.file}
+        while (now := time.monotonic()) < end:
+            if now >= next_look:
+                if excess := self.excess():
+                    return excess
+                next_look = time.monotonic() + max(TICK, PAUSE * (time.monotonic() - now))
+            ready = readable(*files, seconds=min(end, next_look) - time.monotonic())
+            if self.line.fileno() in ready:
+                raise ConnectionError
+            if output.file in ready and not output.read():
+                files.remove(output.file)
+            if done in ready:
+                return ended(worker) if done == handle else STATUS.get(os.read(done, 1), "crashed")
+            if handle in ready:
+                return "crashed"
+        return "timeout"
+
+    def excess(self) -> str:
+        """What the episode has too much of: "processes" (with threads), "memory", or nothing."""
+        running = processes()
+        if sum(process.threads for process in running) > self.settings["processes"]:
+            return "processes"
+        own = sum(max(0, process.memory - self.spare) for process in running)
+        return "memory" if own > self.settings["memory"] else ""
+
+    def end_all(self, keep: bool = False) -> None:
+        """Tell every process to end; the interpreter may be kept, standing still until its next program.
+
+        None goes on with what it did after this. Until they are gone takes a while longer: `bury`.
+        """
+        tell_all(signal.SIGSTOP if keep else signal.SIGKILL)  # what stands still starts nothing
+        if not keep:
+            self.interpreter = 0
+        told = {self.interpreter}
+        while others := {process.number for process in processes()} - told:
+            for number in others:
+                tell(number, signal.SIGKILL)
+            told |= others
+
+    def bury(self) -> None:
+        """Wait for those that were told to end."""
+        while [process for process in processes() if process.number != self.interpreter]:
+            self.reap()
+            time.sleep(0.001)
+        self.reap()
+
+    def reap(self) -> None:
+        """Take note of the children that have ended."""
+        with suppress(ChildProcessError):
+            while number := os.waitpid(-1, os.WNOHANG)[0]:
+                if number == self.interpreter:
+                    self.interpreter = 0
+
+
+def ended(worker: int) -> str:
+    """The status of a command that has ended."""
+    return "ok" if os.waitpid(worker, 0)[1] == 0 else "error"

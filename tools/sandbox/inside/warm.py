@@ -1,0 +1,44 @@
+"""Process 1 of the sandbox: imports what programs need, and forks a supervisor for every episode."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+
+from tools.sandbox.inside.kernel import NEWPID, Settings, fork, readable, system
+from tools.sandbox.inside.supervisor import supervise
+
+
+def main(settings: Settings) -> None:
+    """Fork a supervisor for every line that comes, until the process that asks has ended or closed its end."""
+    sys.path += settings["packages"]  # -I, which keeps the account's own packages away, does not look at PYTHONPATH
+    for name in settings["warm"]:
+        importlib.import_module(name)
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1):  # or all episodes could open the one pipe, for writing too
+        os.dup2(nothing, standard)
+    gc.freeze()  # or each fork's first collection would copy what all of them share
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # process 1 hears only signals that it handles
+    asker, control = settings["asker"], socket.socket(fileno=settings["control"])
+    while asker not in readable(asker, control.fileno()):
+        _, lines, *_ = socket.recv_fds(control, 1, 1)
+        if not lines:
+            return
+        with socket.socket(fileno=lines[0]) as line:
+            fork_supervisor(line, settings)
+
+
+def fork_supervisor(line: socket.socket, settings: Settings) -> None:
+    """Have an episode's supervisor answer on `line`."""
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    if settings["namespaces"]:
+        system("unshare", NEWPID)  # for the next child
+    fork(lambda: supervise(line, settings))
+    if settings["namespaces"]:
+        system("setns", own, NEWPID)
+    os.close(own)

@@ -1,0 +1,69 @@
+"""What runs what the model wrote: an episode's interpreter, and a shell. Everything here is in the program's hands."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import signal
+import socket
+import sys
+import traceback
+import types
+from typing import Any, NoReturn
+
+from tools.sandbox.inside.kernel import Settings, confine, keep_only
+
+DONE, FAILED = b"+", b"-"  # what the interpreter reports
+
+
+def command(source: str, out: int, settings: Settings) -> NoReturn:
+    """Become a shell that runs the command."""
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    confine(settings)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.execve("/bin/sh", [b"sh", b"-c", source.encode(errors="replace")], os.environ)
+
+
+def interpret(commands: socket.socket, settings: Settings) -> None:
+    """Run one program after another, in one namespace as a notebook's cells."""
+    commands = socket.socket(fileno=keep_only(commands.detach()))
+    confine(settings)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    me, names = os.getpid(), types.ModuleType("__main__")
+    sys.modules["__main__"] = names
+    for number in range(1, sys.maxsize):
+        _, (text, out, done), *_ = socket.recv_fds(commands, 1, 3)
+        with open(text, encoding="utf-8", errors="surrogatepass", newline="") as file:
+            source = file.read()
+        sys.stdout, sys.stderr = (print_to(out, standard) for standard in (1, 2))
+        os.close(out)
+        report = execute(source, f"<program {number}>", names.__dict__)
+        if os.getpid() != me:
+            os._exit(0)  # a child that the program forked and forgot
+        os.write(done, report)
+        os.close(done)
+
+
+def print_to(out: int, standard: int) -> Any:
+    """A standard output that is `out`, whatever the last program did to it; what ends a program loses no line."""
+    os.dup2(out, standard)
+    return open(standard, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+
+
+def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
+    """Run a program; its traceback is part of what it prints. Returns the report of how it ended."""
+    report = DONE
+    try:
+        linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
+        exec(compile(source, name, "exec", dont_inherit=True), names)
+    except SystemExit as request:
+        report = FAILED if request.code else DONE
+        if not isinstance(request.code, int | None):
+            print(request.code, file=sys.stderr)
+    except BaseException as error:
+        report = FAILED
+        traceback.print_exception(type(error), error, error.__traceback__ and error.__traceback__.tb_next)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return report
