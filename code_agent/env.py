@@ -18,6 +18,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, TypeVar
 
 import gymnasium
@@ -100,12 +101,12 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action by name and parameters, or a policy's raw reply.
 
-        Returns the observation, what was earned, whether the episode ended, False, and when the action began and ended.
+        Returns the observation, what was earned, whether the episode ended, False, and what the task says.
         Raises RuntimeError: before `reset`; EpisodeError: the sandbox or the debugger's model failed.
         """
         if self.game is None:
             raise RuntimeError("reset the environment before its first step")
-        taken, begun = self._action(action, params), time.time()
+        taken = self._action(action, params)
         own = self.action_mapping.get(taken.name) if isinstance(taken, Action) else None
         if own and isinstance(taken, Action):
             observation, done = _observed(own(**taken.params)), False
@@ -116,9 +117,8 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
             self._heard(taken)
             done = done or (self.terminate_on_infeasible and taken.name == "report_infeasible")
         reward = self.game.worth if done and self.game.handed else 0.0
-        times = {"action_exec_start": begun, "action_exec_stop": time.time(), "action_exec_timeout": 0}
-        task_info = {"message": observation["env_message"], "ending": self.ending}
-        return self._seen(observation), reward, done, False, times | {"task_info": task_info}
+        info = {"task_info": {"message": observation["env_message"], "ending": self.ending}}
+        return self._seen(observation), reward, done, False, info
 
     def close(self) -> None:
         self._end()
@@ -153,7 +153,8 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         ran = {"status": observation.get("status", ""), "execution_time": observation.get("execution_time", 0.0)}
         info = observation.get("info") or {name: value for name, value in observation.items() if name == "problem"}
         about = {"goal": self.goal_object[0]["text"], "elapsed_time": self._elapsed(), "info": info}
-        return known | ran | about | {"chat_messages": tuple(self.chat), "history": list(self.env_history)}
+        said = {"chat_messages": tuple(self.chat), "history": self.env_history}
+        return deepcopy(known | ran | about | said)  # a user may keep and change what was returned
 
     def _end(self) -> None:
         if self.game:

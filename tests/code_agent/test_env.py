@@ -55,7 +55,7 @@ def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
         "3",
     )
     assert (reward, terminated, truncated) == (0.0, False, False)
-    assert info["action_exec_stop"] >= info["action_exec_start"]
+    assert info["task_info"] == {"message": "3", "ending": "submit"}
     observation, _, _, _, _ = env.step("request_info", data_path="patients.csv", info_type="column_names")
     assert observation["env_message"] == "subject_id, gender, city"
     assert env.step("submit", answer=3)[1:4] == (1.0, True, False)
