@@ -4,8 +4,8 @@
     await perform(Action("validate_code", {"code": "answer = 6 * 7"}), place, permitted=("validate_code",))
     # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
 
-An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation of the type "error";
-what the machine gets wrong raises EpisodeError.
+An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation of the type
+"error"; what the machine gets wrong raises EpisodeError.
 """
 
 from __future__ import annotations

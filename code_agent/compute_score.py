@@ -3,9 +3,9 @@
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test --json
 
-Finished episodes count with their own results; the others are named and are not failures. Of several episodes of a task
-(`rollout.py`), success is the mean, pass@k the chance that one of k is right, and best of k whether the answer that most
-of them gave is. Exit codes: 0 done, 2 wrong usage.
+Finished episodes count with their own results; the others are named and are no failures. Of several episodes of a task
+(`rollout.py`), success is the mean, pass@k the chance that one of k is right, and best of k whether the answer that
+most of them gave is. Exit codes: 0 done, 2 wrong usage.
 """
 
 from __future__ import annotations

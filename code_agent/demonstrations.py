@@ -1,7 +1,7 @@
 """Supervised data: gold episodes of the data's rows, and episodes that were played and kept.
 
 python -m training.cold_start code --base MODEL --out models/warm
-python -m training.cold_start code --base MODEL --dialogues workdir/sft.jsonl --out models/sft      # rollout.py --to-sft
+python -m training.cold_start code --base MODEL --dialogues sft.jsonl --out models/sft      # of rollout.py --to-sft
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def gold_conversations(tasks: Sequence[Task], settings: Settings) -> Iterator[Co
 
 
 def kept_episodes(path: Path) -> list[Conversation]:
-    """The lines of a file, each with the `messages` of a right episode. Raises AgentError: not such a file, or empty."""
+    """The lines of a file, each the `messages` of a right episode. Raises AgentError: no such file, or empty."""
     found = []
     for number, row in read_jsonl(path):
         messages = row.get("messages")

@@ -41,9 +41,9 @@ Result = TypeVar("Result")
 class MedAgentEnv(gymnasium.Env[Observation, str]):
     """One task after another. chat: what was said: role, message, and timestamp, in seconds of the episode.
 
-    env_history: what actions gave, the task first. terminate_on_infeasible: whether `report_infeasible` ends an episode. need_context: whether the task's programs are
-    put into one of its own. action_mapping: other functions for actions, by name, called with the parameters; each
-    returns an observation or its text.
+    env_history: what actions gave, the task first. terminate_on_infeasible: whether `report_infeasible` ends an
+    episode. need_context: whether programs are put into one of the task's. action_mapping: other functions for
+    actions, by name, called with the parameters; each returns an observation or its text.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)

@@ -93,7 +93,7 @@ class CodeEnvironment(Environment):
             step = await game.answer(reply)
             episode.events[:] = game.events
             if step.done:
-                episode.answer, episode.stop_reason = game.handed and game.handed.answer, "answered"
+                episode.answer, episode.stop_reason = game.handed.answer if game.handed else None, "answered"
                 return None
             return self.prompts.said(step.observation["env_message"], policy.turns + 1, steps, submits)
 

@@ -2,11 +2,11 @@
 
     lessons(rows, right=12_000, flawed=3_200, random=Random(2))
 
-Questions are worded as those of training, by the templates of data/ehr; names of drugs, diagnoses and tests are those of
-training or made up, so that the model learns to copy what it has not read. Nothing is run: what a program prints is drawn
-by the kind of the answer, and the policy hands in what was printed without writing it again. A share is flawed the way
-hurried programmers are; those are decisions that reinforcement learning can turn around. `tiny_model_card.md` has the
-numbers.
+Questions are worded as those of training, by the templates of data/ehr; names of drugs, diagnoses and tests are those
+of training or made up, so that the model learns to copy what it has not read. Nothing is run: what a program prints is
+drawn by the kind of the answer, and the policy hands in what was printed without writing it again. A share is flawed
+the way hurried programmers are; those are decisions that reinforcement learning can turn around. `tiny_model_card.md`
+has the numbers.
 """
 
 from __future__ import annotations
@@ -159,11 +159,12 @@ class Teacher:
         return str(self._scalar(kind))
 
     def _scalar(self, kind: str) -> Any:
+        draw = self.random.randint
         drawn = {
-            "integer": self.random.randint(0, 400),
+            "integer": draw(0, 400),
             "number": round(self.random.uniform(0, 300), self.random.randint(0, 3)),
             "boolean": self.random.random() < 0.5,
-            "date": f"{self.random.randint(2020, 2105)}-{self.random.randint(1, 12):02}-{self.random.randint(1, 28):02} 00:00:00",
+            "date": f"{draw(2020, 2105)}-{draw(1, 12):02}-{draw(1, 28):02} 00:00:00",
         }
         return drawn.get(kind, self._name())
 

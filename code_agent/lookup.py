@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
@@ -107,7 +108,7 @@ def _nearest(wanted: str, seen: dict[str, dict[str, None]]) -> list[tuple[str, s
     found = []
     for column, own in seen.items():
         lowered = [value.lower() for value in own]
-        limit = {"scorer": Levenshtein.normalized_distance, "score_cutoff": FARTHEST, "limit": NEAREST}
+        limit: dict[str, Any] = {"scorer": Levenshtein.normalized_distance, "score_cutoff": FARTHEST, "limit": NEAREST}
         texts = list(own)
         found += [(distance, texts[at], column) for _, distance, at in process.extract(wanted, lowered, **limit)]
     return [(value, column) for _, value, column in sorted(found)[:NEAREST]]

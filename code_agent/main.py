@@ -1,7 +1,7 @@
 """Have a model solve the tasks of a set; MedAgentGym's command line, YAML and files.
 
     python code_agent/main.py --config_path code_agent/configs/demo.yaml
-    python code_agent/main.py --config_path my.yaml --task medcalcbench --start_idx 0 --end_idx 100 --async_run --n_jobs 8
+    python code_agent/main.py --config_path my.yaml --task medcalcbench --end_idx 100 --async_run --n_jobs 8
 
 Writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result. A finished file is not
 played again and counts with its own result, so the same command goes on after Ctrl-C. docs/code.md has the file's keys.

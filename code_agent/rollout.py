@@ -4,8 +4,8 @@
     python code_agent/rollout.py --config_path my.yaml --mode train --to-sft sft.jsonl --to-dpo pairs.jsonl
 
 Writes history_<i>_<k>.json. --to-sft: right episodes, a line of `messages` each, for `training.cold_start --dialogues`.
---to-dpo: pairs of a right and a wrong episode of one task: `prompt`, `chosen`, `rejected`. Exit codes: 0 done, 1 failed or
-some episodes are not scored, 2 wrong usage, 130 interrupted.
+--to-dpo: pairs of a right and a wrong episode of one task: `prompt`, `chosen`, `rejected`. Exit codes: 0 done, 1 failed
+or some episodes are not scored, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -109,7 +109,10 @@ def _result(scored: Scored) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def prepared(config: RunConfig) -> Iterator[Run]:
-    """What a run needs, a model's server included. Raises UsageError: rows or folder cannot be used; Failure: no sandbox."""
+    """What a run needs, a model's server included.
+
+    Raises UsageError: rows or folder cannot be used; Failure: no sandbox, or the server does not start.
+    """
     tasks = get_task_class(config.task)(config.data_path, MODES.get(config.mode, config.mode))
     if config.start >= len(tasks):
         raise UsageError(f"start_idx {config.start}: {config.task} has {len(tasks)} tasks in mode {config.mode}")

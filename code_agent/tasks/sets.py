@@ -223,7 +223,8 @@ class MimicExtract(ReferenceSet):
         }
 
     def check(self, task: CodeTask) -> Check:
-        ids, label = ("subject_id",), task.task_type
+        ids: tuple[str, ...] = ("subject_id",)
+        label = task.task_type
         if task.task_type in ("vasopressor", "ventilation"):
             ids, label = ("subject_id", "6_hour_window_id"), "intervention_category"
         return ByPredictions("/scratch/predictions.csv", self._labels(task, "test"), ids, label)

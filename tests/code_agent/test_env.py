@@ -1,4 +1,4 @@
-"""The environment is a gymnasium one: its checker passes, it is made by name, and it is the game that training plays."""
+"""The environment is a gymnasium one: its checker passes, it is made by name, and it plays what training plays."""
 
 from __future__ import annotations
 
