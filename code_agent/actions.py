@@ -1,6 +1,6 @@
 """The actions of an episode, by MedAgentGym's names and parameters: what each does, and why one is refused.
 
-    place = Place(sandbox, "episode 1", data=Path("data/ehr"), debugger=OfflineDebugger())
+    place = Place(sandbox, "episode 1", tasks.look_up, OfflineDebugger())
     await perform(Action("validate_code", {"code": "answer = 6 * 7"}), place, permitted=("validate_code",))
     # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
 
@@ -18,10 +18,11 @@ import tomllib
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent, indent
 from typing import Any, Literal
 
 from code_agent.debugger import Debugger
-from code_agent.lookup import LookupRefused, look_up
+from code_agent.lookup import LookupRefused
 from code_agent.protocol import Action
 from episodes.outcomes import EpisodeError
 from tools.sandbox import Run, Sandbox, SandboxError
@@ -38,11 +39,11 @@ Observation = dict[str, Any]
 
 @dataclass
 class Place:
-    """What the actions of one episode work on. data: where request_info looks. context: see `CodeTask`."""
+    """What the actions of one episode work on. look_up: what request_info asks. context: see `CodeTask`."""
 
     sandbox: Sandbox
     episode: str
-    data: Path | None
+    look_up: Callable[[str, str, str], str]
     debugger: Debugger
     context: str = ""
 
@@ -75,12 +76,13 @@ def refusal(problem: str, detail: str = "") -> Observation:
 async def _request_info(params: dict[str, Any], place: Place) -> Observation:
     keyterm = params.get("keyterm")
     try:
-        if place.data is None:
-            raise LookupRefused("this task has no tables")
-        asked = (place.data, params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
-        return {"type": "requested_info", "env_message": await asyncio.to_thread(look_up, *asked)}
+        asked = (params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
+        said = await asyncio.to_thread(place.look_up, *asked)
     except (LookupRefused, OSError, sqlite3.Error, ValueError) as error:
         return {"type": "error", "env_message": str(error), "problem": "lookup"}
+    if params["info_type"] == "fhir":
+        await run_in(place, f"import json; bundle = json.loads({said!r})")
+    return {"type": "requested_info", "env_message": said}
 
 
 async def _validate_code(params: dict[str, Any], place: Place) -> Observation:
@@ -111,8 +113,15 @@ async def run_in(place: Place, program: str, language: Literal["python", "sh"] =
 def program_of(code: str, place: Place) -> str:
     """The program to run: in its context, where the task has one; with `answer` printed where it prints nothing."""
     if place.context:
-        return place.context.replace(HERE, f"\n{code}\n")
+        return placed(place.context, code)
     return f"{code}\nprint(answer)" if _only_answers(code) else code
+
+
+def placed(context: str, code: str) -> str:
+    """A program with the code in its place, indented as that is."""
+    before, _, after = context.partition(HERE)
+    margin = before[len(before.rstrip(" \t")) :]
+    return f"{before.removesuffix(margin)}{indent(dedent(code), margin)}{after}"
 
 
 def _only_answers(code: str) -> bool:

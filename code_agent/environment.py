@@ -82,7 +82,7 @@ class CodeEnvironment(Environment):
     def place(self, task: Task) -> Place:
         """Where one episode happens: nothing of another is there."""
         tasks, name = self.set_of(task), f"{task.id}/{next(self._numbers)}"
-        return Place(self.sandbox_of(tasks, own(task)), name, tasks.folder, self.debugger, own(task).context)
+        return Place(self.sandbox_of(tasks, own(task)), name, tasks.look_up, self.debugger, own(task).context)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         tasks, place = self.set_of(task), self.place(task)

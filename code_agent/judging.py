@@ -58,11 +58,11 @@ class ByOutput:
     program: str
 
     async def worth(self, handed: Handed, place: Place) -> float:
-        if not handed.program:
-            return 0.0
         wanted = await _alone(self.program, place)
         if wanted is None or not wanted.strip():
             raise EpisodeError("task_unusable", "the task's own program does not run here, or prints nothing")
+        if not handed.program:
+            return 0.0
         found = await _alone(program_of(handed.program, place), place)
         return float(found is not None and found.split() == wanted.split())
 

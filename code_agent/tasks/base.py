@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from code_agent.graders import grade
+from code_agent.lookup import LookupRefused, look_up
 from code_agent.task import CodeTask
 from episodes.agent import Row
 
@@ -51,6 +52,12 @@ class TaskSet(ABC):
     def visible(self, task: CodeTask) -> Sequence[Path]:
         """The files and folders a program sees, each below /data by its name."""
         return [self.folder] if self.folder else []
+
+    def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
+        """What `request_info` says of the set's files. Raises LookupRefused, OSError, sqlite3.Error, ValueError."""
+        if self.folder is None:
+            raise LookupRefused("this task has no tables")
+        return look_up(self.folder, name, kind, keyterm)
 
     def score(self, task: CodeTask, answer: str) -> float:
         """What an answer is worth, 0 to 1; a set whose answers are no single value has its own."""

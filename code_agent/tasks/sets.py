@@ -8,14 +8,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from code_agent.actions import HERE
+from code_agent.actions import HERE, placed
 from code_agent.graders import Gold
 from code_agent.judging import ByOutput, ByPredictions, ByTests, Check
 from code_agent.task import CodeTask
+from code_agent.tasks.medagentbench import MedAgentBench
 from code_agent.tasks.reference import ReferenceSet
 from code_agent.tasks.sql_answers import gold_of_query
 from episodes.agent import Row
 
+MISSING = ("none", "nan", "nat", "null", "<na>")
 POWER_ROOM = 0.01  # of a statistical power, of its value either way
 STEPS = "Answer the question by a program; leave the answer in the variable `answer`."
 
@@ -33,6 +35,11 @@ class QuerySet(ReferenceSet):
             "gold": gold,
             "sql": row["query"],
         }
+
+    def score(self, task: CodeTask, answer: str) -> float:
+        """A query without a result is None; pandas has other names for it."""
+        missing = task.reference == "None" and answer.strip().lower() in MISSING
+        return 1.0 if missing else super().score(task, answer)
 
 
 class MimicIII(QuerySet):
@@ -133,7 +140,7 @@ class BioCoder(ReferenceSet):
         if HERE not in row["context"]:
             raise ValueError(f"context has no {HERE}")
         asked = f"{row['problem']}\nThe signature is: {row['signature']}"
-        known = {"program": solved(row), "context": row["context"]}
+        known = {"program": placed(row["context"], row["solution"]), "context": row["context"]}
         return {"question": asked, "reference": row["solution"], **known}
 
     def check(self, task: CodeTask) -> Check:
@@ -142,13 +149,6 @@ class BioCoder(ReferenceSet):
     def unusable(self, task: CodeTask) -> str:
         absent = missing_packages(task.context)
         return f"needs the packages {', '.join(absent)}" if absent else ""
-
-
-def solved(row: Row) -> str:
-    """The context with the known solution in its place, indented as that is."""
-    before, _, after = row["context"].partition(HERE)
-    indent = before[len(before.rstrip(" \t")) :]
-    return before + row["solution"].replace("\n", f"\n{indent}") + after
 
 
 def missing_packages(program: str) -> list[str]:
@@ -242,7 +242,7 @@ class MimicExtract(ReferenceSet):
 REFERENCE: dict[str, type[ReferenceSet]] = {
     each.name: each
     for each in (
-        *(MimicIII, EICU, TREQS, MedCalcBench, BioCoder),
+        *(MimicIII, EICU, TREQS, MedCalcBench, MedAgentBench, BioCoder),
         *(BioDSBench, EHRShot, EHRSeqSQL, EHRCon, NPowerAI, MimicExtract),
     )
 }
