@@ -51,13 +51,13 @@ class CodeAgent(Agent):
     )
     baselines = ("blank",)
     failures = ("right", "wrong_value", "no_program", "only_errors", "nothing_handed_in", "loop")
-    unreachable: Mapping[str, str] = {"tables": "/nowhere/tables"}
+    unreachable: Mapping[str, str] = {"hospital": "/nowhere"}
 
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         endings = "submit: one answer, handed in (ours); oracle: until a run's output is right (MedAgentGym's)"
         add("--ending", choices=ENDINGS, default="submit", help=f"{endings}; default: submit")
-        add("--tables", metavar="DIR", help="what the questions are about; default: data/ehr/tables")
+        add("--hospital", metavar="DIR", help="tables that the questions are about; default: data/ehr/tables")
         add("--debugger", metavar="MODEL", help="litellm's name of a model that explains errors; default: offline")
 
     def sizes(self, device: str) -> Sizes:

@@ -55,7 +55,7 @@ class CodeEnvironment(Environment):
         self.settings, self.longest = settings, longest
         self.ending = options.get("ending") or "submit"
         self.prompts, self.sets = load_prompts(), dict(task_sets or {})
-        self.tables, model = options.get("tables"), options.get("debugger")
+        self.hospital, model = options.get("hospital"), options.get("debugger")
         self.debugger: Debugger = debugger or (ModelDebugger(model) if model else OfflineDebugger())
         self.debugged_by = model or "offline"
         self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
@@ -76,7 +76,7 @@ class CodeEnvironment(Environment):
 
     def set_of_name(self, name: str) -> TaskSet:
         if name not in self.sets:
-            self.sets[name] = get_task_class(name)(self.tables)
+            self.sets[name] = get_task_class(name)(self.hospital)
         return self.sets[name]
 
     def place(self, task: Task) -> Place:
@@ -85,7 +85,10 @@ class CodeEnvironment(Environment):
         return Place(self.sandbox_of(tasks, own(task)), name, tasks.look_up, self.debugger, own(task).context)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        tasks, place = self.set_of(task), self.place(task)
+        tasks = self.set_of(task)
+        if why := tasks.unusable(own(task)):
+            raise EpisodeError("task_unusable", why)
+        place = self.place(task)
         game = Game(tasks, own(task), place, self.ending, self.longest)
         submits, steps = self.ending == "submit", policy.max_turns
 
@@ -129,7 +132,7 @@ class CodeEnvironment(Environment):
 
     def description(self) -> dict[str, Any]:
         described = {"ending": self.ending, "prompts": self.prompts.fingerprint, "debugger": self.debugged_by}
-        return described | ({"tables": str(self.tables)} if self.tables else {})
+        return described | ({"hospital": str(self.hospital)} if self.hospital else {})
 
     async def check(self) -> None:
         sandbox = Sandbox()

@@ -28,7 +28,6 @@ from code_agent.model_policy import Model, ModelPolicy, endpoint_of
 from code_agent.serving import served
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
-from code_agent.tasks.reference import ReferenceSet
 from common.command import Failure, UsageError
 from common.settings import load_settings
 from episodes.play import Scored, play
@@ -81,10 +80,6 @@ class Run:
         task = self.tasks.task(index)
         known = {"task": self.config.task, "task_type": task.task_type, "difficulty": task.difficulty}
         known |= {"ending": self.config.ending}
-        why = self.tasks.unusable(task) if isinstance(self.tasks, ReferenceSet) else ""
-        if why:
-            histories.write(path, [], {"result": "unscored", "reason": f"task_unusable: {why}", **known})
-            return None
         policy = ModelPolicy(self.model, self.config.num_steps)
         scored = await play(self.environment, task, self.environment.play(task, policy), policy, EPISODE_SECONDS)
         histories.write(path, scored.episode.messages, known | _result(scored))
@@ -92,6 +87,8 @@ class Run:
         return histories.read(path)
 
     def _count(self, scored: Scored) -> None:
+        if scored.reward.unscored == "task_unusable":
+            return
         self.failed = [*self.failed, scored.detail] if scored.reward.score is None else []
         if len(self.failed) >= FAILURES:
             raise Failure(f"{FAILURES} episodes failed one after the other; the last: {self.failed[-1]}")

@@ -53,6 +53,10 @@ class TaskSet(ABC):
         """The files and folders a program sees, each below /data by its name."""
         return [self.folder] if self.folder else []
 
+    def unusable(self, task: CodeTask) -> str:
+        """Why the task cannot be played here; "": it can."""
+        return ""
+
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
         """What `request_info` says of the set's files. Raises LookupRefused, OSError, sqlite3.Error, ValueError."""
         if self.folder is None:

@@ -86,7 +86,3 @@ class ReferenceSet(TaskSet):
         """The files a program sees, below /data: no tasks, no gold, no labels of the test."""
         assert self.data_path is not None
         return sorted(path for path in self.data_path.iterdir() if path.suffix in DATA)
-
-    def unusable(self, task: CodeTask) -> str:
-        """Why the task cannot be played here; "": it can."""
-        return ""

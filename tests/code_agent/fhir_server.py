@@ -18,7 +18,7 @@ TABLES = ROOT / "data" / "ehr" / "tables"
 
 
 class FHIRServer(ThreadingHTTPServer):
-    """`observations`: what is known beyond the hospital, as (patient, code, time, value). `asked`: paths of requests."""
+    """observations: what is known beyond the hospital, as (patient, code, time, value). asked: paths of requests."""
 
     daemon_threads = True
 
