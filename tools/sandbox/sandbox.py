@@ -47,14 +47,14 @@ MEMORY, PROCESSES, EPISODES = 2**30, 64, 128
 # which the supervisor counts; it adds memory up too, where AS is one process's.
 LIMITS = {
     "NPROC": PROCESSES,
-    "NOFILE": 256,
-    "FSIZE": 2**28,
+    "NOFILE": 128,
+    "FSIZE": 2**26,
     "CORE": 1,  # byte: no file, and not the program either that takes cores on this machine, as 0 would
     "MEMLOCK": 0,
     "MSGQUEUE": 0,
     "SIGPENDING": 256,
 }
-SCRATCH = {"/scratch": 2**28, "/dev/shm": 2**26}  # bytes of what an episode may write, in memory, by place
+SCRATCH = {"/scratch": 2**26, "/dev/shm": 2**24}  # bytes of what an episode may write, in memory, by place
 WARM = ("numpy", "pandas")  # imported before the first program
 
 Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
@@ -237,7 +237,8 @@ class Sandbox:
             "devices": mounts.DEVICES,
             "memory": self.memory,
             "processes": PROCESSES,
-            "limits": LIMITS,
+            # Outside a user namespace all of the account's processes would count.
+            "limits": {name: most for name, most in LIMITS.items() if self.protected or name != "NPROC"},
             "filter": filter_bytes(),
             "packages": [mounts.PACKAGES] if self.protected else [],
         }

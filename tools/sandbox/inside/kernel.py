@@ -23,7 +23,7 @@ CAPABILITY_VERSION = 0x20080522
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
 LIBC.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong]
-HIDDEN = 2**62  # bytes: of a process that does not show how many it has
+SPARSE = 4  # times as much address space as memory, for shared memory can be taken out of the count
 Settings = dict[str, Any]  # `Sandbox._settings`
 
 
@@ -132,17 +132,22 @@ def processes() -> list[Process]:
 def look(number: int) -> Process | None:
     """The process; None when it has ended. Nothing here waits for a lock that the process may hold."""
     try:
-        with open(f"/proc/{number}/status", encoding="utf-8", errors="replace") as file:
-            facts = {name: values.split() for name, _, values in (row.partition(":") for row in file)}
+        first = facts = status(f"{number}")
+        if first["State"][0] == "Z":  # its first thread has ended; others that go on have the memory
+            threads = [status(f"{number}/task/{thread}") for thread in os.listdir(f"/proc/{number}/task")]
+            facts = next((thread for thread in threads if thread["State"][0] != "Z"), {})
     except (FileNotFoundError, ProcessLookupError):
         return None
-    threads = int(facts["Threads"][0])
-    memory = sum(int(facts[kind][0]) for kind in ("RssAnon", "RssShmem") if kind in facts) * 1024
-    if facts["State"][0] == "Z":
-        if threads < 2:
-            return None
-        memory = HIDDEN  # its first thread has ended, the others go on
-    return Process(number, int(facts["PPid"][0]), threads, memory)
+    if not facts:
+        return None
+    anonymous, shared, size = (int(facts.get(kind, "0")[0]) * 1024 for kind in ("RssAnon", "RssShmem", "VmSize"))
+    return Process(number, int(first["PPid"][0]), int(first["Threads"][0]), max(anonymous + shared, size // SPARSE))
+
+
+def status(process: str) -> dict[str, list[str]]:
+    """What /proc says of a process or thread. Raises FileNotFoundError and ProcessLookupError: it has ended."""
+    with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
+        return {name: values.split() for name, _, values in (row.partition(":") for row in file)}
 
 
 def tell_all(number: int) -> None:

@@ -1,0 +1,43 @@
+"""A sandbox for the tests; where this machine allows bubblewrap nothing, they say so and are skipped."""
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tools.sandbox import Run, Sandbox
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """Skips unless bubblewrap itself can run a program here; what it then allows ours is for the tests."""
+    if not shutil.which("bwrap"):
+        pytest.skip("bubblewrap is not installed (apt-get install bubblewrap): the sandbox is not tested")
+    line = ["bwrap", "--unshare-all", "--unshare-user", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    tried = subprocess.run(line, capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(f"this machine allows no sandbox (docs/sandbox.md), so it is not tested: {tried.stderr.strip()}")
+
+
+@pytest.fixture(scope="session")
+def sandbox(bubblewrap: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """One for all, as its users have one: every test has an event loop and episodes of its own."""
+    data = tmp_path_factory.mktemp("data") / "tables"
+    data.mkdir()
+    (data / "patients.csv").write_text("id,age\n1,70\n", encoding="utf-8")
+    sandbox = Sandbox(data=[data])
+    yield sandbox
+    asyncio.run(sandbox.close())
+
+
+@pytest.fixture
+def run(sandbox: Sandbox, request: pytest.FixtureRequest) -> Callable[..., Awaitable[Run]]:
+    """Runs a program in an episode of this test's."""
+
+    async def run(code: str, episode: str = "", **options: Any) -> Run:
+        return await sandbox.run(code, f"{request.node.nodeid} {episode}", **options)
+
+    return run

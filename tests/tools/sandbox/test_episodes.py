@@ -1,0 +1,194 @@
+"""What a program can rely on: its episode's state, its output, its deadline; and what others notice of it: nothing."""
+
+import asyncio
+import os
+
+import pytest
+
+from tools.sandbox import Sandbox, SandboxError
+
+pytestmark = pytest.mark.usefixtures("bubblewrap")
+
+
+async def test_names_live_within_an_episode_and_nowhere_else(run) -> None:
+    assert (await run("import numpy\nx = 41")).fresh
+    later = await run("print(x + 1)")
+    assert (later.status, later.output, later.fresh) == ("ok", "42\n", False)
+    other = await run("print('x' in globals(), 'numpy' in globals())", "other")
+    assert (other.output, other.fresh) == ("False False\n", True)
+
+
+async def test_files_live_within_an_episode_and_nowhere_else(run) -> None:
+    await run("open('left.txt', 'w').write('here')\nopen('/dev/shm/left', 'w').write('here')")
+    look = "import os; print(os.listdir('/scratch'), os.listdir('/tmp'), os.listdir('/dev/shm'))"
+    assert (await run(look)).output == "['left.txt'] ['left.txt'] ['left']\n"
+    assert (await run(look, "other")).output == "[] [] []\n"
+
+
+async def test_a_modified_module_is_the_episodes_own(run) -> None:
+    await run("import math, builtins\nmath.pi = 3\nbuiltins.sum = lambda _: 7")
+    assert (await run("import math; print(math.pi, sum([]))")).output == "3 7\n"
+    assert (await run("import math; print(math.pi > 3.1, sum([]))", "other")).output == "True 0\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "output"),
+    [
+        ("import sys; sys.exit()", "ok", ""),
+        ("raise SystemExit(0)", "ok", ""),
+        ("import sys; sys.exit(3)", "error", ""),
+        ("import sys; sys.exit('no such patient')", "error", "no such patient\n"),
+        ("import os; os._exit(0)", "crashed", ""),
+        ("import os; os.kill(os.getpid(), 9)", "crashed", ""),
+        ("import ctypes; ctypes.string_at(0)", "crashed", ""),
+        ("import sys; print('out'); print('err', file=sys.stderr)", "ok", "out\nerr\n"),
+        ("print('\\ud800')", "ok", "\\ud800\n"),
+        ("import os; os.write(1, b'a\\xffb')", "ok", "a?b"),
+    ],
+)
+async def test_how_a_program_ends(run, code: str, status: str, output: str) -> None:
+    ended = await run(code)
+    assert (ended.status, ended.output) == (status, output)
+    assert (await run("print('next')")).output == "next\n"
+
+
+async def test_a_traceback_shows_the_programs_own_lines(run) -> None:
+    await run("def half(x):\n    return x / 2")
+    failed = await run("# of a later program\nhalf('3')")
+    assert failed.status == "error"
+    assert [row.strip() for row in failed.output.splitlines() if "^" not in row and "~" not in row] == [
+        "Traceback (most recent call last):",
+        'File "<program 2>", line 2, in <module>',
+        "half('3')",
+        'File "<program 1>", line 2, in half',
+        "return x / 2",
+        "TypeError: unsupported operand type(s) for /: 'str' and 'int'",
+    ]
+
+
+@pytest.mark.parametrize("code", ["x = (", "\0", "\ud800", "(" * 500, "return 1"])
+async def test_what_is_no_program_is_an_error(run, code: str) -> None:
+    ended = await run(code)
+    assert ended.status == "error"
+    assert "Error" in ended.output
+    assert not (await run("pass")).fresh
+
+
+async def test_a_long_output_keeps_its_beginning_and_its_end(run) -> None:
+    ended = await run("print('first')\nfor i in range(200_000): print('é', i)\n1 / 0")
+    assert len(ended.output.encode()) <= 64 * 1024
+    assert ended.output.startswith("first\n")
+    assert ended.output.endswith("ZeroDivisionError: division by zero\n")
+    assert " bytes ...]" in ended.output
+
+
+async def test_a_deadline_ends_everything_and_keeps_what_was_printed(run) -> None:
+    ended = await run("x = 1\nprint('begun')\nwhile True: pass", deadline=0.3)
+    assert (ended.status, ended.output) == ("timeout", "begun\n")
+    afterwards = await run("x")
+    assert "NameError" in afterwards.output
+    assert afterwards.fresh
+
+
+async def test_what_a_program_starts_ends_with_its_step(run) -> None:
+    code = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        while True:
+            open('/scratch/beat', 'a').write('x')
+            time.sleep(0.001)
+while not os.path.exists('/scratch/beat'):
+    pass
+"""
+    assert (await run(code)).status == "ok"
+    look = "import os, time; a = os.path.getsize('beat'); time.sleep(0.1); print(os.path.getsize('beat') - a)"
+    assert (await run(look)).output == "0\n"
+
+
+async def test_a_thread_left_behind_stands_still_between_programs(run) -> None:
+    code = "import threading, time\nn = 0\ndef count():\n global n\n while True: n += 1; time.sleep(0.001)\n"
+    await run(code + "threading.Thread(target=count, daemon=True).start()\ntime.sleep(0.05)\nprint(n)")
+    before = int((await run("print(n)")).output)
+    await asyncio.sleep(0.3)
+    assert int((await run("print(n)")).output) - before < 50
+
+
+async def test_commands_share_the_files_of_programs(run) -> None:
+    await run("open('a.txt', 'w').write('3 rows')")
+    shown = await run("cat a.txt; python -c 'import numpy; print(1)'", language="sh")
+    assert (shown.status, shown.output) == ("ok", "3 rows1\n")
+    assert (await run("exit 4", language="sh")).status == "error"
+    assert (await run("sleep 60", language="sh", deadline=0.3)).status == "timeout"
+
+
+async def test_data_is_there_to_read_only(run, sandbox: Sandbox) -> None:
+    (place,) = sandbox.paths.values()
+    read = await run(f"import pandas; print(pandas.read_csv('{place}/patients.csv').age.sum())")
+    assert read.output == "70\n"
+    for code in (f"open('{place}/patients.csv', 'a')", f"import os; os.remove('{place}/patients.csv')"):
+        assert "Read-only file system" in (await run(code)).output
+
+
+async def test_many_at_once_end_each_by_its_own_doing(run) -> None:
+    codes = {"fine": "print('ok')", "dies": "import os; os._exit(1)", "hangs": "while True: pass"}
+    pairs = [(name, number) for number in range(6) for name in codes]
+    ended = await asyncio.gather(*(run(codes[name], f"{name} {n}", deadline=3.0) for name, n in pairs))
+    wanted = {"fine": ("ok", "ok\n"), "dies": ("crashed", ""), "hangs": ("timeout", "")}
+    assert [(run.status, run.output) for run in ended] == [wanted[name] for name, _ in pairs]
+
+
+async def test_one_episodes_programs_run_one_after_another(run) -> None:
+    await run("order = []")
+    await asyncio.gather(
+        *(run(f"import time; order.append({n}); time.sleep(0.02); order.append({n})") for n in range(4))
+    )
+    assert (await run("print(order)")).output == "[0, 0, 1, 1, 2, 2, 3, 3]\n"
+
+
+async def test_the_longest_idle_episode_makes_room() -> None:
+    sandbox = Sandbox(episodes=2)
+    try:
+        for name in "ab":
+            await sandbox.run("x = 1", name)
+        await sandbox.run("x", "a")
+        await sandbox.run("x = 1", "c")  # b was used longest ago
+        assert not (await sandbox.run("x", "a")).fresh
+        assert (await sandbox.run("x = 1", "b")).fresh
+    finally:
+        await sandbox.close()
+
+
+async def test_a_caller_who_gives_up_ends_the_episode(run) -> None:
+    await run("x = 1")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(run("while True: pass"), 0.2)
+    assert (await run("x = 1")).fresh
+
+
+async def test_a_sandbox_that_was_closed_or_killed_starts_again() -> None:
+    sandbox = Sandbox()
+    assert (await sandbox.run("print(1)", "a")).output == "1\n"
+    await sandbox.close()
+    assert (await sandbox.run("print(2)", "a")).output == "2\n"
+    assert sandbox._process
+    sandbox._process.kill()
+    sandbox._process.wait()
+    assert (await sandbox.run("print(3)", "b")).output == "3\n"
+    await sandbox.close()
+
+
+def test_data_must_be_there_and_differ_in_name(tmp_path) -> None:
+    with pytest.raises(SandboxError, match="no data for the sandbox at"):
+        Sandbox(data=[tmp_path / "nowhere"])
+    for folder in ("a", "b"):
+        (tmp_path / folder / "tables").mkdir(parents=True)
+    with pytest.raises(SandboxError, match="must differ in name"):
+        Sandbox(data=[tmp_path / "a" / "tables", tmp_path / "b" / "tables"])
+
+
+async def test_without_bubblewrap_the_install_line_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.devnull)
+    with pytest.raises(SandboxError, match="apt-get install bubblewrap"):
+        await Sandbox().run("print(1)", "a")

@@ -1,0 +1,248 @@
+"""What a hostile program gets out of the sandbox: nothing, and no neighbour notices."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from common.settings import ROOT, load_settings
+from tools.sandbox import Sandbox
+from tools.sandbox.sandbox import LIMITS, PROCESSES
+
+pytestmark = pytest.mark.usefixtures("bubblewrap")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import socket; socket.socket()",
+        "import socket; socket.socket(socket.AF_UNIX)",
+        "import socket; socket.socket(40, socket.SOCK_STREAM)",  # vsock, which knows no namespaces
+        "import socket; socket.socketpair()[0].bind('\\0seen by all')",
+        "import urllib.request; urllib.request.urlopen('http://127.0.0.1:80')",
+        "import os; os.memfd_create('memory that no limit counts')",
+        "import os; os.chmod('/dev/null', 0)",
+        "import os; os.mknod('disk', 0o60666, os.makedev(8, 0))",
+        "import os; os.setuid(0)",
+        "import os; os.chroot('.')",
+        "import os; os.sched_setaffinity(1, {0})",
+        "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (3, 3))",
+        "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (-1, -1))",
+        "import ctypes, os; c = ctypes.CDLL(None); c.unshare(0x10000000) == 0 or os.stat('/no')",
+        "import ctypes, os; c = ctypes.CDLL(None); c.ptrace(16, 1, 0, 0) == 0 or os.stat('/no')",
+        "import ctypes, os; c = ctypes.CDLL(None); c.mount(b'/', b'/scratch', 0, 4096, 0) == 0 or os.stat('/no')",
+        "open('/proc/1/environ').read()",
+        "open('/proc/1/mem').read()",
+        "open('/proc/sys/kernel/core_pattern', 'w')",
+        "open('/proc/self/oom_score_adj', 'w')",
+        "open('/etc/passwd')",
+        "open('/python/bin/x', 'w')",
+        "open('/packages/x.pth', 'w')",
+        "open('/x', 'w')",
+        "open('/dev/shm/../x', 'w')",
+        f"open({str(ROOT / 'README.md')!r})",
+        "import os; os.link('/python/bin/' + os.listdir('/python/bin')[0], 'link')",
+        "import tools.sandbox",
+    ],
+)
+async def test_is_refused(run, code: str) -> None:
+    ended = await run(code)
+    assert ended.status == "error"
+    assert re.search(r"^(PermissionError|OSError|FileNotFoundError|ValueError|ModuleNotFound)", ended.output, re.M) or (
+        "urlopen error" in ended.output
+    )
+
+
+async def test_nothing_of_this_process_is_seen(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEACHER_API_KEY", "sk-secret")
+    sandbox = Sandbox()
+    try:
+        code = """
+import json, os
+numbers = [name for name in os.listdir('/proc') if name.isdigit()]
+print(json.dumps([sorted(os.environ), os.listdir('/'), len(numbers), os.getuid(), os.uname().nodename]))
+"""
+        shown = json.loads((await sandbox.run(code, "a")).output)
+        everything = await sandbox.run("cat /proc/*/environ; env", "a", language="sh")
+    finally:
+        await sandbox.close()
+    names, root, processes, user, host = shown
+    assert "TEACHER_API_KEY" not in names
+    assert "sk-secret" not in everything.output
+    assert sorted(root) == ["bin", "dev", "etc", "lib", "lib64", "packages", "proc", "python", "scratch", "tmp", "usr"]
+    assert (processes, user, host) == (2, 1000, "sandbox")
+
+
+async def test_no_file_or_memory_is_shared_for_writing(run) -> None:
+    code = """
+import os
+print([row for row in open('/proc/self/maps') if row.split()[1].startswith('rw') and row.split()[1][3] == 's'])
+print([os.readlink(f'/proc/self/fd/{file}') for file in (0,)])
+print(os.access('/dev/shm', os.W_OK), [name for name in os.listdir('/dev') if name.startswith(('pt', 'tty'))])
+"""
+    assert (await run(code)).output == "[]\n['/dev/null']\nTrue []\n"
+
+
+async def test_no_rights_are_left(run) -> None:
+    status = (await run("print(open('/proc/self/status').read())")).output
+    facts = dict(re.findall(r"^(\w+):\s*(\S+)", status, re.M))
+    assert [int(facts[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [0, 0, 0, 0]
+    assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
+
+
+async def test_the_limits_are_those_of_the_table(run) -> None:
+    show = "print(*resource.getrlimit(getattr(resource, 'RLIMIT_' + name)))"
+    code = f"import resource\nfor name in {list(LIMITS)}: {show}"
+    assert (await run(code)).output == "".join(f"{value} {value}\n" for value in LIMITS.values())
+
+
+async def test_signals_do_not_reach_the_supervisor(run) -> None:
+    code = "import os\nfor number in range(1, 65):\n    if number not in (32, 33): os.kill(1, number)\nx = 1"
+    assert (await run(code)).status == "ok"
+    assert not (await run("x")).fresh
+
+
+@pytest.mark.parametrize(
+    ("code", "statuses"),
+    [
+        ("import os\nwhile True: os.fork()", {"processes", "error", "timeout"}),
+        (
+            "import threading, time\nthreading.stack_size(65536)\n"
+            f"for _ in range({2 * PROCESSES}): threading.Thread(target=time.sleep, args=(9,)).start()",
+            {"processes", "error"},
+        ),
+        ("x = bytearray(2**31)", {"error"}),
+        (
+            "import mmap, os\nfor _ in range(16):\n    if os.fork() == 0:\n        m = mmap.mmap(-1, 2**29)\n"
+            "        for k in range(2**9):\n"
+            "            m[k * 2**20 : (k + 1) * 2**20] = bytes(2**20)\n"
+            "            m.madvise(mmap.MADV_DONTNEED)\n"
+            "        while True: pass\nos.wait()",
+            {"memory"},
+        ),
+        (
+            "import os, time\nfor _ in range(8): os.fork() or (b'x' * 2**28, time.sleep(9))\nos.wait()",
+            {"memory", "timeout"},
+        ),
+        ("import os\nfor n in range(99):\n    with open(f'{n}', 'wb') as f: f.write(bytes(2**26))", {"error"}),
+        ("with open('big', 'wb') as f:\n    while True: f.write(bytes(2**26))", {"error"}),
+        ("files = [open('/dev/zero') for _ in range(500)]", {"error"}),
+        ("while True: print('x' * 1000)", {"timeout"}),
+        ("import os\nwhile True: os.write(2, bytes(2**20))", {"timeout"}),
+        ("import os, signal\nsignal.pthread_sigmask(0, range(1, 65))\nwhile True: pass", {"timeout"}),
+        ("import os; os.kill(os.getpid(), 19)", {"timeout"}),
+        ("import os; os.closerange(0, 100)", {"crashed"}),
+        ("import os\nfor file in range(100):\n    try: os.write(file, b'+' * 5000)\n    except OSError: pass", {"ok"}),
+        ("import sys; sys.stdout.close(); sys.stderr = None", {"ok", "crashed"}),
+    ],
+)
+async def test_a_bomb_hurts_its_own_episode_only(run, code: str, statuses: set[str]) -> None:
+    await run("x = 1", "neighbour")
+    bomb = asyncio.create_task(run(code, "bomb", deadline=2.0))
+    beside = await run("print(x)", "neighbour")
+    ended = await bomb
+    assert ended.status in statuses
+    assert len(ended.output.encode()) <= 64 * 1024
+    assert (beside.status, beside.output, beside.fresh) == ("ok", "1\n", False)
+    assert (await run("print(1)", "bomb")).output == "1\n"
+    assert (await run("print(x)", "neighbour")).output == "1\n"
+
+
+async def test_a_process_whose_first_thread_has_ended_ends_with_its_step(run) -> None:
+    code = """
+import ctypes, os, threading, time
+def beat():
+    while True:
+        open('beat', 'a').write('x')
+        time.sleep(0.001)
+if os.fork() == 0:
+    threading.Thread(target=beat).start()
+    ctypes.CDLL(None).pthread_exit(0)
+while not os.path.exists('beat'):
+    pass
+"""
+    assert (await run(code)).status == "ok"
+    look = "import os, time; a = os.path.getsize('beat'); time.sleep(0.1); print(os.path.getsize('beat') - a)"
+    assert (await run(look)).output == "0\n"
+
+
+async def test_a_forged_report_ends_a_step_and_fakes_no_other(run) -> None:
+    forge = """
+import os
+for file in os.listdir('/proc/self/fd'):
+    try: os.write(int(file), b'+++' + b'\\0\\0\\0\\x20{"status": "ok", "output": "fake"}')
+    except OSError: pass
+1 / 0
+"""
+    await run(forge)
+    later = await run("1 / 0")
+    assert later.status in ("error", "crashed")  # its interpreter may find that nobody reads its own report any more
+    assert "fake" not in later.output
+    assert (await run("print(1)", "other")).output == "1\n"
+
+
+def test_it_ends_with_its_caller_who_needs_no_main_guard(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import asyncio\n"
+        "from tools.sandbox import Sandbox\n"
+        "sandbox = Sandbox()\n"
+        "asyncio.run(sandbox.run('print(1)', 'a'))\n"
+        "print('ready', flush=True)\n"
+        "asyncio.run(sandbox.run('import os; os.fork()\\nwhile True: pass', 'a', deadline=600))\n",
+        encoding="utf-8",
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, env=environment) as caller:
+        assert caller.stdout
+        assert caller.stdout.readline() == b"ready\n"
+        inside = psutil.Process(caller.pid).children(recursive=True)
+        assert len(inside) >= 4
+        caller.send_signal(signal.SIGKILL)
+    _, alive = psutil.wait_procs(inside, timeout=30)
+    assert alive == []
+
+
+async def test_close_leaves_nothing(bubblewrap: None) -> None:
+    sandbox = Sandbox()
+    await asyncio.gather(*(sandbox.run("import os; os.fork()", f"{number}") for number in range(3)))
+    assert sandbox._process
+    inside = psutil.Process(sandbox._process.pid).children(recursive=True)
+    await sandbox.close()
+    _, alive = psutil.wait_procs(inside, timeout=30)
+    assert alive == []
+
+
+async def test_as_a_process_it_says_what_it_does_not_hold(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SANDBOX", "process")
+    monkeypatch.setenv("TEACHER_API_KEY", "sk-secret")
+    (tmp_path / "data.csv").write_text("a\n1\n", encoding="utf-8")
+    load_settings.cache_clear()
+    sandbox = Sandbox(data=[tmp_path / "data.csv"])
+    load_settings.cache_clear()
+    assert "they can read its files and keys" in caplog.text
+    try:
+        await sandbox.run("x = 41", "a")
+        assert (await sandbox.run("print(x + 1)", "a")).output == "42\n"
+        (place,) = sandbox.paths.values()
+        assert (await sandbox.run(f"print(open({place!r}).read())", "a")).output == "a\n1\n\n"
+        assert "sk-secret" not in (await sandbox.run("env", "a", language="sh")).output
+        assert (await sandbox.run("import socket; socket.socket()", "a")).status == "error"
+        code = "import os, time\nif os.fork() == 0: os.setsid()\nprint(os.getpid())\nwhile True: pass"
+        ended = await sandbox.run(code, "a", deadline=1.0)
+        assert ended.status == "timeout"
+        numbers = [int(number) for number in ended.output.split()]
+        assert len(numbers) == 2
+        left = [psutil.Process(number) for number in numbers if psutil.pid_exists(number)]
+        assert psutil.wait_procs(left, timeout=30)[1] == []
+    finally:
+        await sandbox.close()
