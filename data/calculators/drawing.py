@@ -115,8 +115,10 @@ def gold_of(value: Any, calculator: Mapping[str, Any]) -> Row:
 
 def answered_by(gold: Row, text: str) -> bool:
     """Whether a number of the text is a right answer."""
-    lower, upper = (gold.get(limit, gold["value"]) for limit in ("lower", "upper"))
-    return gold["kind"] != "date" and any(lower <= float(each) <= upper for each in re.findall(r"\d+(?:\.\d+)?", text))
+    if gold["kind"] == "date":
+        return False
+    lower, upper = (float(gold[limit if limit in gold else "value"]) for limit in ("lower", "upper"))
+    return any(lower <= float(each) <= upper for each in re.findall(r"\d+(?:\.\d+)?", text))
 
 
 def asked_for(calculator: Mapping[str, Any]) -> str:
