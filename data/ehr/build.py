@@ -20,9 +20,7 @@ from typing import Any
 
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.files import replacing
-from data.ehr.hospital import COLUMNS, PATIENTS, Row, column_names, draw_hospital
-
-DATABASE = "hospital.db"
+from data.ehr.hospital import COLUMNS, DATABASE, PATIENTS, Row, column_names, draw_hospital
 
 
 def write_hospital(tables: Mapping[str, Sequence[Row]], folder: Path) -> None:

@@ -18,6 +18,7 @@ from random import Random
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+DATABASE = "hospital.db"  # beside the CSV files
 PATIENTS = 2000
 STAY = "row_id INTEGER, subject_id INTEGER, hadm_id INTEGER"
 # By table, its columns as SQLite declares them.
