@@ -19,7 +19,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 DATABASE = "hospital.db"  # beside the CSV files
-PATIENTS = 2000
+PATIENTS, MOST = 2000, 15_000
 STAY = "row_id INTEGER, subject_id INTEGER, hadm_id INTEGER"
 # By table, its columns as SQLite declares them.
 COLUMNS = {
