@@ -193,9 +193,11 @@ def _parsed(text: str) -> Seen:
     if not text.startswith(("[", "(", "{", "'", '"')):
         return text
     try:
-        return _plain(ast.literal_eval(text))
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
+    said_aside = text.count("#") != repr(value).count("#")  # a comment is part of the answer
+    return text if said_aside else _plain(value)
 
 
 def _plain(value: Any) -> Seen:

@@ -14,7 +14,7 @@ from pathlib import Path
 from common.command import new_parser, run_command
 from common.files import refuse_existing
 from data.calculators.drawing import draw_questions
-from data.ehr.rows import write_rows
+from data.code_rows import write_rows
 
 
 def build(options: argparse.Namespace) -> None:

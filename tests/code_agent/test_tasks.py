@@ -12,7 +12,7 @@ from code_agent import validate
 from code_agent.task import read_rows, task_of
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import CODING, READING
-from data.ehr.rows import write_rows
+from data.code_rows import write_rows
 from episodes.agent import AgentError
 
 ROW = {
