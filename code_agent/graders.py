@@ -57,7 +57,7 @@ class Gold:
             answered = grade(json.dumps(self.value), self)
         except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
             raise GoldError(f"{self} has no value of its kind ({type(error).__name__}: {error})") from None
-        if not answered or (self.kind == "set" and len(set(self.value)) < len(self.value)):
+        if not answered or self.value == "" or (self.kind == "set" and len(set(self.value)) < len(self.value)):
             raise GoldError(f"{self} is not answered by its own value")
 
     def limits(self, value: Decimal) -> tuple[Decimal, Decimal]:
@@ -166,7 +166,7 @@ def _items(text: str) -> Any:
     seen = _parsed(text)
     if isinstance(seen, list | tuple | set):
         return seen
-    return [part.strip() for part in text.split("\n" if "\n" in text else ",")] if isinstance(seen, str) else []
+    return [part.strip() for part in text.split("\n" if "\n" in text else ",")] if isinstance(seen, str) else [seen]
 
 
 def _rows(text: str) -> list[Seen]:
@@ -189,12 +189,15 @@ def _parsed(text: str) -> Seen:
         return _plain(json.loads(text, parse_int=str, parse_float=str))
     except (ValueError, RecursionError):
         pass
-    if text[0] not in "[({'\"":
-        return WRAPPED.sub(r"\1", text)
+    text = WRAPPED.sub(r"\1", text)
+    if not text.startswith(("[", "(", "{", "'", '"')):
+        return text
     try:
-        return _plain(ast.literal_eval(WRAPPED.sub(r"\1", text)))
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
+    said_aside = text.count("#") != repr(value).count("#")  # a comment is part of the answer
+    return text if said_aside else _plain(value)
 
 
 def _plain(value: Any) -> Seen:

@@ -15,8 +15,9 @@ import io
 import json
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, redirect_stdout
+from functools import partial
 from pathlib import Path
 
 from code_agent.graders import grade
@@ -47,12 +48,17 @@ def selected(sql: str, kind: str, folder: Path) -> str:
 def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
     """What is wrong with a task, in words."""
     assert task.gold is not None
-    answers = {"program": printed(task.program, folder)}
+    sources: dict[str, Callable[[], str]] = {"program": lambda: printed(task.program, folder)}
     if task.sql and folder:
-        answers["SQL"] = selected(task.sql, task.gold.kind, folder)
-    for source, answer in answers.items():
-        if not grade(answer, task.gold):
-            yield f"{task.id}: the gold {source} gives {answer.strip()[:80]}, the gold is {task.reference[:80]}"
+        sources["SQL"] = partial(selected, task.sql, task.gold.kind, folder)
+    for name, answer_of in sources.items():
+        try:
+            answer = answer_of()
+        except Exception as error:  # whatever a program raises is what is wrong with it
+            yield f"{task.id}: the gold {name} raises {type(error).__name__}: {error}"
+        else:
+            if not grade(answer, task.gold):
+                yield f"{task.id}: the gold {name} gives {answer.strip()[:80]}, the gold is {task.reference[:80]}"
 
 
 def validate(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Write the invented hospital: a CSV of each table, and all of them in one SQLite file.
 
     python -m data.ehr.build --out data/ehr/tables --force
-    python -m data.ehr.build --out my_hospital --patients 20000 --seed 1
+    python -m data.ehr.build --out my_hospital --patients 10000 --seed 1
 
 Times are written as 2104-05-17 08:30:00 and a date of birth or of a prescription likewise, as MIMIC-III's files have
 them. The same arguments give the same CSV bytes, and the same SQLite bytes with the same SQLite version.
@@ -18,11 +18,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from common.command import Failure, UsageError, new_parser, positive, run_command
+from common.command import UsageError, new_parser, positive, run_command
 from common.files import replacing
-from data.ehr.hospital import COLUMNS, PATIENTS, Row, column_names, draw_hospital
-
-DATABASE = "hospital.db"
+from data.ehr.hospital import COLUMNS, DATABASE, MOST, PATIENTS, Row, column_names, draw_hospital
 
 
 def write_hospital(tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
@@ -56,8 +54,8 @@ def build(options: argparse.Namespace) -> None:
     """Draw and write, and say what was written."""
     if options.out.exists() and not options.force:
         raise UsageError(f"{options.out} exists; give another folder, or --force to replace it")
-    if options.patients > 20_000:
-        raise Failure("numbers of stays last for 20000 patients; give --patients at most 20000")
+    if options.patients > MOST:
+        raise UsageError(f"--patients {options.patients}: the numbers of stays last for {MOST}; give fewer")
     tables = draw_hospital(options.seed, options.patients)
     write_hospital(tables, options.out)
     print(f"{options.out}: " + ", ".join(f"{len(rows)} {table}" for table, rows in tables.items()))

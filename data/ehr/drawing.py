@@ -68,7 +68,8 @@ def slots_of(tables: sqlite3.Connection, sql: str) -> list[Row]:
 
 def divided(names: Sequence[Any], slot: str, seed: int) -> dict[Any, str]:
     """The split of each name, in fixed shares."""
-    mixed, end, split_of = Random(f"{seed}/{slot}").sample(names, len(names)), 0.0, {}
+    mixed, end = Random(f"{seed}/{slot}").sample(names, len(names)), 0.0
+    split_of: dict[Any, str] = {}
     for split, share in SHARES.items():
         start, end = end, end + share * len(names)
         split_of |= dict.fromkeys(mixed[round(start) : round(end)], split)
@@ -97,18 +98,18 @@ def questions(
             return
         row = question(tables, name, split, slots, number)
         gold = json.loads(row["gold"])
-        if given[row["gold"]] < most and fit(gold["value"], row["question"], template.get("most", 1)):
+        if given[row["gold"]] < most and fit(gold["value"], row["question"], template):
             given[row["gold"]] += 1
             yield row
     if given.total() < wanted:
         raise ValueError(f"{name} has {given.total()} questions for {split}, {wanted} are wanted")
 
 
-def fit(value: Any, question: str, most: int) -> bool:
-    """Whether there is an answer, of few enough items, that is no number of the question."""
+def fit(value: Any, question: str, template: Row) -> bool:
+    """Whether the answer has as many items as it should, none of them a number of the question."""
     items = value if isinstance(value, list) else [value]
     own = set(re.findall(r"\d+", question))
-    return 0 < len(items) <= most and not own & set(map(str, items))
+    return template.get("least", 1) <= len(items) <= template.get("most", 1) and not own & set(map(str, items))
 
 
 def question(tables: sqlite3.Connection, name: str, split: str, slots: Row, number: int) -> Row:

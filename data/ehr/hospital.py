@@ -18,7 +18,8 @@ from random import Random
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PATIENTS = 2000
+DATABASE = "hospital.db"  # beside the CSV files
+PATIENTS, MOST = 2000, 15_000
 STAY = "row_id INTEGER, subject_id INTEGER, hadm_id INTEGER"
 # By table, its columns as SQLite declares them.
 COLUMNS = {

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from common.command import Failure, new_parser, run_command
 from common.files import refuse_existing
-from data.ehr.build import DATABASE
+from data.code_rows import write_rows
 from data.ehr.drawing import ROWS, draw_questions
-from data.ehr.rows import write_rows
+from data.ehr.hospital import DATABASE
 
 TABLES = Path(__file__).resolve().parent / "tables"
 
