@@ -220,10 +220,21 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path: Path, score: Score) -
     assert "x = 1" in task.note
     assert score(tasks, f"{task.program}\nprint(mean_age)") == 1.0
     assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
-    agreeing = "class Any:\n    def __eq__(self, other): return True\nmean_age = Any()\nprint(1)"
-    assert score(tasks, agreeing) == 0.0
+    for agreeing in AGREEING:
+        assert score(tasks, agreeing) == 0.0, agreeing
 
 
+# Programs whose value is not right, and would have the tests believe it.
+AGREEING = (
+    "class Any:\n    def __eq__(self, other): return True\nmean_age = Any()\nprint(1)",
+    "from unittest.mock import ANY as mean_age\nprint(1)",
+    "import numpy as np\nmean_age = np.float64(7)\nnp.float64.__eq__ = lambda a, b: True\nprint(1)",
+    "import builtins\nbuiltins.AssertionError = BaseException\nmean_age = 7\nprint(1)",
+    "import pandas as pd\nmean_age = pd.Series([7])\npd.Series.__eq__ = lambda a, b: True\nprint(1)",
+    "import pickle\npickle.dumps = lambda x: b'junk'\nmean_age = 50\nprint(1)",
+    "class Evil:\n    def __reduce__(self): return (exec, ('mean_age = 50',))\nmean_age = Evil()\nprint(1)",
+    "import os\nos._exit(0)",
+)
 PREDICT = """import csv
 with open('/scratch/predictions.csv', 'w', newline='') as f:
     csv.writer(f).writerows({rows})
