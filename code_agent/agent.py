@@ -45,11 +45,10 @@ class CodeAgent(Agent):
     draws_turns = True
     columns = (
         Column("success", "success", interval=True),
-        Column("steps", "steps"),
         Column("raised", "raised", interval=True),
         Column("loops", "loops"),
     )
-    baselines = ("blank",)
+    baselines = ("zero",)
     failures = ("right", "wrong_value", "no_program", "only_errors", "nothing_handed_in", "loop")
     unreachable: Mapping[str, str] = {"hospital": "/nowhere"}
 

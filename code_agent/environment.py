@@ -20,7 +20,7 @@ from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
 from code_agent.facts import facts_of, record_of
 from code_agent.game import Game, permitted
 from code_agent.prompts import load_prompts
-from code_agent.rehearsal import gold_steps, rehearse
+from code_agent.rehearsal import Rehearsed, gold_steps, rehearse, submit
 from code_agent.reward import RUBRIC, score
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
@@ -114,6 +114,11 @@ class CodeEnvironment(Environment):
 
     def _rehearsed(self, task: CodeTask) -> Episode:
         return rehearse(self.set_of(task), task, self.prompts, self._turns(task), gold_steps(task))
+
+    async def baseline(self, name: str, task: Task) -> Episode:
+        """ "zero" hands in 0 without a program, which is also what "no" is."""
+        steps = [Rehearsed(submit("0"))]
+        return rehearse(self.set_of(task), own(task), self.prompts, self._turns(task), steps)
 
     def bad(self, task: Task, random: Random) -> Episode:
         return self.dishonest(task, random)["another value"]
