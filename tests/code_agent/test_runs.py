@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,7 @@ import yaml
 from code_agent import compute_score, main, rollout, tasks
 from code_agent.histories import read
 from code_agent.protocol import Action
+from common.settings import ROOT
 from tests.code_agent.cases import COUNT, Small
 from tests.common.llm_server import KEY, Fault, LLMServer
 
@@ -221,3 +226,22 @@ def test_the_table_names_the_tasks(config: Config, tmp_path: Path, capsys: Any) 
     table = capsys.readouterr().out
     assert re.search(r"^all +2 +2 +50\.0% +50\.0% +50\.0%$", table, re.MULTILINE)
     assert "Score: 1/2=0.5" in table
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_so(config: Config, tmp_path: Path, llm: LLMServer) -> None:
+    """As a script, on the bundled questions: the second episode's answer never comes."""
+
+    def answer(body: dict[str, Any]) -> str:
+        if (folder / "history_0.json").exists():
+            process.send_signal(signal.SIGINT)
+            time.sleep(30)
+        return str(Action("submit", {"answer": "0"}))
+
+    folder, llm.answer = tmp_path / "work" / "ehr_demo" / "tag" / "test", answer
+    flags = config(task="ehr_demo", Data={"data_path": None}, end_idx=3)
+    command = [sys.executable, "code_agent/main.py", *flags]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "main: interrupted; the same command goes on from here"
+    assert [path.name for path in folder.glob("*.json")] == ["history_0.json"]
