@@ -32,6 +32,7 @@ SAID: dict[str, str] = ACTIONS.pop("said")
 ENDING = ("submit",)  # always permitted under the ending `submit`
 TALK = ("send_msg_to_user", "report_infeasible")  # permitted everywhere
 OK = "ok"
+TRACEBACK = "Traceback (most recent call last):\n"
 HERE = "<<insert solution here>>"  # where a context has room for the policy's program
 
 Observation = dict[str, Any]
@@ -94,12 +95,27 @@ async def run_program(
 ) -> Observation:
     """What a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
     run = await run_in(place, program, language)
-    printed = said = run.output.rstrip()
+    printed = said = own_frames(run.output.rstrip())
     if run.status in SAID:
         said = f"{printed}\n{SAID[run.status]}".strip()
     status = "SUCCESS" if run.status == OK else "FAILED"
     ended = {"status": status, "execution_time": run.seconds, "printed": printed}
     return {"type": kind, "env_message": said or SAID["nothing_printed"], **ended}
+
+
+def own_frames(output: str) -> str:
+    """An output whose traceback, if it ends with one, has only the frames of the policy's programs: they say enough."""
+    before, begun, traceback = output.partition(TRACEBACK)
+    if not begun:
+        return output
+    kept, foreign = list[str](), False
+    for line in traceback.rsplit(TRACEBACK, 1)[-1].splitlines():
+        if line.startswith("  File "):
+            foreign = not line.startswith('  File "<program')
+        foreign = foreign and line.startswith("  ")
+        if not foreign and line.strip(" ^~"):
+            kept.append(line)
+    return f"{before}{TRACEBACK}" + "\n".join(kept)
 
 
 async def run_in(place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = "") -> Run:

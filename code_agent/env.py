@@ -83,6 +83,8 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
             raise AgentError(f"there is no task {task_id} in {self.tasks.name}; it has {len(self.tasks)}")
         self._end()
         task = self.tasks.task(task_id)
+        if why := self.tasks.unusable(task):
+            raise AgentError(f"task {task.id} cannot be played here: it {why}")
         self.game = Game(self.tasks, task, self._environment.place(task), self.ending, LONGEST)
         self.need_context = bool(task.context)
         opening = self._environment.prompts.opening(task, self.tasks.overview, self.game.permitted, 0)

@@ -58,7 +58,7 @@ class Teacher:
 
     def right(self) -> Conversation:
         """The gold program, and what it prints handed in; now and then after a mistake that is not learned."""
-        detour = self.random.random() < SHARES["detour"] / 100
+        detour = self._happens("detour")
         return self._play(self.random.choice(("misspelt", "malformed")) if detour else "right", False)
 
     def flawed(self, flaw: str) -> Conversation:
@@ -103,12 +103,14 @@ class Teacher:
 
     def _misspelt(self, program: str) -> Rehearsed:
         """A program with a misspelt column, and its error."""
-        names = re.findall(r'"([a-z_]+)"\]', program) or re.findall(r"\.([a-z]+_[a-z]+) ==", program)
-        name = self.random.choice(names) if names else "subject_id"
+        attributes = [(name, "no_attribute") for name in re.findall(r"\b[a-z]\.([a-z]+_[a-z]+) ==", program)]
+        keys = [(name, "no_key") for name in re.findall(r', "([a-z_]+)"\]', program)]
+        name, kind = self.random.choice(attributes or keys or [("pd", "no_attribute")])
         wrong = name.replace("_", "") if "_" in name else f"{name}s"
-        line = next((at for at, text in enumerate(program.splitlines(), 1) if name in text), 1)
-        error = WORDS["misspelt_error"].format(line=line, name=wrong)
-        return Rehearsed(Action("validate_code", {"code": program.replace(name, wrong)}), error=error)
+        code = program.replace(name, wrong)
+        line, text = next((at, one) for at, one in enumerate(code.splitlines(), 1) if wrong in one)
+        error = WORDS["misspelt_error"].format(line=line, code=text, error=WORDS[kind].format(name=wrong))
+        return Rehearsed(Action("validate_code", {"code": code}), error=error)
 
     def _columns(self, file: str) -> str:
         assert self.tasks.folder
@@ -118,9 +120,18 @@ class Teacher:
     def _task(self, template: Mapping[str, Any]) -> CodeTask:
         slots = self._slots(template)
         program = f"{PREAMBLE}\n{Template(template['program'].strip()).substitute(slots)}"
-        question = Template(self.random.choice(template["seen"])).substitute(slots)
+        question = Template(self._hurried(self.random.choice(template["seen"]))).substitute(slots)
         files = tuple(re.findall(r"(\w+\.csv)", program))
         return CodeTask(id="lesson", question=question, task_set="ehr_demo", files=files, program=program)
+
+    def _hurried(self, wording: str) -> str:
+        """Now and then without some words, so that other wordings do not throw the model."""
+        if not self._happens("hurried"):
+            return wording
+        return " ".join(word for word in wording.split() if "$" in word or not self._happens("left_out"))
+
+    def _happens(self, what: str) -> bool:
+        return self.random.random() < SHARES[what] / 100
 
     def _slots(self, template: Mapping[str, Any]) -> dict[str, Any]:
         wanted = {
@@ -133,7 +144,7 @@ class Teacher:
             return self.random.randint(*NUMBERS[slot])
         if slot == "least":
             return self.random.randint(5, 60)
-        made_up = self.random.random() < SHARES["made_up"] / 100 or slot not in self.known
+        made_up = self._happens("made_up") or slot not in self.known
         return self._name() if made_up else self.random.choice(self.known[slot])
 
     def _name(self) -> str:

@@ -74,6 +74,18 @@ def test_a_refusal_is_an_observation(opened: Opened, reply: str, said: str) -> N
     assert reward.terms == {"format": pytest.approx(0.05), "success": 0.9}
 
 
+def test_an_error_shows_the_policys_own_lines(opened: Opened) -> None:
+    code = "import pandas as pd\\nprint('before')\\npd.read_csv('/data/patients.csv')['town']"
+    episode, _ = played(opened(), RUN % code, SUBMIT % "3")
+    assert episode.messages[3]["content"].splitlines()[:-2] == [
+        "before",
+        "Traceback (most recent call last):",
+        '  File "<program 1>", line 3, in <module>',
+        "    pd.read_csv('/data/patients.csv')['town']",
+        "KeyError: 'town'",
+    ]
+
+
 def test_nothing_is_paid_without_an_answer(opened: Opened) -> None:
     episode, reward = played(opened(), RUN % COUNT, RUN % COUNT)
     assert (episode.stop_reason, reward.total) == ("max_turns", 0.0)
