@@ -34,7 +34,7 @@ for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM):
     signal.signal(number, signal.SIG_IGN)
 for _ in range(4):
     if os.fork() == 0:
-        os.setsid()
+        os.setpgid(0, 0)
         os.fork()
         break
 while True:

@@ -24,9 +24,14 @@ ROOT_FOLDERS = ("/bin", "/lib", "/lib64")
 PACKAGES = "/packages"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 STANDARD = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # a fork has only one, and episodes are many
+LIBRARIES = {  # a fork has one thread, and episodes are many; no memory pool that takes a gigabyte of addresses at once
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "MKL_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 ENVIRONMENT = {
-    "ARROW_DEFAULT_MEMORY_POOL": "system",  # the other one takes a gigabyte of addresses at once
     "HOME": "/scratch",
     "LANG": "C.UTF-8",
     "LD_LIBRARY_PATH": "/python/lib",
@@ -36,7 +41,7 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONPATH": PACKAGES,
     "TMPDIR": "/scratch",
-    **dict.fromkeys(THREADS, "1"),
+    **LIBRARIES,
 }
 FLAGS = (
     *("--unshare-all", "--unshare-user", "--cap-add", "ALL"),  # rights over its own namespaces, to make others within
@@ -87,12 +92,12 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
 
 
 def bind(path: Path, place: str) -> list[str]:
-    return ["--ro-bind-try", str(path), place]
+    return ["--ro-bind-try" if place in SYSTEM else "--ro-bind", str(path), place]
 
 
 def unprotected() -> tuple[list[str], dict[str, str]]:
     """The command that starts it as a process of this account, whose files and network it has, and its environment."""
-    return [sys.executable, *PROGRAM], {"PATH": os.defpath, **dict.fromkeys(THREADS, "1")}
+    return [sys.executable, *PROGRAM], {"PATH": os.defpath, **LIBRARIES}
 
 
 def program(settings: dict[str, Any]) -> bytes:

@@ -118,7 +118,7 @@ class Episode:
         return Run(seconds=time.monotonic() - begun, **answer)
 
     def end(self, stuck: bool = False) -> None:
-        """Hang up, at which the supervisor ends with all of the episode; one that is stuck is killed."""
+        """Close the line, at which the supervisor ends with all of the episode; one that is stuck is killed."""
         if self.line:
             self.line.close()
             self.line = None
@@ -128,6 +128,13 @@ class Episode:
                     signal.pidfd_send_signal(self.handle, signal.SIGKILL)
             os.close(self.handle)
             self.handle = -1
+
+    def hang_up(self) -> None:
+        """End it, also while a program runs there, whose `ask` then sees the line end."""
+        if self.line and self.lock.locked():
+            self.line.shutdown(socket.SHUT_RDWR)
+        else:
+            self.end()
 
 
 class Sandbox:
@@ -166,7 +173,7 @@ class Sandbox:
     async def end(self, episode: str) -> None:
         """End an episode with its processes and files; a program that runs there has crashed."""
         if held := self._episodes.pop(episode, None):
-            held.end()
+            held.hang_up()
 
     async def close(self) -> None:
         """End all episodes and the sandbox; a further program would start it again."""
@@ -179,10 +186,12 @@ class Sandbox:
 
     def _hold(self, name: str) -> Episode:
         """The episode, the latest used now; the kept ones stay as many as may be."""
+        if self._owner != os.getpid():  # a fork's episodes are its parent's
+            self._episodes, self._process, self._owner = {}, None, os.getpid()
         held = self._episodes.pop(name, None) or Episode()
         idle = [name for name, other in self._episodes.items() if not other.lock.locked()]
         for other in idle[: max(0, len(self._episodes) + 1 - self.most)]:
-            self._episodes.pop(other).end()
+            self._episodes.pop(other).hang_up()
         self._episodes[name] = held
         return held
 
@@ -196,19 +205,17 @@ class Sandbox:
                 socket.send_fds(self._control, [b"+"], [theirs.fileno()])
             async with asyncio.timeout(START):
                 await held.open(ours)
-        except (OSError, EOFError, TimeoutError):
+        except (OSError, EOFError, TimeoutError) as error:
             held.end()
-            raise SandboxError(f"no sandbox for programs: {self._last_words()}; {mounts.HELP}") from None
+            raise SandboxError(f"no sandbox for programs: {self._last_words() or error!r}; {mounts.HELP}") from None
         except BaseException:
             held.end()
             raise
 
     def _start(self) -> None:
-        """Start the warm interpreter, unless this process has one that runs."""
-        if self._process and self._process.poll() is None and self._owner == os.getpid():
+        """Start the warm interpreter, unless there is one that runs."""
+        if self._process and self._process.poll() is None:
             return
-        if self._process and self._owner != os.getpid():
-            self._episodes.clear()  # a fork's: those are its parent's
         line, environment = mounts.protected(self.paths) if self.protected else mounts.unprotected()
         self._control, theirs = socket.socketpair()
         asker = os.pidfd_open(os.getpid())
@@ -222,7 +229,6 @@ class Sandbox:
             env=environment,
             process_group=0,  # Ctrl-C at the terminal is not for it
         )
-        self._owner = os.getpid()
         settings = self._settings() | {"control": theirs.fileno(), "asker": asker}
         with theirs, self._process.stdin as program:  # type: ignore[union-attr]
             program.write(mounts.program(settings))
@@ -244,13 +250,13 @@ class Sandbox:
         }
 
     def _last_words(self) -> str:
-        """What the process that does not start said last."""
-        assert self._process
+        """What a process that does not start said last; "" when it said nothing, or is not even there."""
+        if not self._process:
+            return ""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()
-        return "\n".join(said) if said else f"it ended with exit code {self._process.poll()}"
+        return self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:

@@ -48,6 +48,9 @@ REFUSED: dict[str, tuple[int, ...]] = {  # numbers on x86_64 and on aarch64, or 
     "chroot": (161, 51),
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
+    "setsid": (112, 157),  # for a session has a share of the processors, and an episode is to have one
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),

@@ -38,6 +38,8 @@ async def test_a_modified_module_is_the_episodes_own(run) -> None:
         ("raise SystemExit(0)", "ok", ""),
         ("import sys; sys.exit(3)", "error", ""),
         ("import sys; sys.exit('no such patient')", "error", "no such patient\n"),
+        ("import sys; sys.exit('')", "error", "\n"),
+        ("class E(Exception): __str__ = lambda self: 1 / 0\nraise SystemExit(E())", "error", ""),
         ("import os; os._exit(0)", "crashed", ""),
         ("import os; os.kill(os.getpid(), 9)", "crashed", ""),
         ("import ctypes; ctypes.string_at(0)", "crashed", ""),
@@ -94,7 +96,7 @@ async def test_what_a_program_starts_ends_with_its_step(run) -> None:
     code = """
 import os, time
 if os.fork() == 0:
-    os.setsid()
+    os.setpgid(0, 0)
     if os.fork() == 0:
         while True:
             open('/scratch/beat', 'a').write('x')
@@ -165,6 +167,31 @@ async def test_a_caller_who_gives_up_ends_the_episode(run) -> None:
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(run("while True: pass"), 0.2)
     assert (await run("x = 1")).fresh
+
+
+@pytest.mark.parametrize("ending", [lambda sandbox: sandbox.end("a"), Sandbox.close])
+async def test_what_runs_when_its_episode_is_ended_has_crashed(ending) -> None:
+    sandbox = Sandbox()
+    await sandbox.run("x = 1", "a")
+    running = asyncio.create_task(sandbox.run("while True: pass", "a", deadline=600))
+    await asyncio.sleep(0.05)
+    await ending(sandbox)
+    assert (await asyncio.wait_for(running, 30)).status == "crashed"
+    assert (await sandbox.run("x", "a")).fresh
+    await sandbox.close()
+
+
+async def test_a_fork_of_the_caller_has_episodes_of_its_own(sandbox: Sandbox, run) -> None:
+    await run("x = 1")
+    name = next(reversed(sandbox._episodes))
+    child = os.fork()
+    if not child:
+        fresh = asyncio.new_event_loop()
+        asyncio._set_running_loop(None)
+        ended = fresh.run_until_complete(sandbox.run("x", name))
+        os._exit(0 if ended.fresh and ended.status == "error" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not (await run("x")).fresh
 
 
 async def test_a_sandbox_that_was_closed_or_killed_starts_again() -> None:

@@ -23,6 +23,7 @@ CAPABILITY_VERSION = 0x20080522
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
 LIBC.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong]
+NICE = 5  # of programs, beside their supervisor's 0
 SPARSE = 4  # times as much address space as memory, for shared memory can be taken out of the count
 Settings = dict[str, Any]  # `Sandbox._settings`
 
@@ -72,7 +73,7 @@ def seclude(settings: Settings) -> str:
     for device in settings["devices"]:  # whose owner could change their mode, and root owns this machine's
         system("mount", None, device.encode(), None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_PROGRAMS, None)
     for place, size in settings["scratch"].items():
-        options = f"size={size},nr_inodes=65536,mode=0777".encode()
+        options = f"size={size},nr_inodes=8192,mode=0777".encode()
         system("mount", b"tmpfs", place.encode(), b"tmpfs", NO_SETUID | NO_DEVICES, options)
     # Read-only, for root's programs are root to /proc/sys without any capability.
     system("mount", b"proc", b"/proc", b"proc", READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS, None)
@@ -93,7 +94,8 @@ def write(folder: int, path: str, text: str) -> None:
 
 def confine(settings: Settings) -> None:
     """Take this process's rights, for good: limits, no capabilities, no gain by exec, a filter of system calls."""
-    os.setsid()
+    os.setpgid(0, 0)
+    os.nice(NICE)
     with open("/proc/self/statm", encoding="ascii") as file:
         size = int(file.read().split()[0]) * resource.getpagesize()
     for name, value in {**settings["limits"], "AS": size + settings["memory"]}.items():

@@ -34,14 +34,15 @@ from tools.sandbox.inside.worker import DONE, FAILED, command, interpret
 
 HEAD, TAIL = 48 * 1024, 16 * 1024 - 64  # bytes kept of an output's beginning and end; between them stands a note
 DRAINS = 32  # reads that empty any pipe; one who was told to end may still be writing
-TICK = 0.02  # seconds between two looks at an episode's processes
-PAUSE = 4  # times what a look took, so that looks take at most a fifth of the time
+TICK = 0.05  # seconds between two looks at an episode's processes
+PAUSE = 20  # times what a look took, so that looks take at most a twentieth of the time
 STATUS = {DONE: "ok", FAILED: "error"}
 
 
 def supervise(line: socket.socket, settings: Settings) -> None:
     """Answer what is asked on `line`, one step after another, until its other end is closed."""
     line = socket.socket(fileno=keep_only(line.detach()))
+    os.setsid()  # processor time is shared out among sessions, so among episodes, however many processes they have
     socket.send_fds(line, [b"+"], [os.pidfd_open(os.getpid())])
     try:
         scratch = seclude(settings) if settings["namespaces"] else tempfile.mkdtemp(prefix="sandbox-")
@@ -94,8 +95,10 @@ class Supervisor:
 
     def __init__(self, line: socket.socket, settings: Settings) -> None:
         self.line, self.settings = line, settings
-        self.interpreter, self.commands = 0, line  # its number, or 0; the socket it takes programs from
-        self.spare = next(own.memory for own in [look(os.getpid())] if own)  # what every fork begins with
+        self.interpreter = 0  # its number, when there is one
+        self.commands: socket.socket  # its end of the line over which the interpreter takes programs
+        own = look(os.getpid())
+        self.spare = own.memory if own else 0  # what every fork begins with
 
     def step(self, source: str, language: str, deadline: float) -> dict[str, Any]:
         """Run a program or a command, and end all it started. `fresh`: no earlier program's names were there."""

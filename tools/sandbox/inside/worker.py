@@ -9,6 +9,7 @@ import socket
 import sys
 import traceback
 import types
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from tools.sandbox.inside.kernel import Settings, confine, keep_only
@@ -36,13 +37,19 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
         _, (text, out, done), *_ = socket.recv_fds(commands, 1, 3)
         with open(text, encoding="utf-8", errors="surrogatepass", newline="") as file:
             source = file.read()
-        sys.stdout, sys.stderr = (print_to(out, standard) for standard in (1, 2))
+        streams = sys.stdout, sys.stderr = [print_to(out, standard) for standard in (1, 2)]
         os.close(out)
-        report = execute(source, f"<program {number}>", names.__dict__)
+        report = FAILED
+        with suppress(BaseException):  # of an exception that cannot even be printed
+            report = execute(source, f"<program {number}>", names.__dict__)
+        for stream in streams:
+            with suppress(BaseException):  # it was closed
+                stream.flush()
         if os.getpid() != me:
             os._exit(0)  # a child that the program forked and forgot
-        os.write(done, report)
-        os.close(done)
+        with suppress(OSError):  # the program closed it
+            os.write(done, report)
+            os.close(done)
 
 
 def print_to(out: int, standard: int) -> Any:
@@ -58,12 +65,12 @@ def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
         exec(compile(source, name, "exec", dont_inherit=True), names)
     except SystemExit as request:
-        report = FAILED if request.code else DONE
         if not isinstance(request.code, int | None):
             print(request.code, file=sys.stderr)
+            report = FAILED
+        elif request.code:
+            report = FAILED
     except BaseException as error:
         report = FAILED
         traceback.print_exception(type(error), error, error.__traceback__ and error.__traceback__.tb_next)
-    sys.stdout.flush()
-    sys.stderr.flush()
     return report
