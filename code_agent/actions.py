@@ -120,6 +120,8 @@ def own_frames(output: str) -> str:
 
 async def run_in(place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = "") -> Run:
     """Run a program in the episode, or in one of its own beside it. Raises EpisodeError: there is no sandbox."""
+    for path, there in place.sandbox.paths.items():  # below /data, unless programs run unprotected
+        program = program.replace(f"/data/{path.name}", there)
     try:
         return await place.sandbox.run(program, f"{place.episode}{apart}", language)
     except SandboxError as error:

@@ -12,6 +12,7 @@ from code_agent.game import loops
 from episodes.agent import Episode
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
+from tools.sandbox import sandbox
 
 Opened = Callable[..., CodeEnvironment]
 
@@ -84,6 +85,12 @@ def test_an_error_shows_the_policys_own_lines(opened: Opened) -> None:
         "    pd.read_csv('/data/patients.csv')['town']",
         "KeyError: 'town'",
     ]
+
+
+def test_without_bubblewrap_programs_find_their_data_too(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
+    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+    assert played(opened(), RUN % COUNT, HAND_IN)[1].score == 1.0
 
 
 def test_nothing_is_paid_without_an_answer(opened: Opened) -> None:
