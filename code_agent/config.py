@@ -23,6 +23,7 @@ from common.command import UsageError, new_parser, number, positive
 
 REQUIRED = ("task", "work_dir", "result_dir_tag", "start_idx", "end_idx", "num_steps")
 SECTIONS = ("Agent", "Data")
+JOBS = 5
 MODES = ("train", "valid", "test")
 # What each type of model needs in its section, and in the environment or the credentials file.
 NEEDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -71,8 +72,8 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
     add("--start_idx", type=WHOLE)
     add("--end_idx", type=TO_END, help="one past the last; -1: all")
     add("--num_steps", type=positive(int), help="actions of an episode")
-    add("--async_run", action="store_true", help="several episodes at once")
-    add("--n_jobs", type=positive(int), default=5, help="how many, with --async_run; default: 5")
+    add("--async_run", action="store_true", help=f"{JOBS} episodes at once, or as many as --n_jobs says")
+    add("--n_jobs", type=positive(int), help=f"episodes at once; default: 1, with --async_run {JOBS}")
     add("--parallel_backend", choices=("joblib", "ray"), help="accepted; episodes share one process either way")
     add("--mode", choices=MODES, default="test")
     add("--config", help=argparse.SUPPRESS)  # what the reference's README says and its program does not know
@@ -109,7 +110,7 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
         start=start,
         end=None if end < 0 else end,
         num_steps=int(values["num_steps"]),
-        jobs=given.n_jobs if given.async_run else 1,
+        jobs=given.n_jobs or (JOBS if given.async_run else 1),
         data_path=Path(file["Data"]["data_path"]) if file["Data"].get("data_path") else None,
         llm=check_model(agent.get("llm"), "Agent: llm") if calls else {},
         debugger=check_model(file["Debugger"], "Debugger") if calls and file.get("Debugger") else None,
