@@ -34,8 +34,6 @@ class Model:
         limits = {"max_tokens": section.get("max_new_tokens"), "temperature": section.get("temperature")}
         if THINKERS.search(self.endpoint.model):
             limits = {"max_completion_tokens": section.get("max_new_tokens")}
-        if section["model_type"] == "Azure":
-            limits["api_version"] = os.environ["API_VERSION"]
         self.body = {name: value for name, value in limits.items() if value is not None}
 
     async def complete(self, messages: Sequence[Message]) -> tuple[str, int, int]:
@@ -59,6 +57,7 @@ def endpoint_of(section: Mapping[str, Any]) -> LLMEndpoint:
     """Where a section's model is called, by litellm's name of it."""
     kind, name, base = section["model_type"], str(section.get("model_name")), section.get("base_url")
     if kind == "Azure":
+        os.environ.setdefault("AZURE_API_VERSION", os.environ["API_VERSION"])  # litellm's name of it
         where = os.environ["AZURE_OPENAI_ENDPOINT"], os.environ["AZURE_OPENAI_API_KEY"]
         return LLMEndpoint(f"azure/{section['deployment_name']}", *where, TIMEOUT)
     if kind == "vLLM":
