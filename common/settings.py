@@ -39,6 +39,7 @@ class Settings(BaseSettings):
     database_tables: str = Field("drugs_info,disease", min_length=1, description="The tables the agent may read.")
     database_tools: Literal["query", "schema"] = Field("query", description="schema: also tools that list the tables.")
     database_strict: bool = Field(False, description="1: refuse a database account that may do more than read.")
+    fhir_base_url: str = Field("http://localhost:8080/fhir/", description="FHIR server that medagentbench asks.")
     sandbox: Literal["bubblewrap", "process"] = Field("bubblewrap", description="process: run programs unprotected.")
     max_turns: int = Field(3, ge=1, le=64, description="Calls of the policy in one episode; unset: the agent's own.")
     min_turns: int | None = Field(None, ge=1, le=64, description="Set: budgets are drawn by task, from this on.")

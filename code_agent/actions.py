@@ -1,0 +1,188 @@
+"""The actions of an episode, by MedAgentGym's names and parameters: what each does, and why one is refused.
+
+    place = Place(sandbox, "episode 1", tasks.look_up, OfflineDebugger())
+    await perform(Action("validate_code", {"code": "answer = 6 * 7"}), place, permitted=("validate_code",))
+    # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
+
+An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation of the type
+"error"; what the machine gets wrong raises EpisodeError.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import sqlite3
+import tomllib
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any, Literal
+
+from code_agent.debugger import Debugger
+from code_agent.lookup import LookupRefused
+from code_agent.protocol import Action
+from episodes.outcomes import EpisodeError
+from tools.sandbox import Run, Sandbox, SandboxError
+
+ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SAID: dict[str, str] = ACTIONS.pop("said")
+ENDING = ("submit",)  # always permitted under the ending `submit`
+TALK = ("send_msg_to_user", "report_infeasible")  # permitted everywhere
+OK = "ok"
+TRACEBACK = "Traceback (most recent call last):\n"
+HERE = "<<insert solution here>>"  # where a context has room for the policy's program
+
+Observation = dict[str, Any]
+
+
+@dataclass
+class Place:
+    """What the actions of one episode work on. look_up: what request_info asks. context: see `CodeTask`."""
+
+    sandbox: Sandbox
+    episode: str
+    look_up: Callable[[str, str, str], str]
+    debugger: Debugger
+    context: str = ""
+
+
+def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
+    """The problem, by the names of actions.toml, and its detail; None where the action may be taken."""
+    if action.name not in ACTIONS:
+        return "unknown_action", f"{action.name[:60]!r}; there are {', '.join(permitted)}."
+    if action.name not in permitted:
+        return "not_permitted", f"{action.name}; it permits {', '.join(permitted)}."
+    for name in ACTIONS[action.name]["needs"]:
+        if not isinstance(action.params.get(name), str):
+            seen = type(action.params[name]).__name__ if name in action.params else "nothing"
+            return "bad_param", f"{name!r} of {action.name} must be a text, got {seen}."
+    return None
+
+
+async def perform(action: Action, place: Place, permitted: Collection[str]) -> Observation:
+    """Take an action, or refuse it."""
+    refused = why_refused(action, permitted)
+    if refused:
+        return refusal(*refused)
+    return await HANDLERS[action.name](action.params, place)
+
+
+def refusal(problem: str, detail: str = "") -> Observation:
+    return {"type": "error", "env_message": SAID[problem].format(detail=detail), "problem": problem}
+
+
+async def _request_info(params: dict[str, Any], place: Place) -> Observation:
+    keyterm = params.get("keyterm")
+    try:
+        asked = (params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
+        said = await asyncio.to_thread(place.look_up, *asked)
+    except (LookupRefused, OSError, sqlite3.Error, ValueError) as error:
+        return {"type": "error", "env_message": str(error), "problem": "lookup"}
+    if params["info_type"] == "fhir":
+        await run_in(place, f"import json; bundle = json.loads({said!r})")
+    return {"type": "requested_info", "env_message": said}
+
+
+async def _validate_code(params: dict[str, Any], place: Place) -> Observation:
+    return await run_program(program_of(params["code"], place), place)
+
+
+async def run_program(
+    program: str, place: Place, kind: str = "code_execution", language: Literal["python", "sh"] = "python"
+) -> Observation:
+    """What a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
+    run = await run_in(place, program, language)
+    printed = said = own_frames(run.output.rstrip())
+    if run.status in SAID:
+        said = f"{printed}\n{SAID[run.status]}".strip()
+    status = "SUCCESS" if run.status == OK else "FAILED"
+    ended = {"status": status, "execution_time": run.seconds, "printed": printed}
+    return {"type": kind, "env_message": said or SAID["nothing_printed"], **ended}
+
+
+def own_frames(output: str) -> str:
+    """An output whose traceback, if it ends with one, has only the frames of the policy's programs: they say enough."""
+    before, begun, traceback = output.partition(TRACEBACK)
+    if not begun:
+        return output
+    kept, foreign = list[str](), False
+    for line in traceback.rsplit(TRACEBACK, 1)[-1].splitlines():
+        if line.startswith("  File "):
+            foreign = not line.startswith('  File "<program')
+        foreign = foreign and line.startswith("  ")
+        if not foreign and line.strip(" ^~"):
+            kept.append(line)
+    return f"{before}{TRACEBACK}" + "\n".join(kept)
+
+
+async def run_in(place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = "") -> Run:
+    """Run a program in the episode, or in one of its own beside it. Raises EpisodeError: there is no sandbox."""
+    for path, there in place.sandbox.paths.items():  # below /data, unless programs run unprotected
+        program = program.replace(f"/data/{path.name}", there)
+    try:
+        return await place.sandbox.run(program, f"{place.episode}{apart}", language)
+    except SandboxError as error:
+        raise EpisodeError("sandbox_failed", str(error)) from None
+
+
+def program_of(code: str, place: Place) -> str:
+    """The program to run: in its context, where the task has one; with `answer` printed where it prints nothing."""
+    if place.context:
+        return placed(place.context, code)
+    return f"{code}\nprint(answer)" if _only_answers(code) else code
+
+
+def placed(context: str, code: str) -> str:
+    """A program with the code in its place, indented as that is."""
+    before, _, after = context.partition(HERE)
+    margin = before[len(before.rstrip(" \t")) :]
+    return f"{before.removesuffix(margin)}{indent(dedent(code), margin)}{after}"
+
+
+def _only_answers(code: str) -> bool:
+    """Whether a program gives `answer` a value and prints nothing."""
+    try:
+        names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return "answer" in names and "print" not in names
+
+
+async def _debug(params: dict[str, Any], place: Place) -> Observation:
+    said = await place.debugger.debug(params["code"], params["error_msg"])
+    return {"type": "debugging_info", "env_message": said}
+
+
+async def _terminal(params: dict[str, Any], place: Place) -> Observation:
+    return await run_program(params["cmd"], place, "cmd_result", "sh")
+
+
+async def _talk(params: dict[str, Any], place: Place) -> Observation:
+    return {"type": "user_message", "env_message": SAID["heard"]}
+
+
+async def _report(params: dict[str, Any], place: Place) -> Observation:
+    return {"type": "infeasible", "env_message": SAID["reported"]}
+
+
+async def _submit(params: dict[str, Any], place: Place) -> Observation:
+    return {"type": "submitted", "env_message": SAID["handed_in"]}
+
+
+HANDLERS: dict[str, Callable[[dict[str, Any], Place], Awaitable[Observation]]] = {
+    "request_info": _request_info,
+    "validate_code": _validate_code,
+    "debug": _debug,
+    "terminal": _terminal,
+    "send_msg_to_user": _talk,
+    "report_infeasible": _report,
+    "submit": _submit,
+}
+
+
+def as_text(answer: Any) -> str:
+    """A submitted value as a grader reads it."""
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)

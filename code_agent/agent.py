@@ -1,0 +1,115 @@
+"""The code agent: questions about records and calculations, answered by programs that are run.
+
+from episodes import registry
+agent = registry.get("code")
+
+Everything here is light; the sandbox, the sets and the debugger come with `task` and `open`.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from common.settings import ROOT, Settings
+from episodes.agent import (
+    Agent,
+    Column,
+    Conversation,
+    Environment,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Sizes,
+    Task,
+)
+from episodes.turns import drawn_turns
+
+ENDINGS = ("submit", "oracle")
+
+
+class CodeAgent(Agent):
+    """Questions about the invented hospital, a sandbox that runs programs."""
+
+    name = "code"
+    prompt_version = "1"
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")
+    }
+    headline = "success"
+    turns = 4
+    draws_turns = True
+    columns = (
+        Column("success", "success", interval=True),
+        Column("raised", "raised", interval=True),
+        Column("loops", "loops"),
+    )
+    baselines = ("zero",)
+    failures = ("right", "wrong_value", "no_program", "only_errors", "nothing_handed_in", "loop")
+    unreachable: Mapping[str, str] = {"hospital": "/nowhere"}
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        add = parser.add_argument
+        endings = "submit: one answer, handed in (ours); oracle: until a run's output is right (MedAgentGym's)"
+        add("--ending", choices=ENDINGS, default="submit", help=f"{endings}; default: submit")
+        add("--hospital", metavar="DIR", help="tables that the questions are about; default: data/ehr/tables")
+        add("--debugger", metavar="MODEL", help="litellm's name of a model that explains errors; default: offline")
+
+    def sizes(self, device: str) -> Sizes:
+        return Sizes(prompt=320, response=640, reply=176) if device == "cpu" else Sizes(4096, 12288, 2048)
+
+    def rows(self, path: Path | str) -> list[Row]:
+        from code_agent.task import read_rows
+
+        return read_rows(path)
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        from code_agent.task import task_of
+
+        task = task_of(row)
+        return replace(task, max_turns=drawn_turns(settings, task.id))
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        from code_agent.environment import CodeEnvironment
+
+        return CodeEnvironment(settings, options, evaluating)
+
+    def summarise(self, records: Sequence[Record]) -> Mapping[str, float | None]:
+        """The share of all runs that raised: an episode with many runs counts by each of them."""
+        from code_agent.facts import share_raised
+
+        return {"runs_raised": share_raised(records)}
+
+    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
+        from code_agent.facts import group_of
+
+        return {"gain_by_form": group_of(record)}
+
+    def failure(self, record: Record) -> str:
+        from code_agent.facts import failure
+
+        return failure(record)
+
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        from code_agent.demonstrations import gold_conversations
+
+        return gold_conversations([self.task(row, settings) for row in rows], settings)
+
+    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
+        from code_agent.demonstrations import kept_episodes
+
+        return kept_episodes(path)
+
+    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+        from code_agent.lessons import lessons
+
+        return lessons(rows, right, flawed, random)
+
+
+AGENT = CodeAgent()

@@ -1,0 +1,74 @@
+"""What `debug` answers: an explanation of a traceback, by the table of debugger.toml or by a model where one is set.
+
+    explain("int('x')", "ValueError: invalid literal ...")              # offline
+    await ModelDebugger("openai/NAME").debug(code, error)
+
+Neither sees the task's answer: it is no oracle.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from common.llm import LLMClient
+from common.llm_error import LLMError
+from episodes.outcomes import EpisodeError
+
+TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+WORDS: dict[str, str] = TABLE["words"]
+EXPLAINED = [(re.compile(row["pattern"], re.IGNORECASE), row["text"]) for row in TABLE["explained"]]
+LINE = re.compile(r'File "<[^"]*>", line (\d{1,6})')
+LONGEST = 8000  # characters of a program or an error that a model is shown
+
+
+class Debugger(Protocol):
+    async def debug(self, code: str, error: str) -> str:
+        """An explanation. Raises EpisodeError: the model behind it failed."""
+        ...
+
+
+class Explanation(BaseModel):
+    """The form of a model's reply."""
+
+    explanation: str
+
+
+class OfflineDebugger:
+    async def debug(self, code: str, error: str) -> str:
+        return explain(code, error)
+
+
+class ModelDebugger:
+    """A model by litellm's name. Its failure is the machine's, not the policy's."""
+
+    def __init__(self, model: str, base_url: str | None = None, api_key: str | None = None) -> None:
+        self.client = LLMClient(model, base_url=base_url, api_key=api_key)
+
+    async def debug(self, code: str, error: str) -> str:
+        told = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])
+        messages = [{"role": "system", "content": WORDS["system"]}, {"role": "user", "content": told}]
+        try:
+            return (await self.client.ask(messages, Explanation)).value.explanation
+        except LLMError as failed:
+            raise EpisodeError("debugger_failed", str(failed)) from None
+
+
+def explain(code: str, error: str) -> str:
+    """What the last line of an error means, and the line of the program it names."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    if not lines:
+        return WORDS["no_error"]
+    found = ((pattern.search(lines[-1]), text) for pattern, text in EXPLAINED)
+    said = next((text.format(*match.groups()) for match, text in found if match), WORDS["unknown"])
+    return f"{said}{_where(code, error)}"
+
+
+def _where(code: str, error: str) -> str:
+    named, lines = LINE.findall(error), code.splitlines()
+    number = int(named[-1]) if named else 0
+    return f"\n{WORDS['line'].format(number, lines[number - 1].strip())}" if 0 < number <= len(lines) else ""

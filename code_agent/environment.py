@@ -1,0 +1,158 @@
+"""What the code agent's episodes need in a process: a sandbox, the sets of tasks, the policy's prompts, a debugger.
+
+environment = CodeEnvironment(load_settings(), {})
+episode = await environment.play(task, policy)
+episode.events                                   # of each reply: an Event
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from code_agent.actions import Place
+from code_agent.canaries import dishonest_episodes
+from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
+from code_agent.facts import facts_of, record_of
+from code_agent.game import Game, permitted
+from code_agent.prompts import load_prompts
+from code_agent.rehearsal import Rehearsed, gold_steps, rehearse, submit
+from code_agent.reward import RUBRIC, score
+from code_agent.task import CodeTask
+from code_agent.tasks import get_task_class
+from code_agent.tasks.base import TaskSet
+from common.settings import Settings
+from episodes.agent import Environment, Episode, Options, Policy, Record, ServiceError, Task
+from episodes.outcomes import EpisodeError
+from episodes.text_loop import play_with_words
+from scoring.rubric import Reward
+from tools.sandbox import Sandbox, SandboxError
+
+OUTPUT = 600  # characters of what comes back that a policy in training reads
+
+
+class CodeEnvironment(Environment):
+    """Plays and scores. task_sets: those whose data lie elsewhere than usual, by name.
+
+    Raises AgentError: a set's rows cannot be read.
+    """
+
+    highest = RUBRIC.highest
+
+    def __init__(
+        self,
+        settings: Settings,
+        options: Options,
+        evaluating: bool = False,
+        task_sets: Mapping[str, TaskSet] | None = None,
+        debugger: Debugger | None = None,
+        longest: int = OUTPUT,
+    ) -> None:
+        self.settings, self.longest = settings, longest
+        self.ending = options.get("ending") or "submit"
+        self.prompts, self.sets = load_prompts(), dict(task_sets or {})
+        self.hospital, model = options.get("hospital"), options.get("debugger")
+        self.debugger: Debugger = debugger or (ModelDebugger(model) if model else OfflineDebugger())
+        self.debugged_by = model or "offline"
+        self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
+        self._numbers = itertools.count()
+
+    def sandbox_of(self, tasks: TaskSet, task: CodeTask) -> Sandbox:
+        """One for each selection of files: programs see their task's data and no other's."""
+        try:
+            files = tuple(tasks.visible(task))
+            if files not in self.sandboxes:
+                self.sandboxes[files] = Sandbox(data=files)
+        except (SandboxError, OSError) as error:
+            raise EpisodeError("sandbox_failed", str(error)) from None
+        return self.sandboxes[files]
+
+    def set_of(self, task: Task) -> TaskSet:
+        return self.set_of_name(own(task).task_set)
+
+    def set_of_name(self, name: str) -> TaskSet:
+        if name not in self.sets:
+            self.sets[name] = get_task_class(name)(self.hospital)
+        return self.sets[name]
+
+    def place(self, task: Task) -> Place:
+        """Where one episode happens: nothing of another is there."""
+        tasks, name = self.set_of(task), f"{task.id}/{next(self._numbers)}"
+        return Place(self.sandbox_of(tasks, own(task)), name, tasks.look_up, self.debugger, own(task).context)
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        tasks = self.set_of(task)
+        if why := tasks.unusable(own(task)):
+            raise EpisodeError("task_unusable", why)
+        place = self.place(task)
+        game = Game(tasks, own(task), place, self.ending, self.longest)
+        submits, steps = self.ending == "submit", policy.max_turns
+
+        async def respond(reply: str, episode: Episode) -> str | None:
+            step = await game.answer(reply)
+            episode.events[:] = game.events
+            if step.done:
+                episode.answer, episode.stop_reason = game.handed.answer if game.handed else None, "answered"
+                return None
+            return self.prompts.said(step.observation["env_message"], policy.turns + 1, steps, submits)
+
+        opening = self.prompts.opening(own(task), tasks.overview, permitted(tasks, self.ending), steps)
+        try:
+            return await play_with_words(policy, opening, respond)
+        finally:
+            await place.sandbox.end(place.episode)
+
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        return score(self.set_of(task), own(task), episode)
+
+    async def gold(self, task: Task) -> Episode:
+        return self._rehearsed(own(task))
+
+    def _rehearsed(self, task: CodeTask) -> Episode:
+        return rehearse(self.set_of(task), task, self.prompts, self._turns(task), gold_steps(task))
+
+    async def baseline(self, name: str, task: Task) -> Episode:
+        """ "zero" hands in 0 without a program, which is also what "no" is."""
+        steps = [Rehearsed(submit("0"))]
+        return rehearse(self.set_of(task), own(task), self.prompts, self._turns(task), steps)
+
+    def bad(self, task: Task, random: Random) -> Episode:
+        return self.dishonest(task, random)["another value"]
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return dishonest_episodes(self.set_of(task), own(task), self.prompts, self._turns(task), random)
+
+    def _turns(self, task: Task) -> int:
+        return task.max_turns or self.settings.max_turns
+
+    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+        return facts_of(self.set_of(task), own(task), episode)
+
+    def record(self, task: Task, episode: Episode) -> Record:
+        return record_of(own(task), episode)
+
+    def description(self) -> dict[str, Any]:
+        described = {"ending": self.ending, "prompts": self.prompts.fingerprint, "debugger": self.debugged_by}
+        return described | ({"hospital": str(self.hospital)} if self.hospital else {})
+
+    async def check(self) -> None:
+        sandbox = Sandbox()
+        try:
+            await sandbox.run("print(1)", "check")
+        except SandboxError as error:
+            raise ServiceError(str(error)) from None
+        finally:
+            await sandbox.close()
+
+    def close(self) -> None:
+        for sandbox in self.sandboxes.values():
+            asyncio.run(sandbox.close())
+
+
+def own(task: Task) -> CodeTask:
+    assert isinstance(task, CodeTask)
+    return task

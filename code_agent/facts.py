@@ -1,0 +1,67 @@
+"""What the code agent's evaluations say beyond the reward: numbers of one episode, and its steps as they were taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from code_agent.game import Event, loops
+from code_agent.reward import printed_value, success
+from code_agent.task import CodeTask
+from code_agent.tasks.base import TaskSet
+from episodes.agent import Episode, Record
+
+SHOWN = 2000  # characters of what a program printed, in a record
+
+
+def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, float | None]:
+    """Numbers whose mean says something; the share of runs that raised is None where nothing ran."""
+    runs = [event for event in episode.events if event.ran]
+    return {
+        "success": success(tasks, task, episode),
+        "steps": float(len(episode.events)),
+        "runs": float(len(runs)),
+        "raised": sum(event.raised for event in runs) / len(runs) if runs else None,
+        "printed_a_value": float(printed_value(episode.events)),
+        "handed_in": float(episode.answer is not None),
+        "loops": float(loops(episode.events)),
+    }
+
+
+def record_of(task: CodeTask, episode: Episode) -> Record:
+    """The set, gold, what was handed in, and each step."""
+    return {
+        "task_set": task.task_set,
+        "gold": task.reference,
+        "answer": episode.answer,
+        "steps": [_step(event) for event in episode.events],
+    }
+
+
+def _step(event: Event) -> dict[str, Any]:
+    known = {"action": event.action, "params": event.params, "kind": event.kind, "status": event.status}
+    more = {"printed": event.printed[:SHOWN], "problem": event.problem}
+    return known | {name: value for name, value in more.items() if value}
+
+
+def group_of(record: Record) -> int:
+    """Form: 1 where a program ran and printed a value, else 0."""
+    steps = record["steps"]
+    return int(any(step["status"] == "SUCCESS" and step.get("printed", "").strip() for step in steps))
+
+
+def failure(record: Record) -> str:
+    """The kind of a scored episode, one of `CodeAgent.failures`: the first that holds."""
+    if (record["score"] or 0) >= 1:
+        return "right"
+    if record["answer"] is None:
+        return "loop" if record["facts"]["loops"] else "nothing_handed_in"
+    if not record["facts"]["runs"]:
+        return "no_program"
+    return "wrong_value" if record["facts"]["printed_a_value"] else "only_errors"
+
+
+def share_raised(records: Sequence[Record]) -> float | None:
+    """The share of the runs of all episodes that raised; None where nothing ran."""
+    runs = [step for record in records for step in record["steps"] if step["kind"] == "code_execution"]
+    return sum(step["status"] == "FAILED" for step in runs) / len(runs) if runs else None

@@ -1,0 +1,164 @@
+"""One episode as a game: replies of a policy in, observations out, until it ends. Every face of the agent plays this:
+training and evaluation (environment.py), the gymnasium class (env.py), `main.py` and `rollout.py`.
+
+    game = Game(tasks, tasks.task(0), place, ending="submit")
+    step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
+    step.observation["env_message"], step.done
+
+Endings: under "submit" the policy hands in an answer once and nothing tells it before whether it is right; under
+"oracle", MedAgentGym's, the episode ends when a run's output is right, and the agent is told when it is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from code_agent.actions import ENDING, SAID, TALK, Observation, Place, as_text, perform, refusal
+from code_agent.judging import Handed
+from code_agent.protocol import Action, Malformed, read_reply
+from code_agent.task import CodeTask
+from code_agent.tasks.base import TaskSet
+from code_agent.tasks.reference import ReferenceSet
+
+ENDINGS = ("submit", "oracle")
+LONGEST = 8000  # characters of an observation that the policy reads; the middle of a longer one is left out
+LOOP = 3  # the same program so often is a loop
+
+
+@dataclass(frozen=True)
+class Event:
+    """A reply and what came of it. action: "" for one that was none. problem: why it was refused. printed: by a run.
+
+    worth: what was handed in is worth, where it was.
+    """
+
+    action: str
+    params: dict[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    status: str = ""
+    printed: str = ""
+    problem: str = ""
+    seconds: float = 0.0
+    worth: float | None = None
+
+    @property
+    def ran(self) -> bool:
+        return self.kind == "code_execution"
+
+    @property
+    def raised(self) -> bool:
+        return self.status == "FAILED"
+
+
+@dataclass(frozen=True)
+class Step:
+    observation: Observation
+    done: bool = False
+
+
+class Game:
+    """handed: what was handed in, once it is. worth: what that is worth, which nobody is told."""
+
+    def __init__(
+        self, tasks: TaskSet, task: CodeTask, place: Place, ending: str = "submit", longest: int = LONGEST
+    ) -> None:
+        if ending not in ENDINGS:
+            raise ValueError(f"ending {ending!r}: expected {' or '.join(ENDINGS)}")
+        self.tasks, self.task, self.place, self.ending, self.longest = tasks, task, place, ending, longest
+        self.events: list[Event] = []
+        self.handed: Handed | None = None
+        self.worth = 0.0
+
+    @property
+    def permitted(self) -> tuple[str, ...]:
+        return permitted(self.tasks, self.ending)
+
+    async def answer(self, reply: str | Action) -> Step:
+        """Take one reply. Raises EpisodeError: the machine failed."""
+        action = read_reply(reply) if isinstance(reply, str) else reply
+        if self.handed:
+            return Step(refusal("over"), True)
+        if isinstance(action, Malformed):
+            observation = refusal(action.problem, action.detail)
+            self.events.append(Event("", kind="error", problem=action.problem))
+            return Step(observation)
+        if action.name == "submit" and "submit" in self.permitted:
+            return await self._submit(action)
+        observation = await perform(action, self.place, self.permitted)
+        self._note(action, observation)
+        done = self.ending == "oracle" and await self._told(observation)
+        return Step({**observation, "env_message": self._cut(observation["env_message"])}, done)
+
+    async def _submit(self, action: Action) -> Step:
+        """The answer that is given, else what the last program printed; a program is handed in with it."""
+        given = action.params.get("answer")
+        answer = as_text(given) if given is not None else self.printed
+        if answer is None:
+            self.events.append(Event("submit", action.params, kind="error", problem="nothing_to_hand_in"))
+            return Step(refusal("nothing_to_hand_in"))
+        self.handed = Handed(answer, self.program if given is None or not self.place.context else answer)
+        self.worth = await worth(self.tasks, self.task, self.handed, self.place)
+        self.events.append(Event("submit", action.params, kind="submitted", worth=self.worth))
+        return Step({"type": "submitted", "env_message": SAID["handed_in"]}, True)
+
+    @property
+    def _runs(self) -> list[Event]:
+        return [event for event in self.events if event.ran and not event.raised]
+
+    @property
+    def printed(self) -> str | None:
+        """What the last program that ran well printed; None: none has, or it printed nothing."""
+        last = self._runs[-1].printed if self._runs else ""
+        return last if last.strip() else None
+
+    @property
+    def program(self) -> str:
+        """The last program that ran well; "" where none has."""
+        return str(self._runs[-1].params["code"]) if self._runs else ""
+
+    def _note(self, action: Action, observation: Observation) -> None:
+        known = {"kind": observation["type"], "problem": observation.get("problem", "")}
+        known |= {"status": observation.get("status", ""), "printed": observation.get("printed", "")}
+        seconds = observation.get("execution_time", 0.0)
+        self.events.append(Event(action.name, action.params, seconds=seconds, **known))
+        observation.pop("printed", None)
+
+    async def _told(self, observation: Observation) -> bool:
+        """Under "oracle": grade what a program printed, and say so."""
+        if observation["type"] != "code_execution" or observation["status"] != "SUCCESS":
+            return False
+        handed = Handed(self.printed or "", self.program)
+        self.worth = await worth(self.tasks, self.task, handed, self.place)
+        right = self.worth > 0
+        observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
+        if right:
+            self.handed = handed
+            self.events[-1] = replace(self.events[-1], worth=self.worth)
+        return right
+
+    def _cut(self, text: str) -> str:
+        left = len(text) - self.longest
+        half = self.longest // 2
+        return text if left <= 0 else text[:half] + SAID["cut"].format(left=left) + text[-half:]
+
+
+def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:
+    """The actions of a set's tasks, and those that every task has."""
+    return (*tasks.actions, *(ENDING if ending == "submit" else ()), *TALK)
+
+
+async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, place: Place) -> float:
+    """What is handed in is worth, from 0 to 1. Raises EpisodeError: it cannot be said here."""
+    if task.gold is not None:
+        return tasks.score(task, handed.answer)
+    assert isinstance(tasks, ReferenceSet), tasks.name
+    return await tasks.check(task).worth(handed, place)
+
+
+def loops(events: Sequence[Event]) -> bool:
+    """Whether the same program was run LOOP times."""
+    often = Counter(str(event.params.get("code")) for event in events if event.action == "validate_code")
+    return max(often.values(), default=0) >= LOOP

@@ -1,0 +1,208 @@
+"""Whether an answer is the gold value: values are compared, not texts, and one answer is one value.
+
+    grade("[4280, '041']", Gold("set", ("041", "4280"), items=("text",)))      # True
+    grade("17 18 19", Gold("integer", 17))                                     # False: not one integer
+
+An answer is the whole text that was handed in: a value as Python or JSON writes it, or as `print` shows it; a list may
+also be given an item a line, or between commas. What stands beside the value makes it another value. No answer raises.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+LONGEST = 65536  # characters of an answer: what the sandbox lets a program print
+CLOSE = Decimal("1e-6")  # of a number without limits of its own: what the order of a sum may change
+NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+WRAPPED = re.compile(r"\b(?:np\.\w+|(?:pd\.)?Timestamp)\(([^()]*)\)")  # np.float64(1.5), as lists show them
+TRUE, FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
+Seen = Any  # what a text is read as: a text for each scalar, lists, tuples, sets and dicts of them
+
+
+class GoldError(ValueError):
+    """A gold value that no answer could be compared with; the message says what was seen."""
+
+
+@dataclass(frozen=True)
+class Gold:
+    """A typed answer.
+
+    kind: number, integer, text, date, boolean, or set, list, table. value: the scalar (a date as ISO text), the items
+    in a tuple, or the rows as tuples. items: the kind of a set's or list's items, or of each of a table's columns.
+    lower, upper: what a number may be, both included; without them it may be `tolerance` away, or else a millionth.
+    tolerance: also of the numbers inside a set, list or table. ordered: whether a table's rows are.
+
+    Raises GoldError: value and kind do not fit, a limit is not finite or leaves the value out, a set repeats an item.
+    """
+
+    kind: str
+    value: Any
+    items: tuple[str, ...] = ()
+    lower: float | None = None
+    upper: float | None = None
+    tolerance: float | None = None
+    ordered: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in SCALARS.keys() | SHAPES.keys():
+            raise GoldError(f"there is no kind {self.kind!r}; the kinds are {', '.join([*SCALARS, *SHAPES])}")
+        try:
+            answered = grade(json.dumps(self.value), self)
+        except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            raise GoldError(f"{self} has no value of its kind ({type(error).__name__}: {error})") from None
+        if not answered or self.value == "" or (self.kind == "set" and len(set(self.value)) < len(self.value)):
+            raise GoldError(f"{self} is not answered by its own value")
+
+    def limits(self, value: Decimal) -> tuple[Decimal, Decimal]:
+        """The least and the largest number that counts as `value`."""
+        if self.lower is not None and self.upper is not None:
+            return Decimal(str(self.lower)), Decimal(str(self.upper))
+        away = abs(value) * CLOSE if self.tolerance is None else Decimal(str(self.tolerance))
+        return value - away, value + away
+
+
+def grade(answer_text: str, gold: Gold) -> bool:
+    """Whether the answer is the gold value and nothing else."""
+    text = answer_text.strip()
+    if not text or len(text) > LONGEST:
+        return False
+    if gold.kind in SHAPES:
+        return SHAPES[gold.kind](text, gold)
+    seen = _parsed(text)
+    while isinstance(seen, list | tuple) and len(seen) == 1:
+        [seen] = seen
+    return _same(gold.kind, seen, gold.value, gold)
+
+
+def _number(seen: str, value: Any, gold: Gold) -> bool:
+    number = _decimal(seen)
+    lower, upper = gold.limits(Decimal(str(value)))
+    return number is not None and lower.is_finite() and upper.is_finite() and lower <= number <= upper
+
+
+def _integer(seen: str, value: Any, gold: Gold) -> bool:
+    return _decimal(seen) == value
+
+
+def _decimal(seen: str) -> Decimal | None:
+    return Decimal(seen.replace(",", "")) if NUMBER.fullmatch(seen) else None
+
+
+def _text(seen: str, value: Any, gold: Gold) -> bool:
+    return re.sub(r"[ \t]+", " ", seen).casefold() == re.sub(r"[ \t]+", " ", value).casefold()
+
+
+def _date(seen: str, value: Any, gold: Gold) -> bool:
+    try:
+        return datetime.fromisoformat(seen) == datetime.fromisoformat(value)
+    except ValueError:
+        return False
+
+
+def _boolean(seen: str, value: Any, gold: Gold) -> bool:
+    return seen.casefold() in (TRUE if value else FALSE)
+
+
+def _list(text: str, gold: Gold) -> bool:
+    items = _items(text)
+    return not isinstance(items, set) and _pairwise(_same_item(gold), items, gold.value)
+
+
+def _set(text: str, gold: Gold) -> bool:
+    return _one_to_one(_same_item(gold), _items(text), gold.value)
+
+
+def _table(text: str, gold: Gold) -> bool:
+    match = _pairwise if gold.ordered else _one_to_one
+    return match(lambda row, wanted: _same_row(row, wanted, gold), _rows(text), gold.value)
+
+
+SCALARS: dict[str, Callable[[str, Any, Gold], bool]] = {
+    "number": _number, "integer": _integer, "text": _text, "date": _date, "boolean": _boolean,
+}  # fmt: skip
+SHAPES: dict[str, Callable[[str, Gold], bool]] = {"set": _set, "list": _list, "table": _table}
+
+
+def _same(kind: str, seen: Seen, value: Any, gold: Gold) -> bool:
+    return isinstance(seen, str) and SCALARS[kind](seen.strip(), value, gold)
+
+
+def _same_item(gold: Gold) -> Callable[[Seen, Any], bool]:
+    [kind] = gold.items
+    return lambda seen, value: _same(kind, seen[0] if _is_row(seen) and len(seen) == 1 else seen, value, gold)
+
+
+def _same_row(row: Seen, wanted: Sequence[Any], gold: Gold) -> bool:
+    cells = list(row.values()) if isinstance(row, dict) else row
+    if not _is_row(cells) or len(cells) != len(wanted):
+        return False
+    return all(_same(*each, gold) for each in zip(gold.items, cells, wanted, strict=True))
+
+
+def _pairwise(same: Callable[[Seen, Any], bool], seen: Sequence[Seen], wanted: Sequence[Any]) -> bool:
+    return len(seen) == len(wanted) and all(map(same, seen, wanted))
+
+
+def _one_to_one(same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]) -> bool:
+    """Whether each is one of the wanted, none twice and none left."""
+    left = list(wanted)
+    for item in seen:
+        found = next((at for at, value in enumerate(left) if same(item, value)), None)
+        if found is None:
+            return False
+        del left[found]
+    return not left
+
+
+def _items(text: str) -> Any:
+    """The items of a list or set; a text that is none of Python's is read by lines, or else by commas."""
+    seen = _parsed(text)
+    if isinstance(seen, list | tuple | set):
+        return seen
+    return [part.strip() for part in text.split("\n" if "\n" in text else ",")] if isinstance(seen, str) else [seen]
+
+
+def _rows(text: str) -> list[Seen]:
+    """The rows of a table; a dict has a row for each key, a flat list is one row."""
+    seen = _parsed(text)
+    if isinstance(seen, dict):
+        return list(seen.items()) if all(isinstance(cell, str) for cell in seen.values()) else [seen]
+    if not _is_row(seen):
+        return []
+    return [seen] if all(isinstance(cell, str) for cell in seen) else list(seen)
+
+
+def _is_row(seen: Seen) -> bool:
+    return isinstance(seen, list | tuple)
+
+
+def _parsed(text: str) -> Seen:
+    """What a text means in JSON or else in Python, numbers and truth values as they are written; or the text itself."""
+    try:
+        return _plain(json.loads(text, parse_int=str, parse_float=str))
+    except (ValueError, RecursionError):
+        pass
+    text = WRAPPED.sub(r"\1", text)
+    if not text.startswith(("[", "(", "{", "'", '"')):
+        return text
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+    said_aside = text.count("#") != repr(value).count("#")  # a comment is part of the answer
+    return text if said_aside else _plain(value)
+
+
+def _plain(value: Any) -> Seen:
+    if isinstance(value, dict):
+        return {_plain(key): _plain(cell) for key, cell in value.items()}
+    if isinstance(value, list | tuple | set):
+        return type(value)(map(_plain, value))
+    return str(value)

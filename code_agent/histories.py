@@ -1,0 +1,82 @@
+"""Files of played episodes: MedAgentGym's `history_<i>.json` and `history_<i>_<k>.json`.
+
+    write(Path("history_3.json"), episode.messages, {"result": "success", "score": 1.0})
+    read(Path("history_3.json")).ending["score"]                    # None where it is not finished
+
+A file is a list of chat messages whose last element holds the result. A finished one is not played again and counts
+with its own result; "unscored", where the machine failed, is not finished.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.files import replacing
+from episodes.agent import Message
+
+NAME = re.compile(r"history_(\d+)(?:_(\d+))?\.json")
+FINISHED = ("success", "failure")
+
+
+@dataclass(frozen=True)
+class History:
+    """ending: the last element: result and score, and what this project adds (task, answer, stop_reason, ...)."""
+
+    index: int
+    number: int
+    messages: list[Message]
+    ending: Mapping[str, Any]
+
+    @property
+    def score(self) -> float:
+        """1 and 0 where the file has none, as files of the reference's."""
+        return float(self.ending.get("score", self.ending["result"] == "success"))
+
+    @property
+    def succeeded(self) -> bool:
+        return bool(self.ending["result"] == "success")
+
+
+def path_of(folder: Path, index: int, number: int | None) -> Path:
+    return folder / (f"history_{index}.json" if number is None else f"history_{index}_{number}.json")
+
+
+def write(path: Path, messages: Sequence[Message], ending: Mapping[str, Any]) -> None:
+    """Whole or not at all."""
+    with replacing(path) as draft:
+        draft.write_text(json.dumps([*messages, ending], ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> History | None:
+    """A finished episode; None where the file is not there, broken or of an episode without a result."""
+    named = NAME.fullmatch(path.name)
+    try:
+        elements = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not named or not isinstance(elements, list) or not elements or not isinstance(elements[-1], dict):
+        return None
+    if elements[-1].get("result") not in FINISHED:
+        return None
+    return History(int(named[1]), int(named[2] or 0), elements[:-1], elements[-1])
+
+
+def read_all(folder: Path) -> Iterator[History]:
+    """The finished episodes of a folder, by their numbers."""
+    named = [(tuple(int(part or 0) for part in match.groups()), path) for path, match in _named(folder)]
+    for _, path in sorted(named):
+        history = read(path)
+        if history:
+            yield history
+
+
+def _named(folder: Path) -> Iterator[tuple[Path, re.Match[str]]]:
+    for path in folder.iterdir():
+        match = NAME.fullmatch(path.name)
+        if match:
+            yield path, match

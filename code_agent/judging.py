@@ -1,0 +1,161 @@
+"""What was handed in is worth, from 0 to 1, where it is no value that `graders.py` compares.
+
+    await ByTests("assert rate > 0").worth(Handed("0.5", "rate = 0.5"), place)      # 1.0
+
+What has to be run is run in the sandbox: another episode for a program (`ByOutput`), the episode itself for what it
+left behind (`ByTests`, `ByPredictions`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from code_agent.actions import OK, Place, program_of, run_in
+from episodes.outcomes import EpisodeError
+
+CHUNK = 45_000  # bytes of a file that one run prints; of a multiple of three, base64 can be put together
+MOST_CHUNKS = 100
+# Whose types the values that tests look at may have: an object of the program's own could agree with everything.
+KNOWN = (
+    "builtins",
+    "collections",
+    "datetime",
+    "decimal",
+    "lifelines",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "scipy",
+    "sklearn",
+)
+SAVE = """
+import ast as _a, pickle as _p
+_n = {{x.id for x in _a.walk(_a.parse({tests!r})) if isinstance(x, _a.Name)}} & set(globals())
+open({file!r}, "wb").write(_p.dumps({{x: globals()[x] for x in _n if type(globals()[x]).__name__ != "module"}}))
+"""
+LOAD = """
+import base64, io, pickle
+class Known(pickle.Unpickler):
+    def find_class(self, module, name):
+        safe = module != "builtins" or name in ("set", "frozenset", "slice", "range", "complex", "bytearray")
+        if module.split(".")[0] not in {known!r} or not safe or name.startswith("_") and module == "builtins":
+            raise TypeError(f"a value of the type {{module}}.{{name}}")
+        return super().find_class(module, name)
+globals().update(Known(io.BytesIO(base64.b64decode({values!r}))).load())
+"""
+_fresh = itertools.count()
+
+
+@dataclass(frozen=True)
+class Handed:
+    """The answer as a text, and the last program that ran well."""
+
+    answer: str
+    program: str = ""
+
+
+class Check(Protocol):
+    async def worth(self, handed: Handed, place: Place) -> float:
+        """From 0 to 1. Raises EpisodeError: it cannot be said here."""
+        ...
+
+
+@dataclass(frozen=True)
+class ByOutput:
+    """The program, put into its context, prints what the gold program prints."""
+
+    program: str
+
+    async def worth(self, handed: Handed, place: Place) -> float:
+        wanted = await _alone(self.program, place)
+        if wanted is None or not wanted.strip():
+            raise EpisodeError("task_unusable", "the task's own program does not run here, or prints nothing")
+        if not handed.program:
+            return 0.0
+        found = await _alone(program_of(handed.program, place), place)
+        return float(found is not None and found.split() == wanted.split())
+
+
+@dataclass(frozen=True)
+class ByTests:
+    """The tests run without an error on the values that the program left, in an interpreter that it never ran in."""
+
+    tests: str
+
+    async def worth(self, handed: Handed, place: Place) -> float:
+        file = "/scratch/values"
+        saved = await run_in(place, SAVE.format(tests=self.tests, file=file))
+        values = await _read(file, place) if saved.status == OK else ""
+        program = f"{LOAD.format(known=KNOWN, values=values)}\n{self.tests}"
+        return float(bool(values) and await _alone(program, place) is not None)
+
+
+@dataclass(frozen=True)
+class ByPredictions:
+    """The share of right labels in the file of predictions; one that is missing is wrong.
+
+    labels: a CSV file beside the sandbox. ids: the columns that name a case, in the file of labels and in the
+    predictions in the same order. label: the column of the label.
+    """
+
+    predictions: str
+    labels: Path
+    ids: tuple[str, ...]
+    label: str
+
+    async def worth(self, handed: Handed, place: Place) -> float:
+        text = b64decode(await _read(self.predictions, place)).decode("utf-8", "replace")
+        with open(self.labels, newline="", encoding="utf-8") as file:
+            wanted = {_key(row, self.ids): _label(row[self.label]) for row in csv.DictReader(file)}
+        rows = csv.reader(io.StringIO(text))
+        next(rows, None)
+        size = len(self.ids)
+        found = {tuple(map(_number, row[:size])): _label(row[size]) for row in rows if len(row) == size + 1}
+        right = sum(found.get(key) == label for key, label in wanted.items())
+        return right / len(wanted) if wanted else 0.0
+
+
+async def _alone(program: str, place: Place) -> str | None:
+    """What a program prints in an episode of its own; None where it fails."""
+    apart = f"/check {next(_fresh)}"
+    run = await run_in(place, program, apart=apart)
+    await place.sandbox.end(f"{place.episode}{apart}")
+    return run.output if run.status == OK else None
+
+
+async def _read(name: str, place: Place) -> str:
+    """A file of the episode's in base64, piece by piece; "" where there is none."""
+    parts = []
+    for at in range(MOST_CHUNKS):
+        program = (
+            f"import base64; _f = open({name!r}, 'rb'); _f.seek({at * CHUNK});"
+            f"print(base64.b64encode(_f.read({CHUNK})).decode(), end='')"
+        )
+        run = await run_in(place, program)
+        if run.status != OK or not run.output:
+            break
+        parts.append(run.output)
+    return "".join(parts)
+
+
+def _key(row: Mapping[str, str], ids: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_number(row[name]) for name in ids)
+
+
+def _number(text: str) -> str:
+    """An identifier; some files have it as `tensor(7)`."""
+    text = text.strip()
+    return text.removeprefix("tensor(").removesuffix(")")
+
+
+def _label(text: str) -> str:
+    """Truth values and whole numbers are written in several ways."""
+    plain = {"True": "1", "False": "0"}.get(text.strip(), text.strip())
+    return plain.removesuffix(".0")

@@ -1,0 +1,146 @@
+"""What `request_info` answers: columns of a table, values of a column, where a term stands and what is spelled alike.
+
+    look_up(Path("data/ehr"), "LABEVENTS.csv", "column_names")              # "ROW_ID, SUBJECT_ID, ..."
+    look_up(Path("data/ehr"), "D_LABITEMS.csv", "column_values", "LABEL")   # at most 10 are shown
+    look_up(Path("data/ehr"), "D_LABITEMS.csv", "term", "hemoglobin")       # columns that hold it, else the nearest
+
+Tables are CSV files, Parquet files, and the tables of SQLite files (`hospital.db`, or one of its tables:
+`hospital.db/LABEVENTS`). Files are read row by row, so that a large one needs no memory.
+"""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
+KINDS = ("column_names", "column_values", "term")
+SHOWN, NEAREST, FARTHEST = 10, 5, 0.5  # values, suggestions, and how unlike these may be
+MOST_VALUES = 20_000  # different ones of a column that are compared with a term
+SQLITE = (".db", ".sqlite", ".sqlite3")
+
+Table = tuple[list[str], Iterator[tuple[str, ...]]]
+
+
+class LookupRefused(ValueError):
+    """What is asked for is not there; the message says what is."""
+
+
+def look_up(data: Path, name: str, kind: str, keyterm: str = "") -> str:
+    """The answer as a text. Raises LookupRefused; OSError, sqlite3.Error or ValueError: the file cannot be read."""
+    if kind not in KINDS:
+        raise LookupRefused(f"info_type {kind!r}: expected {', '.join(KINDS)}")
+    path, table = find(data, name)
+    if kind == "column_names" and path.suffix in SQLITE and not table:
+        return "\n".join(f"{one}: {', '.join(columns_of(path, one))}" for one in tables_of(path))
+    if kind == "column_names":
+        return ", ".join(columns_of(path, table))
+    if not keyterm.strip():
+        raise LookupRefused(f"{kind} needs a keyterm: {'a column' if kind == 'column_values' else 'what to look for'}")
+    return values(path, table, keyterm) if kind == "column_values" else term(path, table, keyterm)
+
+
+def files(data: Path) -> list[str]:
+    """What there is to look into."""
+    known = (".csv", ".parquet", *SQLITE)
+    return sorted(path.name for path in data.iterdir() if path.suffix in known) if data.is_dir() else []
+
+
+def find(data: Path, name: str) -> tuple[Path, str]:
+    """The file of a table, inside `data` whatever the name says, and the table of a SQLite file. Case is no matter."""
+    parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    known = {one.lower(): one for one in files(data)}
+    for at in range(len(parts) - 1, -1, -1):
+        file = known.get(parts[at].lower()) or known.get(f"{parts[at].lower()}.csv")
+        if file:
+            return data / file, "".join(parts[at + 1 : at + 2])
+    raise LookupRefused(f"there is no table {name!r}; there are {', '.join(known.values()) or 'none'}")
+
+
+def tables_of(path: Path) -> list[str]:
+    with closing(_connect(path)) as connection:
+        found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
+        return [name for (name,) in found if not name.startswith("sqlite_")]
+
+
+def columns_of(path: Path, table: str) -> list[str]:
+    with opened(path, table) as (columns, _):
+        return columns
+
+
+def values(path: Path, table: str, column: str) -> str:
+    """Different values of a column in the order of the file; near names where there is no such column."""
+    with opened(path, table) as (columns, rows):
+        found = {name.lower(): at for at, name in enumerate(columns)}.get(column.lower())
+        if found is None:
+            raise LookupRefused(f"there is no column {column!r}; the columns are {', '.join(columns)}")
+        seen = dict.fromkeys(row[found] for row in islice(rows, MOST_VALUES) if found < len(row))
+    shown = ", ".join(list(seen)[:SHOWN])
+    return shown if len(seen) <= SHOWN else f"{shown}, ... ({len(seen)} different values)"
+
+
+def term(path: Path, table: str, keyterm: str) -> str:
+    """Which columns hold a term as a whole value, else the values that are spelled most like it."""
+    wanted, seen = keyterm.strip().lower(), dict[str, dict[str, None]]()
+    with opened(path, table) as (columns, rows):
+        for row in rows:
+            for column, value in zip(columns, row, strict=False):
+                if value.lower() == wanted:
+                    return f"{keyterm!r} is a value of the column {column}: {value}"
+                own = seen.setdefault(column, {})
+                if len(own) < MOST_VALUES:
+                    own[value] = None
+    near = _nearest(wanted, seen)
+    if not near:
+        raise LookupRefused(f"nothing in {path.name} is spelled like {keyterm!r}")
+    return f"{keyterm!r} is no value; the nearest are " + ", ".join(f"{value} ({column})" for value, column in near)
+
+
+def _nearest(wanted: str, seen: dict[str, dict[str, None]]) -> list[tuple[str, str]]:
+    found = []
+    for column, own in seen.items():
+        lowered = [value.lower() for value in own]
+        limit: dict[str, Any] = {"scorer": Levenshtein.normalized_distance, "score_cutoff": FARTHEST, "limit": NEAREST}
+        texts = list(own)
+        found += [(distance, texts[at], column) for _, distance, at in process.extract(wanted, lowered, **limit)]
+    return [(value, column) for _, value, column in sorted(found)[:NEAREST]]
+
+
+@contextmanager
+def opened(path: Path, table: str) -> Iterator[Table]:
+    """Columns and rows of a table, as texts."""
+    if path.suffix == ".csv":
+        csv.field_size_limit(sys.maxsize)
+        with open(path, newline="", encoding="utf-8", errors="replace") as file:
+            reader = csv.reader(file)
+            yield next(reader, []), (tuple(row) for row in reader)
+    elif path.suffix == ".parquet":
+        from pyarrow import parquet
+
+        whole = parquet.ParquetFile(path)
+        batches = (batch.to_pylist() for batch in whole.iter_batches(1000))
+        yield whole.schema.names, (tuple(map(str, row.values())) for batch in batches for row in batch)
+    else:
+        with closing(_connect(path)) as connection:
+            yield _selected(connection, path, table)
+
+
+def _selected(connection: sqlite3.Connection, path: Path, table: str) -> Table:
+    known = {name.lower(): name for name in tables_of(path)}
+    if table.lower() not in known:
+        raise LookupRefused(f"{path.name} has the tables {', '.join(known.values())}; name one: {path.name}/TABLE")
+    quoted = known[table.lower()].replace('"', '""')
+    found = connection.execute(f'SELECT * FROM "{quoted}"')
+    return [name for name, *_ in found.description], (tuple("" if v is None else str(v) for v in row) for row in found)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False)

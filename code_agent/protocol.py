@@ -1,0 +1,98 @@
+"""What a reply of the policy says: one action, as one JSON object; MedAgentGym's protocol.
+
+    read_reply('{"action": "validate_code", "params": {"code": "answer = 1"}}')     # Action("validate_code", {...})
+    read_reply("I would count the rows first.")                                     # Malformed("no_action")
+
+Read with tolerance: thoughts and words around the object, a Markdown fence, line breaks inside texts, a Python dict,
+parameters beside the name. Any text is read in time that grows with its length and never raises.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+THOUGHT = re.compile(r"\A(?!\s*[{`]).*?</think>", re.DOTALL)  # some chat templates begin it in the prompt
+DECODER = json.JSONDecoder(strict=False)  # a program in a text has line breaks
+PARAMS = ("params", "parameters", "arguments", "args")
+MOST_OBJECTS = 64  # places where an object may begin
+LONGEST_DICT = 20_000  # characters of a Python dict
+
+PROBLEMS = (
+    "empty",  # nothing at all
+    "no_action",  # no object that names an action
+    "several_actions",
+    "bad_params",  # the parameters are no object
+)
+
+
+@dataclass(frozen=True)
+class Action:
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The action as a reply."""
+        return json.dumps({"action": self.name, "params": self.params}, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """problem: one of PROBLEMS, or of the refusals of `code_agent.actions`."""
+
+    problem: str
+    detail: str = ""
+
+
+def read_reply(text: str) -> Action | Malformed:
+    """The action of a reply, or the name of what is wrong with it."""
+    text = THOUGHT.sub("", text.encode("utf-8", "replace").decode("utf-8"), count=1).strip()
+    if not text:
+        return Malformed("empty")
+    found = [one for one in _objects(text) if isinstance(one.get("action"), str)]
+    if not found:
+        return Malformed("no_action")
+    return _action(found[0]) if len(found) == 1 else Malformed("several_actions")
+
+
+def _action(found: dict[str, Any]) -> Action | Malformed:
+    """Parameters stand under one of PARAMS, or beside the name."""
+    name = found.pop("action").strip().lower()
+    given = next((found[key] for key in PARAMS if key in found), found)
+    if isinstance(given, str):  # an object written as a text
+        given = next(_objects(given), given)
+    if given is None:
+        given = {}
+    return Action(name, given) if isinstance(given, dict) else Malformed("bad_params", type(given).__name__)
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a text, outermost ones; where there is none, the Python dict it may hold."""
+    at, found = text.find("{"), False
+    for _ in range(MOST_OBJECTS):
+        if at < 0:
+            break
+        try:
+            value, end = DECODER.raw_decode(text, at)
+            found = True
+            yield value
+        except (ValueError, RecursionError):
+            end = at + 1
+        at = text.find("{", end)
+    if not found and (value := _python_dict(text)) is not None:
+        yield value
+
+
+def _python_dict(text: str) -> dict[str, Any] | None:
+    start, end = text.find("{"), text.rfind("}") + 1
+    if start < 0 or not start < end <= start + LONGEST_DICT:
+        return None
+    try:
+        value = ast.literal_eval(text[start:end])
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        return None
+    return value if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None

@@ -1,0 +1,82 @@
+"""Episodes without a model: gold, the baselines, and what known-bad ones are made of. Nothing is run for them.
+
+    rehearse(tasks, task, prompts, 6, [Step(action, printed="42"), Step(Action("submit"))])
+
+What a gold program prints is known beforehand: the validator of the data has run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from code_agent.actions import SAID, as_text
+from code_agent.game import Event, permitted
+from code_agent.prompts import Prompts
+from code_agent.protocol import Action
+from code_agent.task import CodeTask
+from code_agent.tasks.base import TaskSet
+from episodes.agent import Episode
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """An action, and what its program prints; "" where it runs none, or raises `error`."""
+
+    action: Action
+    printed: str = ""
+    error: str = ""
+
+    @property
+    def ran(self) -> bool:
+        return self.action.name == "validate_code"
+
+
+def rehearse(
+    tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed], submits: bool = True
+) -> Episode:
+    """The episode of these steps, as many as the budget allows."""
+    allowed = permitted(tasks, "submit" if submits else "oracle")
+    episode = Episode(prompts.opening(task, tasks.overview, allowed, turns), stop_reason="max_turns")
+    for turn, step in enumerate(steps[:turns], 1):
+        episode.messages.append({"role": "assistant", "content": str(step.action)})
+        episode.turns += 1
+        if step.action.name == "submit":
+            given = step.action.params.get("answer")
+            episode.answer = as_text(given) if given is not None else _printed(episode)
+            episode.stop_reason = "answered"
+            episode.events.append(Event("submit", step.action.params, kind="submitted"))
+            break
+        episode.events.append(_event(step))
+        said = step.error or step.printed or SAID["nothing_printed"]
+        words = prompts.said(said, turn + 1, turns, submits)
+        episode.messages.append({"role": "user", "content": words})
+    return episode
+
+
+def _event(step: Rehearsed) -> Event:
+    status = "FAILED" if step.error else "SUCCESS"
+    kind = "code_execution" if step.ran else "requested_info"
+    printed = step.error or step.printed
+    return Event(step.action.name, step.action.params, kind, status if step.ran else "", printed)
+
+
+def _printed(episode: Episode) -> str:
+    return next(event.printed for event in reversed(episode.events) if event.status == "SUCCESS")
+
+
+def gold_text(task: CodeTask) -> str:
+    """The gold value as a program prints it."""
+    assert task.gold is not None
+    value = task.gold.value
+    return str([list(row) if isinstance(row, tuple) else row for row in value] if isinstance(value, tuple) else value)
+
+
+def gold_steps(task: CodeTask) -> list[Rehearsed]:
+    """Run the gold program, hand in what it prints."""
+    run = Rehearsed(Action("validate_code", {"code": task.program}), gold_text(task))
+    return [run, Rehearsed(Action("submit"))] if task.program else [Rehearsed(submit(gold_text(task)))]
+
+
+def submit(answer: str) -> Action:
+    return Action("submit", {"answer": answer})

@@ -1,0 +1,64 @@
+"""What an episode earns: the terms of rewards.toml.
+
+    reward = score(tasks, task, episode)
+    reward.total, reward.terms, reward.score
+
+The score, in [0, 1], is what the answer is worth. Nothing is paid, form neither, until an answer is handed in: a policy
+that only keeps to the form would else learn to stop there.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from code_agent.game import Event, loops
+from code_agent.task import CodeTask
+from code_agent.tasks.base import TaskSet
+from episodes.agent import Episode
+from scoring.rubric import Reward, Rubric
+
+RUBRIC = Rubric(tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))["terms"])
+
+
+def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
+    """What an episode earns."""
+    found = success(tasks, task, episode)
+    values = {"success": found, "format": well_formed(episode.events) if episode.answer is not None else 0.0}
+    terms = RUBRIC.weigh(values)
+    return Reward(sum(terms.values()), terms, score=found, counters=counters_of(episode.events))
+
+
+def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
+    """What the answer is worth; what only the episode itself could show was found out when it was handed in."""
+    if episode.answer is None:
+        return 0.0
+    if task.gold is not None:
+        return tasks.score(task, episode.answer)
+    return next(event.worth for event in reversed(episode.events) if event.worth is not None)
+
+
+def well_formed(events: Sequence[Event]) -> float:
+    """The share of replies that were actions, and whose programs ran; 0 without any."""
+    return sum(not event.problem and not event.raised for event in events) / len(events) if events else 0.0
+
+
+def printed_value(events: Sequence[Event]) -> bool:
+    """Whether a program ran and printed a value."""
+    return any(event.ran and not event.raised and event.printed.strip() for event in events)
+
+
+def counters_of(events: Sequence[Event]) -> dict[str, float]:
+    """Numbers whose sum says something."""
+    runs = [event for event in events if event.ran]
+    kinds = Counter(event.action for event in events if event.action)
+    problems = {"malformed": sum(not event.action for event in events), "refused": _refused(events)}
+    raised = sum(event.raised for event in runs)
+    counted = {"runs": len(runs), "runs_raised": raised, "loops": int(loops(events)), **problems, **kinds}
+    return {name: float(number) for name, number in counted.items()}
+
+
+def _refused(events: Sequence[Event]) -> int:
+    return sum(bool(event.action and event.problem) for event in events)

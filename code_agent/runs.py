@@ -1,0 +1,159 @@
+"""Plays the episodes of a configuration, as many at once as it says, and keeps each in a file: `main.py`, `rollout.py`.
+
+    exit_code = played(load_config(arguments))
+
+A finished file is not played again. What the machine failed at is written as "unscored", named, and tried again by the
+same command; the policy's failures are results.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tqdm import tqdm
+
+from code_agent import histories
+from code_agent.compute_score import scores_of, table
+from code_agent.config import RunConfig, last_index
+from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
+from code_agent.environment import CodeEnvironment
+from code_agent.histories import History
+from code_agent.model_policy import Model, ModelPolicy, endpoint_of
+from code_agent.serving import served
+from code_agent.tasks import get_task_class
+from code_agent.tasks.base import TaskSet
+from common.command import Failure, UsageError
+from common.settings import load_settings
+from episodes.play import Scored, play
+
+LONGEST = 8000  # characters of what comes back that the policy reads
+EPISODE_SECONDS = 3600.0
+FAILURES = 5  # machine failures one after the other: the endpoint is at fault, not the tasks
+MODES = {"valid": "val"}
+
+
+@dataclass
+class Run:
+    """A configuration with what it needs. failed: machine failures since the last episode that was scored."""
+
+    config: RunConfig
+    tasks: TaskSet
+    environment: CodeEnvironment
+    model: Model
+    failed: list[str] = field(default_factory=list)
+
+    @property
+    def episodes(self) -> list[tuple[int, int | None]]:
+        """The task's index and, of a rollout, its number."""
+        config = self.config
+        end = last_index(config, len(self.tasks))
+        numbers: list[int | None] = list(range(config.rollouts)) if config.rollouts else [None]
+        return [(index, number) for index in range(config.start, end) for number in numbers]
+
+    async def play_all(self) -> list[History]:
+        """The finished episodes, those of earlier runs too. Raises Failure: the endpoint fails again and again."""
+        slots, wanted = asyncio.Semaphore(self.config.jobs), self.episodes
+        with tqdm(total=len(wanted), unit="episode", file=sys.stderr) as bar:
+
+            async def one(index: int, number: int | None) -> History | None:
+                async with slots:
+                    found = await self.episode(index, number)
+                    bar.update()
+                    return found
+
+            async with asyncio.TaskGroup() as group:
+                running = [group.create_task(one(*which)) for which in wanted]
+        return [history for task in running if (history := task.result())]
+
+    async def episode(self, index: int, number: int | None) -> History | None:
+        """One episode: from its file, or played; None where it is not scored."""
+        path = histories.path_of(self.config.folder, index, number)
+        kept = histories.read(path)
+        if kept:
+            return kept
+        task = self.tasks.task(index)
+        known = {"task": self.config.task, "task_type": task.task_type, "difficulty": task.difficulty}
+        known |= {"ending": self.config.ending}
+        policy = ModelPolicy(self.model, self.config.num_steps)
+        scored = await play(self.environment, task, self.environment.play(task, policy), policy, EPISODE_SECONDS)
+        histories.write(path, scored.episode.messages, known | _result(scored))
+        self._count(scored)
+        return histories.read(path)
+
+    def _count(self, scored: Scored) -> None:
+        if scored.reward.unscored == "task_unusable":
+            return
+        self.failed = [*self.failed, scored.detail] if scored.reward.score is None else []
+        if len(self.failed) >= FAILURES:
+            raise Failure(f"{FAILURES} episodes failed one after the other; the last: {self.failed[-1]}")
+
+
+def _result(scored: Scored) -> dict[str, Any]:
+    """The last element of a history."""
+    episode, score = scored.episode, scored.reward.score
+    spent = {"steps": episode.turns, "prompt_tokens": episode.prompt_tokens, "seconds": round(scored.seconds, 2)}
+    more = {"answer": episode.answer, "stop_reason": episode.stop_reason, **spent}
+    if score is None:
+        return {"result": "unscored", "reason": scored.detail or scored.reward.unscored, **more}
+    return {"result": "success" if score > 0 else "failure", "score": score, **more}
+
+
+@contextlib.contextmanager
+def prepared(config: RunConfig) -> Iterator[Run]:
+    """What a run needs, a model's server included.
+
+    Raises UsageError: rows or folder cannot be used; Failure: no sandbox, or the server does not start.
+    """
+    tasks = get_task_class(config.task)(config.data_path, MODES.get(config.mode, config.mode))
+    if config.start >= len(tasks):
+        raise UsageError(f"start_idx {config.start}: {config.task} has {len(tasks)} tasks in mode {config.mode}")
+    try:
+        config.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"work_dir {config.work_dir}: {config.folder} cannot be made ({error.strerror})") from None
+    settings = load_settings().under({"max_turns": config.num_steps})
+    options = {"ending": config.ending}
+    with contextlib.closing(
+        CodeEnvironment(settings, options, True, {config.task: tasks}, debugger_of(config), LONGEST)
+    ) as environment:
+        asyncio.run(environment.check())
+        with served(config.llm, config.folder / "vllm.log") as section:
+            yield Run(config, tasks, environment, Model(section, config.n_retry, config.retry_delay))
+
+
+def debugger_of(config: RunConfig) -> Debugger:
+    """The section Debugger as a model; without one, errors are explained offline."""
+    if not config.debugger:
+        return OfflineDebugger()
+    endpoint = endpoint_of(config.debugger)
+    return ModelDebugger(endpoint.model, endpoint.base_url, endpoint.api_key)
+
+
+def played(config: RunConfig) -> int:
+    """Play, keep a line of it in `running_records.jsonl`, say what came of it; the exit code.
+
+    Raises UsageError, Failure.
+    """
+    with prepared(config) as run:
+        try:
+            found = asyncio.run(run.play_all())
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from None
+        wanted = len(run.episodes)
+    rate = sum(history.succeeded for history in found) / len(found) if found else None
+    line = {"task": config.task, "tag": config.tag, "mode": config.mode, "episodes": len(found), "success_rate": rate}
+    with open(config.work_dir / "running_records.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    if rate is None:
+        raise Failure(f"none of {wanted} episodes was scored; the reasons stand in {config.folder}/history_*.json")
+    print(table(scores_of(found)))
+    print(f"Success Rate: {rate}\n{config.folder}")
+    if len(found) < wanted:
+        print(f"{wanted - len(found)} episodes are not scored; the same command tries them again", file=sys.stderr)
+    return int(len(found) < wanted)

@@ -1,0 +1,93 @@
+"""One row of the code agent's data as a frozen type; rows are those of `data/code/`.
+
+    rows = read_rows("data/code/val.parquet")
+    task_of(rows[0]).gold                    # Gold(kind="integer", value=17)
+
+The reference's sets make the same type of their own rows (code_agent/tasks/).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from code_agent.graders import Gold
+from common.jsonl import read_jsonl
+from episodes.agent import AgentError, Row, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeTask(Task):
+    """A question that a program answers. `reference` is the gold value as text; `task_type` the template, or the set.
+
+    task_set: the set it belongs to. note: the text that the question is about; "" where it is about files. files: names
+    of the files in the set's folder that a program may read. gold: the typed answer; None where another grader judges.
+    program, sql: what prints it and what selects it; "" where the set brings none. context: a program that the policy's
+    is put into (`code_agent.actions.HERE`).
+    """
+
+    task_set: str
+    note: str = ""
+    files: tuple[str, ...] = ()
+    gold: Gold | None = None
+    program: str = ""
+    sql: str = ""
+    context: str = ""
+
+
+def read_rows(path: Path | str) -> list[Row]:
+    """The rows of a parquet or JSONL file, each with `id` and `task_type`.
+
+    Raises AgentError: not readable, or empty.
+    """
+    try:
+        rows = _parquet(path) if Path(path).suffix == ".parquet" else [row for _, row in read_jsonl(Path(path))]
+    except (OSError, ValueError) as error:
+        raise AgentError(f"{path} cannot be read: {error}; expected a parquet or JSONL file of questions") from None
+    if not rows:
+        raise AgentError(f"{path} has no rows")
+    for number, row in enumerate(rows):
+        row.setdefault("id", str(number))
+        row.setdefault("task_type", row.get("template") or "unknown")
+    return rows
+
+
+def _parquet(path: Path | str) -> list[Row]:
+    from pyarrow import parquet
+
+    return list(parquet.read_table(path).to_pylist())
+
+
+def task_of(row: Row) -> CodeTask:
+    """Check a row. Raises AgentError: a column is missing or of another form, or the gold is no value of its kind."""
+    try:
+        gold = gold_of(json.loads(row["gold"]))
+        return CodeTask(
+            id=str(row["id"]),
+            question=row["question"],
+            reference=json.dumps(gold.value, ensure_ascii=False),
+            task_type=row["template"],
+            difficulty=row["difficulty"],
+            wording=row.get("wording") or "",
+            task_set=row["task_set"],
+            note=row.get("note") or "",
+            files=tuple(row.get("files") or ()),
+            gold=gold,
+            program=row.get("program") or "",
+            sql=row.get("sql") or "",
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise AgentError(
+            f"row {row.get('id')!r} is no question of the code agent ({type(error).__name__}: {error}); expected "
+            "question, task_set, template, difficulty and gold as in data/code"
+        ) from None
+
+
+def gold_of(stored: dict[str, Any]) -> Gold:
+    """The gold that a row stores as JSON. Raises GoldError, or TypeError for a name that Gold does not have."""
+    value = stored["value"]
+    if isinstance(value, list):
+        value = tuple(tuple(item) if isinstance(item, list) else item for item in value)
+    return Gold(**stored | {"value": value, "items": tuple(stored.get("items", ()))})

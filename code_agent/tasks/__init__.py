@@ -1,0 +1,20 @@
+"""The sets of tasks by the reference's names.
+
+get_task_class("ehr_demo")(mode="val").task(0)
+"""
+
+from __future__ import annotations
+
+from code_agent.tasks.base import TaskSet
+from code_agent.tasks.bundled import BUNDLED
+from code_agent.tasks.sets import REFERENCE
+from episodes.agent import AgentError
+
+SETS: dict[str, type[TaskSet]] = {**BUNDLED, **REFERENCE}
+
+
+def get_task_class(name: str) -> type[TaskSet]:
+    """The class of a set. Raises AgentError: there is none of that name."""
+    if name not in SETS:
+        raise AgentError(f"there is no set {name!r}; the sets are {', '.join(SETS)}")
+    return SETS[name]

@@ -1,0 +1,69 @@
+"""What a set of tasks is: where its rows lie, what a row is as a task, what its programs may read and do.
+
+tasks = get_task_class("ehr_demo")(data_path=None, mode="test")     # None: the bundled or the usual folder
+tasks.task(0).question; len(tasks)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from code_agent.graders import grade
+from code_agent.lookup import LookupRefused, look_up
+from code_agent.task import CodeTask
+from episodes.agent import Row
+
+CODING = ("validate_code", "debug", "terminal")
+READING = ("request_info", *CODING)
+
+
+class TaskSet(ABC):
+    """One set in one mode (train, val or test). `actions` are the reference's that it permits."""
+
+    name: ClassVar[str]
+    actions: ClassVar[tuple[str, ...]] = READING
+    overview: ClassVar[str] = ""  # what a policy is told of the set's files, tables and columns
+
+    def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
+        """Raises AgentError: the set has no such mode, or its rows cannot be read."""
+        self.data_path = None if data_path is None else Path(data_path)
+        self.mode = mode
+        self.rows = self.read()
+
+    @property
+    def folder(self) -> Path | None:
+        """What a program sees, read-only, as its data; None where the set has no files."""
+        return self.data_path
+
+    @abstractmethod
+    def read(self) -> Sequence[Row]:
+        """The rows of the mode."""
+
+    @abstractmethod
+    def task(self, index: int) -> CodeTask:
+        """The row at `index`, checked. Raises AgentError where it is none of the set's."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def visible(self, task: CodeTask) -> Sequence[Path]:
+        """The files and folders a program sees, each below /data by its name."""
+        return [self.folder] if self.folder else []
+
+    def unusable(self, task: CodeTask) -> str:
+        """Why the task cannot be played here; "": it can."""
+        return ""
+
+    def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
+        """What `request_info` says of the set's files. Raises LookupRefused, OSError, sqlite3.Error, ValueError."""
+        if self.folder is None:
+            raise LookupRefused("this task has no tables")
+        return look_up(self.folder, name, kind, keyterm)
+
+    def score(self, task: CodeTask, answer: str) -> float:
+        """What an answer is worth, 0 to 1; a set whose answers are no single value has its own."""
+        assert task.gold is not None
+        return float(grade(answer, task.gold))

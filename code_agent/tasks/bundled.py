@@ -1,0 +1,62 @@
+"""The two sets that come with the repository: questions about the invented hospital, and medical calculations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from code_agent.task import CodeTask, read_rows, task_of
+from code_agent.tasks.base import CODING, TaskSet
+from common.settings import ROOT
+from episodes.agent import AgentError, Row
+
+MODES = ("train", "val", "test")
+
+
+class Bundled(TaskSet):
+    """Rows of `questions`, a folder with a parquet file of each mode (docs/code.md, Tasks)."""
+
+    questions: ClassVar[Path]
+
+    def __init__(self, data_path: Path | str | None = None, mode: str = "test", questions: Path | None = None) -> None:
+        self.source = questions or self.questions
+        super().__init__(data_path, mode)
+
+    def read(self) -> Sequence[Row]:
+        if self.mode not in MODES:
+            raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(MODES)}")
+        return read_rows(self.source / f"{self.mode}.parquet")
+
+    def task(self, index: int) -> CodeTask:
+        return task_of(self.rows[index])
+
+
+class EhrDemo(Bundled):
+    """Questions about the invented hospital of data/ehr; `data_path` is another folder of the same tables."""
+
+    name = "ehr_demo"
+    overview = "Tables are CSV files, such as /data/admissions.csv."
+    questions = ROOT / "data" / "code"
+
+    @property
+    def folder(self) -> Path:
+        return self.data_path or ROOT / "data" / "ehr" / "tables"
+
+    def visible(self, task: CodeTask) -> Sequence[Path]:
+        return sorted(self.folder.iterdir())
+
+
+class Calculators(Bundled):
+    """Published formulas, to be applied to invented notes; there are no files."""
+
+    name = "calculators"
+    actions = CODING
+    questions = ROOT / "data" / "calculators"
+
+    @property
+    def folder(self) -> None:
+        return None
+
+
+BUNDLED: dict[str, type[Bundled]] = {each.name: each for each in (EhrDemo, Calculators)}

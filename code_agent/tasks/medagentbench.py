@@ -1,0 +1,221 @@
+"""MedAgentBench's tasks: questions and orders about patients whose records a FHIR server holds.
+
+    tasks = MedAgentBench("data/medagentbench")          # asks the server at FHIR_BASE_URL
+
+Programs have no network, so `request_info` asks the server, read-only; what is to be recorded or ordered the policy
+hands in under "POST" and nothing is sent. Gold is computed from the server when an answer is graded, and compared by
+value: the values under "GET", and of each payload what medagentbench.toml demands.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from code_agent.actions import Place
+from code_agent.judging import Check, Handed
+from code_agent.lookup import LookupRefused
+from code_agent.task import CodeTask
+from code_agent.tasks.reference import ReferenceSet
+from common.settings import load_settings
+from episodes.agent import Row
+from episodes.outcomes import EpisodeError
+
+TABLE: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+NOW, PAYLOADS = datetime.fromisoformat(TABLE["now"]), TABLE["payload"]
+SECONDS = 20.0
+CLOSE = 1e-3
+# mg/dL of magnesium below which so many grams are given, at a gram an hour; mEq of potassium for 0.1 below the goal.
+GRAMS, POTASSIUM_GOAL, POTASSIUM_STEP = ((1.0, 4), (1.5, 2), (1.9, 1)), 3.5, 10
+YEAR = timedelta(days=365)
+
+Bundle = dict[str, Any]
+
+
+class MedAgentBench(ReferenceSet):
+    name = "medagentbench"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        kind = row["id"].split("_")[0]
+        if kind not in TABLE:
+            raise ValueError(f"id {row['id']!r}: expected task1_1 to task10_30")
+        about = {"instruction": row["instruction"], "patient": row["eval_MRN"], "sol": row["sol"], "kind": kind}
+        question = f"{row['instruction']} {row.get('context') or ''}".strip()
+        return {"question": question, "reference": json.dumps(about | {"question": question}), "task_type": kind}
+
+    def check(self, task: CodeTask) -> Check:
+        return ByServer(json.loads(task.reference))
+
+    def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
+        """What the server answers, as JSON. Raises LookupRefused."""
+        path = name.strip().removeprefix("GET").strip().removeprefix(base_url())
+        if "://" in path or ".." in path:
+            raise LookupRefused(f"{path[:80]!r}: expected a resource such as Observation?patient=S123&code=GLU")
+        try:
+            return json.dumps(fetch(path))
+        except EpisodeError:
+            raise
+        except ValueError as error:
+            raise LookupRefused(str(error)) from None
+
+
+def base_url() -> str:
+    return f"{load_settings().fhir_base_url.rstrip('/')}/"
+
+
+def fetch(path: str) -> Bundle:
+    """What the server answers to a GET. Raises ValueError: it refuses; EpisodeError: it does not answer."""
+    url = urllib.parse.urljoin(base_url(), urllib.parse.quote(path, safe="/?&=%:,|+-._~"))
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as reply:
+            return dict(json.load(reply))
+    except urllib.error.HTTPError as error:
+        raise ValueError(f"the FHIR server answers {path[:80]!r} with status {error.code}") from None
+    except (OSError, ValueError) as error:
+        raise EpisodeError("database_error", f"the FHIR server at {base_url()} does not answer: {error}") from None
+
+
+@dataclass(frozen=True)
+class ByServer:
+    """The values that the server's records say, and the payloads that follow from them."""
+
+    about: Mapping[str, Any]
+
+    async def worth(self, handed: Handed, place: Place) -> float:
+        said = read_answer(handed.answer)
+        if said is None:
+            return 0.0
+        values, payloads = expected(self.about)
+        posts = [post.get("payload", post) if isinstance(post, dict) else post for post in said["POST"]]
+        right = same_values(said["GET"], values) or (bool(payloads) and not said["GET"])
+        return float(right and len(posts) == len(payloads) and all(map(holds, posts, payloads)))
+
+
+def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Values under GET and payloads under POST; the policy may leave the values out where something is posted."""
+    known, question = TABLE[about["kind"]], about["question"]
+    fields = {"patient": about["patient"], "now": TABLE["now"]}
+    asks = known["asks"]
+    if asks == "mrn":
+        return [about["sol"][0]], []
+    if asks == "age":
+        return [_age(about["patient"])], []
+    if asks in ("record", "refer"):
+        value = re.search(r'"(.+)"', about["instruction"], re.DOTALL)
+        code = re.search(r"(\d{8,})", question)
+        fields |= {"value": value[1].strip() if value else "", "code": code[1] if code else ""}
+        return [], [_filled(PAYLOADS[asks], fields)]
+    found = readings(about["patient"], known["code"], known.get("hours"))
+    latest = found[-1][1] if found else -1
+    if asks == "latest":
+        return [latest], []
+    if asks == "mean":
+        return [fmean(value for _, value in found) if found else -1], []
+    if asks == "renew":
+        return _renewed(found, question, fields)
+    return [latest], _orders(known["code"], latest, question, fields) if found else []
+
+
+def _renewed(
+    found: list[tuple[datetime, float]], question: str, fields: Mapping[str, str]
+) -> tuple[list[Any], list[Any]]:
+    """The latest value with its time; a test is ordered where that is older than a year, or there is none."""
+    values = [found[-1][1], found[-1][0].isoformat()] if found else [-1]
+    if found and found[-1][0] >= NOW - YEAR:
+        return values, []
+    return values, [_filled(PAYLOADS["test"], {**fields, "code": _loinc(question)})]
+
+
+def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -> list[Any]:
+    """What is given for a low level, by the dosing instructions of the tasks."""
+    ndc = re.search(r"\b(\d{4,5}-\d{3,4}-\d{2})\b", question)
+    drug = _filled(PAYLOADS["drug"], {**fields, "code": ndc[1] if ndc else ""})
+    if code == "MG":
+        grams = next((dose for below, dose in GRAMS if level < below), 0)
+        return [_dosed(drug, grams, "g")] if grams else []
+    if level >= POTASSIUM_GOAL:
+        return []
+    morning = (NOW + timedelta(days=1)).replace(hour=8, minute=0).isoformat()
+    test = _filled(PAYLOADS["test"], {**fields, "code": _loinc(question)}) | {"occurrenceDateTime": morning}
+    return [_dosed(drug, (POTASSIUM_GOAL - level) / 0.1 * POTASSIUM_STEP, "mEq"), test]
+
+
+def _dosed(drug: Bundle, amount: float, unit: str) -> Bundle:
+    quantity = {"value": amount, "unit": unit}
+    return drug | {"dosageInstruction": [{"doseAndRate": [{"doseQuantity": quantity}]}]}
+
+
+def _loinc(question: str) -> str:
+    found = re.search(r"LOINC code[^.]*?(\d{3,6}-\d)", question)
+    return found[1] if found else ""
+
+
+def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime, float]]:
+    """The observations of a code with their times, oldest first."""
+    bundle = fetch(f"Observation?patient={patient}&code={code}&_count=5000&_format=json")
+    resources = [entry["resource"] for entry in bundle.get("entry", ())]
+    found = sorted((datetime.fromisoformat(r["effectiveDateTime"]), r["valueQuantity"]["value"]) for r in resources)
+    return [(at, value) for at, value in found if hours is None or NOW - timedelta(hours=hours) <= at <= NOW]
+
+
+def _age(patient: str) -> int:
+    bundle = fetch(f"Patient?identifier={patient}&_format=json")
+    born = date.fromisoformat(bundle["entry"][0]["resource"]["birthDate"])
+    return NOW.year - born.year - ((NOW.month, NOW.day) < (born.month, born.day))
+
+
+def read_answer(text: str) -> dict[str, list[Any]] | None:
+    """GET and POST as lists; a list alone is GET. None: neither."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        try:
+            value = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return None
+    value = value if isinstance(value, dict) else {"GET": value if isinstance(value, list) else [value]}
+    found = {name: value.get(name) or [] for name in ("GET", "POST")}
+    return found if all(isinstance(part, list) for part in found.values()) else None
+
+
+def same_values(said: list[Any], wanted: list[Any]) -> bool:
+    return len(said) == len(wanted) and all(_same(one, other) for one, other in zip(said, wanted, strict=True))
+
+
+def _same(said: Any, wanted: Any) -> bool:
+    if isinstance(wanted, int | float):
+        try:
+            return abs(float(said) - wanted) <= CLOSE * max(1.0, abs(wanted))
+        except (TypeError, ValueError, OverflowError):
+            return False
+    return str(said).strip().casefold() == str(wanted).strip().casefold()
+
+
+def holds(said: Any, wanted: Any) -> bool:
+    """Whether a payload has all that is wanted; a list as many elements, in order."""
+    if isinstance(wanted, dict):
+        if isinstance(said, list) and len(said) == 1:  # `note` and `code` are given both ways
+            [said] = said
+        return isinstance(said, dict) and all(key in said and holds(said[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        return isinstance(said, list) and len(said) == len(wanted) and all(map(holds, said, wanted))
+    return _same(said, wanted)
+
+
+def _filled(value: Any, fields: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _filled(part, fields) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, fields) for part in value]
+    return value.format(**fields)

@@ -1,0 +1,88 @@
+"""MedAgentGym's twelve sets: files of its formats, read from the folder that `data_path` names.
+
+    get_task_class("medcalcbench")("data/medcalcbench", mode="test").task(0).gold
+
+reference.toml says of each set which actions it permits, what the policy is told of its data, and what a user has to
+put where; sets.py reads their rows. Answers of queries are typed by sql_answers.py; what is no value is checked by
+code_agent/judging.py.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from code_agent.judging import Check
+from code_agent.task import CodeTask
+from code_agent.tasks.base import TaskSet
+from common.jsonl import read_jsonl
+from episodes.agent import AgentError, Row
+
+TABLE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+FILES = {"train": "train_tasks", "val": "valid_tasks", "valid": "valid_tasks", "test": "test_tasks"}
+DATA = (".csv", ".parquet", ".db", ".sqlite")  # what programs see of a set's folder, unless it says otherwise
+
+
+class ReferenceSet(TaskSet):
+    """One of the twelve. `known`: its part of reference.toml."""
+
+    known: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in cls.__dict__:
+            cls.known = TABLE[cls.name]
+            cls.actions = tuple(cls.known["actions"])
+            cls.overview = cls.known["overview"].strip()
+
+    def read(self) -> Sequence[Row]:
+        if self.data_path is None:
+            raise AgentError(f"{self.name} is not part of this repository; {self.known['needs']}")
+        path = self._file()
+        try:
+            return [json.loads(row) if isinstance(row, str) else row for row in self._rows(path)]
+        except (OSError, ValueError) as error:
+            raise AgentError(f"{self.name}: {path} cannot be read ({error}); {self.known['needs']}") from None
+
+    def _file(self) -> Path:
+        """The file of the mode; a set with one file for all modes has it as `only`."""
+        assert self.data_path is not None
+        if self.mode not in FILES:
+            raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
+        stems = [self.known["only"]] if "only" in self.known else [FILES[self.mode], f"{self.mode}_tasks"]
+        found = [
+            path for stem in stems for end in ("jsonl", "json") if (path := self.data_path / f"{stem}.{end}").is_file()
+        ]
+        if not found:
+            raise AgentError(f"{self.name}: there is no {stems[0]}.jsonl in {self.data_path}; {self.known['needs']}")
+        return found[0]
+
+    def _rows(self, path: Path) -> list[Row]:
+        if path.suffix == ".json":
+            return list(json.loads(path.read_text(encoding="utf-8")))
+        return [row for _, row in read_jsonl(path)]
+
+    def task(self, index: int) -> CodeTask:
+        row = self.rows[index]
+        try:
+            return CodeTask(id=f"{self.name}/{index}", task_set=self.name, **self.read_row(row))
+        except (KeyError, TypeError, ValueError) as error:
+            seen = f"{type(error).__name__}: {error}"
+            raise AgentError(f"{self.name}: row {index} of {self._file()} is none of the set's ({seen})") from None
+
+    @abstractmethod
+    def read_row(self, row: Row) -> dict[str, Any]:
+        """The fields of the task. Raises KeyError, TypeError, ValueError."""
+
+    def check(self, task: CodeTask) -> Check:
+        """What judges an answer without a gold value."""
+        raise NotImplementedError(self.name)
+
+    def visible(self, task: CodeTask) -> list[Path]:
+        """The files a program sees, below /data: no tasks, no gold, no labels of the test."""
+        assert self.data_path is not None
+        return sorted(path for path in self.data_path.iterdir() if path.suffix in DATA)

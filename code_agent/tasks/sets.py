@@ -1,0 +1,248 @@
+"""What a row of each of MedAgentGym's sets says: its question, its answer, and how that is judged."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar
+
+from code_agent.actions import HERE, placed
+from code_agent.graders import Gold
+from code_agent.judging import ByOutput, ByPredictions, ByTests, Check
+from code_agent.task import CodeTask
+from code_agent.tasks.medagentbench import MedAgentBench
+from code_agent.tasks.reference import ReferenceSet
+from code_agent.tasks.sql_answers import gold_of_query
+from episodes.agent import Row
+
+MISSING = ("none", "nan", "nat", "null", "<na>")
+POWER_ROOM = 0.01  # of a statistical power, of its value either way
+STEPS = "Answer the question by a program; leave the answer in the variable `answer`."
+
+
+class QuerySet(ReferenceSet):
+    """Questions whose answer is what a query returns."""
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        gold = gold_of_query(row["query"], row["answer"])
+        return {
+            "question": row["question"],
+            "reference": ", ".join(map(str, row["answer"])),
+            "task_type": row.get("tag") or self.name,
+            "difficulty": row.get("importance") or "unknown",
+            "gold": gold,
+            "sql": row["query"],
+        }
+
+    def score(self, task: CodeTask, answer: str) -> float:
+        """A query without a result is None; pandas has other names for it."""
+        missing = task.reference == "None" and answer.strip().lower() in MISSING
+        return 1.0 if missing else super().score(task, answer)
+
+
+class MimicIII(QuerySet):
+    name = "mimic_iii"
+
+
+class EICU(QuerySet):
+    name = "eicu"
+
+
+class TREQS(QuerySet):
+    name = "treqs"
+
+
+class EHRSeqSQL(ReferenceSet):
+    """A question after others; its answer stands under `ans`, a list or a value."""
+
+    name = "ehr_seqsql"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        answer = row["ans"] if isinstance(row["ans"], list) else [row["ans"]]
+        query = row.get("query") or row.get("sql") or ""
+        question = f"{row.get('seed_question') or ''} {row['question']}".strip()
+        gold = gold_of_query(query, answer)
+        return {"question": question, "reference": ", ".join(map(str, answer)), "gold": gold, "sql": query}
+
+
+class EHRCon(ReferenceSet):
+    """Whether a note and the tables contradict each other about an entity."""
+
+    name = "ehrcon"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        wrong = row["Has error"]
+        if not isinstance(wrong, bool):
+            raise TypeError(f"Has error is {wrong!r}, expected true or false")
+        stay, entity = str(row["Hospital admission"]).removesuffix(".0"), row["Medical entity"]
+        question = (
+            f"Do the notes and the tables of hospital admission {stay} contradict each other about the medical entity "
+            f"{entity!r}? Answer True or False."
+        )
+        return {"question": question, "reference": str(wrong), "gold": Gold("boolean", wrong)}
+
+
+class MedCalcBench(ReferenceSet):
+    """A calculation about a note, with limits that are both held."""
+
+    name = "medcalcbench"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        truth = str(row["Ground Truth Answer"]).strip()
+        return {
+            "question": f"{row['Question']} {STEPS}",
+            "note": row["Patient Note"],
+            "reference": truth,
+            "task_type": row["Calculator Name"],
+            "gold": calculated(truth, str(row["Lower Limit"]), str(row["Upper Limit"])),
+        }
+
+
+def calculated(truth: str, lower: str, upper: str) -> Gold:
+    """A number within its limits, a date (12/31/2001), or weeks and days as a text."""
+    if date := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", truth):
+        month, day, year = map(int, date.groups())
+        return Gold("date", f"{year:04}-{month:02}-{day:02}")
+    try:
+        low, high = sorted((float(lower), float(upper)))
+        return Gold("number", float(truth), lower=low, upper=high)
+    except ValueError:
+        return Gold("text", truth)
+
+
+class NPowerAI(ReferenceSet):
+    """A sample size, exactly, or a power to a hundredth of it."""
+
+    name = "npowerai"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        answer, target = row["answer"], row["estimate_target"]
+        if target not in ("size", "power"):
+            raise ValueError(f"estimate_target is {target!r}, expected size or power")
+        room = abs(float(answer)) * POWER_ROOM
+        near = Gold("number", float(answer), lower=float(answer) - room, upper=float(answer) + room)
+        return {
+            "question": f"{row['question']} {STEPS}",
+            "reference": str(answer),
+            "task_type": row["task_type"],
+            "gold": Gold("integer", int(answer)) if target == "size" else near,
+        }
+
+
+class BioCoder(ReferenceSet):
+    """A function to be written into a program, which then prints what it prints with the known one."""
+
+    name = "biocoder"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        if HERE not in row["context"]:
+            raise ValueError(f"context has no {HERE}")
+        asked = f"{row['problem']}\nThe signature is: {row['signature']}"
+        known = {"program": placed(row["context"], row["solution"]), "context": row["context"]}
+        return {"question": asked, "reference": row["solution"], **known}
+
+    def check(self, task: CodeTask) -> Check:
+        return ByOutput(task.program)
+
+    def unusable(self, task: CodeTask) -> str:
+        absent = missing_packages(task.context)
+        return f"needs the packages {', '.join(absent)}" if absent else ""
+
+
+def missing_packages(program: str) -> list[str]:
+    """The packages a program imports on its first level that are not installed here."""
+    found = re.findall(r"^(?:import|from)\s+([A-Za-z_]\w*)", program, re.MULTILINE)
+    return sorted({name for name in found if find_spec(name) is None})
+
+
+class BioDSBench(ReferenceSet):
+    """Values in variables, which the row's tests look at."""
+
+    name = "biodsbench"
+    mounted: ClassVar[str] = "/workdir/"  # where the rows say that the tables are
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        said = row["dataframes"].replace(self.mounted, "/data/")
+        earlier = "".join(_texts(row.get("code_histories"))).replace(self.mounted, "/data/")
+        begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""
+        return {
+            "question": row["queries"],
+            "note": said + begun,
+            "reference": row["test_cases"],
+            "task_type": str(row["study_ids"]),
+            "program": f"{earlier}\n{row['reference_answer']}".replace(self.mounted, "/data/"),
+        }
+
+    def check(self, task: CodeTask) -> Check:
+        return ByTests(task.reference)
+
+    def visible(self, task: CodeTask) -> list[Path]:
+        assert self.data_path is not None
+        return sorted((self.data_path / task.task_type).glob("*.csv"))
+
+
+def _texts(value: Any) -> list[str]:
+    """A list of texts, or such a list written as a text."""
+    if isinstance(value, str):
+        value = ast.literal_eval(value or "[]")
+    return [str(part) for part in value or ()]
+
+
+class EHRShot(ReferenceSet):
+    """A model to train; accuracy on the test patients."""
+
+    name = "ehrshot"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        return {"question": row["task_description"], "reference": "accuracy", "task_type": row["task_name"]}
+
+    def check(self, task: CodeTask) -> Check:
+        assert self.data_path is not None
+        labels = self.data_path / task.task_type / "test_labels.csv"
+        return ByPredictions("/scratch/predictions.csv", labels, ("patient_id",), "value")
+
+    def visible(self, task: CodeTask) -> list[Path]:
+        assert self.data_path is not None
+        labels = [self.data_path / task.task_type / f"{part}_labels.csv" for part in ("train", "val")]
+        return [path for path in (*sorted(self.data_path.glob("clmbr_*.pkl")), *labels) if path.is_file()]
+
+
+class MimicExtract(ReferenceSet):
+    """A model to train; the metric of the row that labels can show, accuracy."""
+
+    name = "mimic_extract"
+
+    def read_row(self, row: Row) -> dict[str, Any]:
+        return {
+            "question": row["task_description"],
+            "reference": f"ACC; a {row['model']} had {row['performance']['ACC']:.3f}",
+            "task_type": row["task_name"],
+            "files": (row["feature_label_directory"].removeprefix("./"),),
+        }
+
+    def check(self, task: CodeTask) -> Check:
+        ids: tuple[str, ...] = ("subject_id",)
+        label = task.task_type
+        if task.task_type in ("vasopressor", "ventilation"):
+            ids, label = ("subject_id", "6_hour_window_id"), "intervention_category"
+        return ByPredictions("/scratch/predictions.csv", self._labels(task, "test"), ids, label)
+
+    def visible(self, task: CodeTask) -> list[Path]:
+        assert self.data_path is not None
+        features = sorted((self.data_path / task.files[0]).glob("*X_*.pkl"))
+        return [*features, self._labels(task, "train"), self._labels(task, "val")]
+
+    def _labels(self, task: CodeTask, part: str) -> Path:
+        assert self.data_path is not None
+        return self.data_path / task.files[0] / f"{part}_{task.task_type}_labels.csv"
+
+
+REFERENCE: dict[str, type[ReferenceSet]] = {
+    each.name: each
+    for each in (
+        *(MimicIII, EICU, TREQS, MedCalcBench, MedAgentBench, BioCoder),
+        *(BioDSBench, EHRShot, EHRSeqSQL, EHRCon, NPowerAI, MimicExtract),
+    )
+}

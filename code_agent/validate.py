@@ -1,0 +1,90 @@
+"""Check the questions of a bundled set: gold program and gold SQL are run again, and both must give the gold answer.
+
+    python -m code_agent.validate ehr_demo
+    python -m code_agent.validate calculators --mode test
+    python -m code_agent.validate ehr_demo --questions my_questions --data my_hospital
+
+The programs run in this process, without the sandbox: name no files here that a stranger wrote. Exit codes: 0 all are
+right, 1 some are not, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, redirect_stdout
+from functools import partial
+from pathlib import Path
+
+from code_agent.graders import grade
+from code_agent.task import CodeTask
+from code_agent.tasks.bundled import BUNDLED, MODES
+from common.command import Failure, new_parser, run_command
+
+DATABASE = "hospital.db"
+
+
+def printed(program: str, folder: Path | None) -> str:
+    """What a program prints, its /data being the folder. Raises whatever it raises."""
+    output = io.StringIO()
+    with redirect_stdout(output):
+        exec(compile(program.replace("/data/", f"{folder}/"), "program", "exec"), {})
+    return output.getvalue()
+
+
+def selected(sql: str, kind: str, folder: Path) -> str:
+    """What the SQL selects from the folder's database, as an answer to a question of that kind."""
+    with closing(sqlite3.connect(f"file:{folder / DATABASE}?mode=ro", uri=True)) as database:
+        rows = database.execute(sql).fetchall()
+    if kind == "table":
+        return json.dumps(rows)
+    return json.dumps([cell for row in rows for cell in row])
+
+
+def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
+    """What is wrong with a task, in words."""
+    assert task.gold is not None
+    sources: dict[str, Callable[[], str]] = {"program": lambda: printed(task.program, folder)}
+    if task.sql and folder:
+        sources["SQL"] = partial(selected, task.sql, task.gold.kind, folder)
+    for name, answer_of in sources.items():
+        try:
+            answer = answer_of()
+        except Exception as error:  # whatever a program raises is what is wrong with it
+            yield f"{task.id}: the gold {name} raises {type(error).__name__}: {error}"
+        else:
+            if not grade(answer, task.gold):
+                yield f"{task.id}: the gold {name} gives {answer.strip()[:80]}, the gold is {task.reference[:80]}"
+
+
+def validate(options: argparse.Namespace) -> int:
+    """Check each mode, print what is wrong; returns the exit code."""
+    wrong = 0
+    for mode in options.mode or MODES:
+        tasks = BUNDLED[options.set](options.data, mode, options.questions)
+        found = [problem for index in range(len(tasks)) for problem in problems(tasks.task(index), tasks.folder)]
+        print("\n".join([*found, f"{mode}: {len(tasks)} questions, {len(found)} problems"]))
+        wrong += len(found)
+    if wrong:
+        raise Failure(f"{wrong} problems; build the questions again from the tables they are asked about")
+    return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    parser = new_parser(__doc__, prog="python -m code_agent.validate")
+    add = parser.add_argument
+    add("set", choices=sorted(BUNDLED))
+    add("--mode", action="append", choices=MODES, help="this one (default: all)")
+    add("--questions", type=Path, metavar="DIR", help="folder with a parquet file of each mode")
+    add("--data", type=Path, metavar="DIR", help="folder of the tables")
+    options = parser.parse_args(arguments)
+    return run_command("validate", lambda: validate(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

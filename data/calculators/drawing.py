@@ -1,0 +1,147 @@
+"""Draw questions about published formulas: an invented note, what is asked, the gold program and the typed answer.
+
+A note says a formula's inputs and two things that it does not need, a sentence each, in any order. The gold program is
+the function of data/calculators/formulas.py itself and a call of it. Some calculators are in the test file alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from random import Random
+from string import Template
+from typing import Any
+
+from data.calculators import formulas
+
+_TABLE = tomllib.loads(Path(__file__).with_name("calculators.toml").read_text(encoding="utf-8"))
+SAID: dict[str, dict[str, Any]] = _TABLE["said"]
+CALCULATORS: dict[str, dict[str, Any]] = _TABLE["calculators"]
+ROWS = {"train": 12, "val": 2, "test": 6}  # of each calculator
+BESIDE = 2  # sentences of a note that the formula does not need
+TOLERANCE = 0.6  # of the last decimal that is asked for, so that a rounded answer is right
+FIRST_CHOICE = {"ascites": 1, "encephalopathy": 1, "eyes": 1, "verbal": 1, "motor": 1}  # points of the first sentence
+Row = dict[str, Any]
+
+
+def draw_questions(rows: Mapping[str, int] = ROWS, seed: int = 0) -> dict[str, list[Row]]:
+    """The rows of each split; the same arguments give the same rows."""
+    return {
+        split: [
+            question(name, split, number, Random(f"{seed}/{name}/{split}/{number}"))
+            for name, calculator in CALCULATORS.items()
+            if calculator.get("only", split) == split
+            for number in range(count)
+        ]
+        for split, count in rows.items()
+    }
+
+
+def question(name: str, split: str, number: int, random: Random) -> Row:
+    """One row, whose answer is none of the numbers that can be read in it."""
+    calculator, function = CALCULATORS[name], getattr(formulas, name)
+    while True:
+        given = {each: drawn(name, each, random) for each in inspect.signature(function).parameters}
+        gold, note = gold_of(function(**given), calculator), note_of(name, given, random)
+        if not answered_by(gold, f"{note} {calculator['question']}"):
+            break
+    return {
+        "id": f"calculators/{split}/{name}/{number}",
+        "task_set": "calculators",
+        "template": name,
+        "difficulty": "easy" if len(given) < 3 else "medium" if len(given) < 5 else "hard",
+        "wording": "unseen" if "only" in calculator else "seen",
+        "note": note,
+        "question": f"{calculator['question']}{asked_for(calculator)}",
+        "files": [],
+        "gold": json.dumps(gold),
+        "program": program_of(function, given),
+        "sql": "",
+    }
+
+
+def drawn(name: str, each: str, random: Random) -> Any:
+    """A value of an input."""
+    said = SAID[CALCULATORS[name].get("says", {}).get(each, each)]
+    if "dates" in said:
+        first, last = (date(year, 1, 1) for year in said["dates"])
+        return first + timedelta(days=random.randrange((last - first).days))
+    if "choices" in said:
+        return random.randrange(len(said["choices"])) + FIRST_CHOICE[each]
+    if "yes" in said:
+        return random.random() < 0.5
+    low, high = CALCULATORS[name].get("given", {}).get(each, said["range"])
+    value = round(random.uniform(low, high), said["decimals"])
+    return value if said["decimals"] else int(value)
+
+
+def note_of(name: str, given: Mapping[str, Any], random: Random) -> str:
+    """Sentences about all inputs and about some that no formula of the name takes, in any order."""
+    called = {CALCULATORS[name].get("says", {}).get(each, each): value for each, value in given.items()}
+    related = {*given, *called, *(each for each in SAID if each.startswith(("urea", "fasting", "child", "meld")))}
+    beside = random.sample(
+        sorted(each for each, said in SAID.items() if "range" in said and each not in related), BESIDE
+    )
+    sentences = [sentence(each, value) for each, value in called.items()]
+    sentences += [sentence(each, drawn(name, each, random)) for each in beside]
+    return " ".join(random.sample(sentences, len(sentences)))
+
+
+def sentence(each: str, value: Any) -> str:
+    """How a note says a value."""
+    said = SAID[each]
+    if "choices" in said:
+        return said["choices"][value - FIRST_CHOICE[each]]
+    if "yes" in said:
+        return said["yes" if value else "no"]
+    return Template(said["text"]).substitute(value=value)
+
+
+def gold_of(value: Any, calculator: Mapping[str, Any]) -> Row:
+    """The typed answer; a number has both its limits."""
+    if isinstance(value, date):
+        return {"kind": "date", "value": value.isoformat()}
+    if "decimals" not in calculator:
+        return {"kind": "integer", "value": value}
+    away, value = TOLERANCE * 10 ** -calculator["decimals"], round(value, 6)
+    return {"kind": "number", "value": value, "lower": round(value - away, 6), "upper": round(value + away, 6)}
+
+
+def answered_by(gold: Row, text: str) -> bool:
+    """Whether a number of the text is a right answer."""
+    if gold["kind"] == "date":
+        return False
+    lower, upper = (float(gold[limit if limit in gold else "value"]) for limit in ("lower", "upper"))
+    return any(lower <= float(each) <= upper for each in re.findall(r"\d+(?:\.\d+)?", text))
+
+
+def asked_for(calculator: Mapping[str, Any]) -> str:
+    """How exact an answer has to be, in words."""
+    decimals = calculator.get("decimals")
+    return "" if decimals is None else f" Give it to {TOLERANCE * 10**-decimals:.{decimals + 1}f}."
+
+
+def program_of(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
+    """The function as a reader of its own would write it, and a call that prints."""
+    tree = ast.parse(inspect.getsource(function))
+    [definition] = tree.body
+    assert isinstance(definition, ast.FunctionDef)
+    definition.returns = None
+    for argument in definition.args.args:
+        argument.annotation = None
+    text = ast.unparse(tree)
+    imports = "import math\n" if "math." in text else ""
+    imports += "from datetime import date, timedelta\n" if "timedelta" in text else ""
+    call = ", ".join(f"{each}={value}" for each, value in map(_written, given.items()))
+    return f"{imports}{text}\nprint({function.__name__}({call}))"
+
+
+def _written(argument: tuple[str, Any]) -> tuple[str, Any]:
+    name, value = argument
+    return name, f'date.fromisoformat("{value}")' if isinstance(value, date) else value

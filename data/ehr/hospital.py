@@ -1,0 +1,171 @@
+"""An invented hospital: 2,000 patients and what was done with them, drawn by rule from one seed.
+
+Tables and columns are named as those of MIMIC-III in lower case, so that questions about one carry over to the other.
+Codes are ICD-9-CM's; titles, drugs and usual values stand in the .tsv files beside this. Nobody in it exists, and what
+follows from what is kept simple: a patient has lasting diagnoses and a new one at each stay, a diagnosis brings drugs
+and procedures, and two laboratory values are watched through each stay.
+
+    tables = draw_hospital(seed=0)
+    tables["patients"][0]                                  # a row, its cells in the order of COLUMNS["patients"]
+"""
+
+from __future__ import annotations
+
+import csv
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+DATABASE = "hospital.db"  # beside the CSV files
+PATIENTS, MOST = 2000, 15_000
+STAY = "row_id INTEGER, subject_id INTEGER, hadm_id INTEGER"
+# By table, its columns as SQLite declares them.
+COLUMNS = {
+    "patients": "row_id INTEGER, subject_id INTEGER, gender TEXT, dob TEXT, dod TEXT",
+    "admissions": f"{STAY}, admittime TEXT, dischtime TEXT, admission_type TEXT, admission_location TEXT, "
+    "discharge_location TEXT, insurance TEXT, language TEXT, marital_status TEXT, ethnicity TEXT, age INTEGER",
+    "icustays": f"{STAY}, icustay_id INTEGER, first_careunit TEXT, last_careunit TEXT, intime TEXT, outtime TEXT",
+    "d_icd_diagnoses": "row_id INTEGER, icd9_code TEXT, short_title TEXT, long_title TEXT",
+    "d_icd_procedures": "row_id INTEGER, icd9_code TEXT, short_title TEXT, long_title TEXT",
+    "d_labitems": "row_id INTEGER, itemid INTEGER, label TEXT",
+    "d_items": "row_id INTEGER, itemid INTEGER, label TEXT, linksto TEXT",
+    "diagnoses_icd": f"{STAY}, icd9_code TEXT, charttime TEXT",
+    "procedures_icd": f"{STAY}, icd9_code TEXT, charttime TEXT",
+    "labevents": f"{STAY}, itemid INTEGER, charttime TEXT, valuenum REAL, valueuom TEXT",
+    "prescriptions": f"{STAY}, startdate TEXT, enddate TEXT, drug TEXT, dose_val_rx TEXT, dose_unit_rx TEXT, "
+    "route TEXT",
+    "cost": f"{STAY}, event_type TEXT, event_id INTEGER, chargetime TEXT, cost REAL",
+    "chartevents": f"{STAY}, icustay_id INTEGER, itemid INTEGER, charttime TEXT, valuenum REAL, valueuom TEXT",
+    "inputevents_cv": f"{STAY}, icustay_id INTEGER, charttime TEXT, itemid INTEGER, amount REAL",
+    "outputevents": f"{STAY}, icustay_id INTEGER, charttime TEXT, itemid INTEGER, value REAL",
+}
+CHARGES = {"diagnoses_icd": (40, 160), "procedures_icd": (300, 9000), "labevents": (6, 60), "prescriptions": (3, 90)}
+FIRST, LAST = datetime(2100, 1, 1), datetime(2105, 11, 30)  # of admissions
+# What a stay says of itself: each value with how often it occurs among a hundred.
+SAID = {
+    "admission_type": {"emergency": 70, "elective": 18, "urgent": 12},
+    "admission_location": {"emergency room": 52, "physician referral": 28, "transfer from hospital": 20},
+    "discharge_location": {"home": 48, "home health care": 22, "skilled nursing facility": 18, "rehabilitation": 12},
+    "insurance": {"medicare": 40, "private": 28, "medicaid": 16, "government": 10, "self pay": 6},
+    "language": {"english": 78, "spanish": 10, "portuguese": 5, "russian": 4, "mandarin": 3},
+    "marital_status": {"married": 48, "single": 27, "widowed": 15, "divorced": 10},
+    "ethnicity": {"white": 62, "black": 15, "hispanic": 11, "asian": 8, "other": 4},
+}
+UNITS = ("micu", "sicu", "ccu", "csru", "tsicu")
+DOSES = {"mg": (5, 10, 20, 25, 40, 50, 100, 250, 500), "ml": (1, 2, 5, 10), "units": (2, 4, 10, 20), "mcg": (25, 50)}
+ROUTES = {"po": 60, "iv": 30, "sc": 10}
+Row = list[Any]
+
+
+def words(name: str) -> list[dict[str, str]]:
+    """The rows of one of the .tsv files: diagnoses, procedures, labs, items."""
+    with (HERE / f"{name}.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def column_names(table: str) -> list[str]:
+    """The names of a table's columns, in order."""
+    return [column.split()[0] for column in COLUMNS[table].split(", ")]
+
+
+def draw_hospital(seed: int = 0, patients: int = PATIENTS) -> dict[str, list[Row]]:
+    """All rows by table; the same arguments give the same rows."""
+    hospital = Hospital(seed)
+    for subject in sorted(hospital.random.sample(range(10_000, 100_000), patients)):
+        hospital.add_patient(subject)
+    return hospital.tables
+
+
+class Hospital:
+    """The tables as they grow, patient by patient."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.tables: dict[str, list[Row]] = {table: [] for table in COLUMNS}
+        self.diagnoses, self.labs, self.items = words("diagnoses"), words("labs"), words("items")
+        self.weights = [1 / (rank + 6) for rank in range(len(self.diagnoses))]
+        self.numbers = iter(self.random.sample(range(100_000, 200_000), 40_000))  # of stays, in hospital and in a unit
+        for table, name in {"d_icd_diagnoses": "diagnoses", "d_icd_procedures": "procedures"}.items():
+            for row in words(name):
+                self.add(table, row["icd9_code"], row["short_title"], row["long_title"])
+        for lab in self.labs:
+            self.add("d_labitems", int(lab["itemid"]), lab["label"])
+        for item in self.items:
+            self.add("d_items", int(item["itemid"]), item["label"], item["linksto"])
+
+    def add(self, table: str, *cells: Any) -> int:
+        """Append a row, whose number in the table is returned; what costs money is charged."""
+        rows = self.tables[table]
+        rows.append([len(rows) + 1, *cells])
+        if table in CHARGES:
+            when = next(cell for cell in cells if isinstance(cell, datetime))
+            self.add("cost", cells[0], cells[1], table, len(rows), when, round(self.random.uniform(*CHARGES[table]), 2))
+        return len(rows)
+
+    def drawn(self, shares: dict[str, int]) -> str:
+        return self.random.choices(list(shares), list(shares.values()))[0]
+
+    def between(self, start: datetime, end: datetime) -> datetime:
+        """A minute from start to end."""
+        return start + timedelta(minutes=self.random.randrange(int((end - start).total_seconds()) // 60 + 1))
+
+    def add_patient(self, subject: int) -> None:
+        birth = datetime(self.random.randint(2010, 2081), self.random.randint(1, 12), self.random.randint(1, 28))
+        lasting = self.random.choices(self.diagnoses, self.weights, k=self.random.choice((1, 1, 2)))
+        starts = sorted(self.between(FIRST, LAST) for _ in range(self.random.choices((1, 2, 3, 4), (72, 19, 6, 3))[0]))
+        end = FIRST
+        about = [self.drawn(SAID[name]) for name in ("language", "marital_status", "ethnicity")]
+        for start in starts:
+            if start > end:
+                end = self.add_stay(subject, birth, start, lasting, about)
+        died = end if self.random.random() < 0.08 else None
+        self.add("patients", subject, self.drawn({"m": 52, "f": 48}), birth, died)
+
+    def add_stay(
+        self, subject: int, birth: datetime, start: datetime, lasting: list[Any], about: list[str]
+    ) -> datetime:
+        """One stay in hospital; returns its end."""
+        stay, end = next(self.numbers), start + timedelta(minutes=self.random.randint(900, 16_000))
+        said = [self.drawn(SAID[name]) for name in list(SAID)[:4]]
+        age = start.year - birth.year - ((start.month, start.day) < (birth.month, birth.day))
+        self.add("admissions", subject, stay, start, end, *said, *about, age)
+        new = self.random.choices(self.diagnoses, self.weights)[0]
+        for diagnosis in {row["icd9_code"]: row for row in [*lasting, new]}.values():
+            self.add_diagnosis((subject, stay), diagnosis, start, end)
+        for lab in self.random.sample(self.labs, 2):
+            for when in sorted(self.between(start, end) for _ in range(self.random.randint(2, 3))):
+                self.add("labevents", subject, stay, int(lab["itemid"]), when, self.value(lab), lab["unit"])
+        if self.random.random() < 0.4:
+            self.add_unit_stay((subject, stay), start, end)
+        return end
+
+    def add_diagnosis(self, stay: tuple[int, int], diagnosis: dict[str, str], start: datetime, end: datetime) -> None:
+        """A diagnosis of a stay, with drugs against it and perhaps a procedure."""
+        self.add("diagnoses_icd", *stay, diagnosis["icd9_code"], start)
+        drugs = diagnosis["drugs"].split(",")
+        for drug in sorted(self.random.sample(drugs, min(len(drugs), self.random.choice((1, 1, 2))))):
+            first = self.between(start, end).replace(hour=0, minute=0)
+            unit = self.random.choice(list(DOSES))
+            dose = [str(self.random.choice(DOSES[unit])), unit, self.drawn(ROUTES)]
+            self.add("prescriptions", *stay, first, first + timedelta(days=self.random.randint(1, 9)), drug, *dose)
+        if diagnosis["procedures"] and self.random.random() < 0.4:
+            code = self.random.choice(diagnosis["procedures"].split(","))
+            self.add("procedures_icd", *stay, code, self.between(start, end))
+
+    def add_unit_stay(self, stay: tuple[int, int], start: datetime, end: datetime) -> None:
+        """Hours in intensive care, within a stay: what was charted, what went in and what came out."""
+        number, (into, out) = next(self.numbers), sorted(self.between(start, end) for _ in range(2))
+        unit = self.random.choice(UNITS)
+        self.add("icustays", *stay, number, unit, self.random.choice((unit, unit, *UNITS)), into, out)
+        for item in sorted(self.random.sample(self.items, 5), key=lambda row: row["itemid"]):
+            table, code = item["linksto"], int(item["itemid"])
+            for when in sorted(self.between(into, out) for _ in range(self.random.randint(1, 2))):
+                charted = (code, when, self.value(item), item["unit"])
+                self.add(table, *stay, number, *(charted if table == "chartevents" else (when, code, charted[2])))
+
+    def value(self, measured: dict[str, str]) -> float:
+        """A measured value: about its mean, at least a tenth of it, with as many decimals as are usual."""
+        mean, decimals = float(measured["mean"]), int(measured["decimals"])
+        return round(max(mean / 10, self.random.gauss(mean, float(measured["spread"]))), decimals)

@@ -1,0 +1,69 @@
+"""A small set of tasks over invented tables, and policies that say what a list holds."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from code_agent.graders import Gold
+from code_agent.task import CodeTask
+from code_agent.tasks.base import TaskSet
+from episodes.agent import Message, Row, ToolSpec
+from episodes.outcomes import PolicyStop
+
+PATIENTS = [("subject_id", "gender", "city"), ("1", "f", "Basel"), ("2", "m", "Bern"), ("3", "f", "Basle")]
+RUN = '{"action": "validate_code", "params": {"code": "%s"}}'
+COUNT = "import pandas as pd\\nanswer = len(pd.read_csv('/data/patients.csv'))"
+SUBMIT = '{"action": "submit", "params": {"answer": "%s"}}'
+HAND_IN = '{"action": "submit"}'
+
+
+def write_tables(folder: Path) -> Path:
+    """patients.csv, and the same as a table of hospital.db and as a Parquet file."""
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "patients.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(PATIENTS)
+    with sqlite3.connect(folder / "hospital.db") as database:
+        database.execute("CREATE TABLE patients (subject_id, gender, city)")
+        database.executemany("INSERT INTO patients VALUES (?, ?, ?)", PATIENTS[1:])
+    columns = {name: [row[at] for row in PATIENTS[1:]] for at, name in enumerate(PATIENTS[0])}
+    parquet.write_table(arrow.table(columns), folder / "people.parquet")
+    return folder
+
+
+class Small(TaskSet):
+    """Two questions about three patients."""
+
+    name = "small"
+
+    def read(self) -> Sequence[Row]:
+        return [{"question": "How many patients are there?", "gold": 3}, {"question": "How many cities?", "gold": 2}]
+
+    def task(self, index: int) -> CodeTask:
+        row = self.rows[index]
+        program = COUNT.replace("\\n", "\n")
+        gold = Gold("integer", row["gold"])
+        return CodeTask(id=f"small/{index}", question=row["question"], task_set="small", gold=gold, program=program)
+
+    def visible(self, task: CodeTask) -> Sequence[Path]:
+        return sorted(self.folder.iterdir()) if self.folder else []
+
+
+class Script:
+    """A policy that says what a list holds."""
+
+    def __init__(self, *texts: str, max_turns: int = 6) -> None:
+        self.texts, self.max_turns = list(texts), max_turns
+        self.turns = self.prompt_tokens = self.completion_tokens = 0
+        self.finish_reason: str | None = "stop"
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        if self.turns >= self.max_turns:
+            raise PolicyStop("max_turns")
+        self.turns += 1
+        return {"role": "assistant", "content": self.texts[self.turns - 1]}

@@ -1,0 +1,68 @@
+"""A small FHIR server: the patients and laboratory values of the invented hospital, over HTTP on the loopback address.
+
+Patients are named S and their number. The hospital's times lie in the 2100s, so a case adds values of its own to them.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from common.settings import ROOT
+
+TABLES = ROOT / "data" / "ehr" / "tables"
+
+
+class FHIRServer(ThreadingHTTPServer):
+    """observations: what is known beyond the hospital, as (patient, code, time, value). asked: paths of requests."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/fhir/"
+        with (TABLES / "patients.csv").open(encoding="utf-8") as file:
+            self.patients = {f"S{row['subject_id']}": row for row in csv.DictReader(file)}
+        self.observations: list[tuple[str, str, str, float]] = []
+        self.asked: list[str] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def answer(self, resource: str, query: dict[str, list[str]]) -> dict[str, Any] | None:
+        if resource == "Patient":
+            found = [self.patients[name] for name in query.get("identifier", ()) if name in self.patients]
+            return _bundle([{"resourceType": "Patient", "birthDate": row["dob"][:10]} for row in found])
+        if resource == "Observation":
+            asked = (query.get("patient", [""])[0], query.get("code", [""])[0])
+            return _bundle([_observation(*one) for one in self.observations if one[:2] == asked])
+        return None
+
+
+def _observation(patient: str, code: str, time: str, value: float) -> dict[str, Any]:
+    known = {"resourceType": "Observation", "subject": {"reference": f"Patient/{patient}"}, "code": {"text": code}}
+    return known | {"effectiveDateTime": time, "valueQuantity": {"value": value, "unit": "mg/dL"}}
+
+
+def _bundle(resources: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"resourceType": "Bundle", "total": len(resources), "entry": [{"resource": one} for one in resources]}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        server = self.server
+        assert isinstance(server, FHIRServer)
+        parts = urlsplit(self.path)
+        server.asked.append(self.path)
+        found = server.answer(parts.path.rsplit("/", 1)[-1], parse_qs(parts.query))
+        text = json.dumps(found if found is not None else {"resourceType": "OperationOutcome"}).encode()
+        self.send_response(200 if found is not None else 404)
+        self.send_header("Content-Type", "application/fhir+json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Quiet."""

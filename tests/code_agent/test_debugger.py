@@ -1,0 +1,57 @@
+"""Errors are explained offline by a table, or by a model; a model that fails leaves the episode unscored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from code_agent.debugger import EXPLAINED, ModelDebugger, explain
+from episodes.outcomes import EpisodeError
+from tests.common.llm_server import Fault, LLMServer
+
+FRAME = 'Traceback (most recent call last):\n  File "<program 1>", line 2, in <module>\n'
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("KeyError: 'dob'", "no column or key 'dob'"),
+        ("NameError: name 'pd' is not defined", "pd was never given a value"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'x.csv'", "no file x.csv"),
+        ("ModuleNotFoundError: No module named 'polars'", "No module named 'polars'. Nothing can be installed"),
+        ("SyntaxError: invalid syntax", "cannot read the program (invalid syntax)"),
+        ("AttributeError: 'Series' object has no attribute 'columns'", "A Series has no columns"),
+        ("TypeError: unsupported operand", "Types do not go together"),
+        ("sqlite3.OperationalError: no such table: x", "no such table: x"),
+        ("CustomError: something", "The last line of the traceback"),
+    ],
+)
+def test_an_error_is_explained_with_its_line(error: str, said: str) -> None:
+    told = explain("import os\nprint(dob)", FRAME + error)
+    assert said in told
+    assert told.endswith("It happens in line 2: print(dob)")
+
+
+def test_what_names_no_error_is_said() -> None:
+    assert "names no error" in explain("print(1)", " \n")
+    assert "line" not in explain("", "KeyError: 'x'").split(".")[0]
+
+
+def test_every_pattern_fits_its_text() -> None:
+    for pattern, text in EXPLAINED:
+        assert text.count("{") <= max(1, pattern.groups), text
+
+
+def test_a_model_explains_and_sees_no_answer(llm: LLMServer) -> None:
+    llm.answer = lambda body: json.dumps({"explanation": "The column is named dob."})
+    debugger = ModelDebugger("openai/stand-in", llm.url, "none")
+    assert asyncio.run(debugger.debug("print(x)", "NameError")) == "The column is named dob."
+    assert "do not know the right answer" in json.dumps(llm.requests[0]["messages"])
+
+
+def test_a_model_that_fails_is_the_machines_fault(llm: LLMServer, no_waiting: None) -> None:
+    llm.faults = [Fault(401)] * 20
+    with pytest.raises(EpisodeError, match="debugger_failed"):
+        asyncio.run(ModelDebugger("openai/stand-in", llm.url, "none").debug("x", "y"))

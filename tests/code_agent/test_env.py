@@ -1,0 +1,130 @@
+"""The environment is a gymnasium one: its checker passes, it is made by name, and it plays what training plays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from code_agent.env import EHREnv, MedAgentEnv
+from code_agent.protocol import Action
+from episodes.agent import AgentError
+from tests.code_agent.cases import COUNT, RUN, SUBMIT, Small
+
+CODE = COUNT.replace("\\n", "\n")
+
+
+@pytest.fixture
+def env(tables: Path) -> Iterator[MedAgentEnv]:
+    made = MedAgentEnv(Small, {"data_path": tables, "mode": "test", "debugger_config": None})
+    yield made
+    made.close()
+
+
+def test_gymnasiums_checker_passes(env: MedAgentEnv) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of spaces that are none of its own
+        check_env(env, skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", ["MedAgentEnv-v0", "EHREnv-v0"])
+def test_it_is_made_by_name(tables: Path, name: str) -> None:
+    made = gymnasium.make(name, task_entrypoint=Small, task_kwargs={"data_path": tables})
+    observation, info = made.reset(options={"task_id": 1})
+    assert made.observation_space.contains(observation)
+    assert info["task_goal"] == "How many cities?"
+    made.close()
+    assert EHREnv is MedAgentEnv
+
+
+def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
+    observation, info = env.reset(0)
+    assert observation["type"] == "initial_observation"
+    assert "submit" in info["task_info"]["permitted_actions"]
+    observation, reward, terminated, truncated, info = env.step("validate_code", code=CODE)
+    assert (observation["type"], observation["status"], observation["env_message"]) == (
+        "code_execution",
+        "SUCCESS",
+        "3",
+    )
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert info["task_info"] == {"message": "3", "ending": "submit"}
+    observation, _, _, _, _ = env.step("request_info", data_path="patients.csv", info_type="column_names")
+    assert observation["env_message"] == "subject_id, gender, city"
+    assert env.step("submit", answer=3)[1:4] == (1.0, True, False)
+    assert [seen["type"] for seen in env.env_history] == [
+        *("initial_observation", "code_execution", "requested_info", "submitted"),
+    ]
+
+
+def test_a_raw_reply_and_a_refused_one(env: MedAgentEnv) -> None:
+    env.reset(0)
+    observation, reward, terminated, *_ = env.step("I would rather talk.")
+    assert (observation["type"], reward, terminated) == ("error", 0.0, False)
+    assert env.step("fly", to="Basel")[0]["env_message"].startswith("There is no action 'fly'")
+    assert env.step(RUN % COUNT)[0]["env_message"] == "3"
+    assert env.step(SUBMIT % "4")[1:3] == (0.0, True)
+    assert env.step(SUBMIT % "3")[0]["env_message"] == "The episode is over; reset it."
+
+
+def test_the_references_ending(tables: Path) -> None:
+    env = MedAgentEnv(Small, {"data_path": tables}, ending="oracle")
+    env.reset(0)
+    assert env.step("validate_code", code="answer = 7")[1:3] == (0.0, False)
+    assert env.step("validate_code", code=CODE)[1:3] == (1.0, True)
+    env.close()
+
+
+def test_the_chat_and_an_infeasible_task(env: MedAgentEnv) -> None:
+    env.reset(0)
+    env.step("send_msg_to_user", text="A moment.")
+    assert env.step("report_infeasible", text="no table")[2] is False
+    env.terminate_on_infeasible = True
+    assert env.step("report_infeasible", text="no table")[2] is True
+    assert [(line["role"], line["message"]) for line in env.chat[1:]] == [
+        ("user", "How many patients are there?"),
+        ("assistant", "A moment."),
+        *[("infeasible", "no table")] * 2,
+    ]
+
+
+def test_an_action_of_the_users_own(tables: Path) -> None:
+    env = MedAgentEnv(Small, {"data_path": tables}, {"add": lambda a, b: f"{a + b}"})
+    env.reset(0)
+    observation = env.step("add", a=1, b=2)[0]
+    assert (observation["type"], observation["env_message"]) == ("environment_feedback", "3")
+    env.close()
+
+
+def test_a_task_that_is_not_there(env: MedAgentEnv) -> None:
+    with pytest.raises(AgentError, match="it has 2"):
+        env.reset(2)
+    with pytest.raises(RuntimeError, match="reset"):
+        MedAgentEnv(Small).step("submit")
+
+
+def test_it_works_where_an_event_loop_runs(env: MedAgentEnv) -> None:
+    """As in a notebook."""
+
+    async def cell() -> str:
+        env.reset(0)
+        return str(env.step(json.loads(str(Action("validate_code", {"code": CODE}))))[0]["env_message"])
+
+    assert asyncio.run(cell()) == "3"
+
+
+def test_two_environments_at_once_share_nothing(tables: Path) -> None:
+    first, second = (MedAgentEnv(partial(Small, tables)) for _ in range(2))
+    for env in (first, second):
+        env.reset(0)
+    first.step("validate_code", code="n = 1")
+    assert "NameError" in second.step("validate_code", code="print(n)")[0]["env_message"]
+    for env in (first, second):
+        env.close()

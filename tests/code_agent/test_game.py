@@ -1,0 +1,140 @@
+"""An episode goes by its ending: under submit nothing tells before, under oracle a right output ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from code_agent.environment import CodeEnvironment
+from code_agent.game import loops
+from episodes.agent import Episode
+from scoring.rubric import Reward
+from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
+from tools.sandbox import sandbox
+
+Opened = Callable[..., CodeEnvironment]
+
+
+def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[Episode, Reward]:
+    task = environment.set_of_name("small").task(index)
+
+    async def both() -> tuple[Episode, Reward]:
+        episode = await environment.play(task, Script(*texts, max_turns=len(texts)))
+        return episode, await environment.score(task, episode)
+
+    return asyncio.run(both())
+
+
+def test_a_program_runs_and_what_it_printed_is_handed_in(opened: Opened) -> None:
+    episode, reward = played(opened(), RUN % COUNT, HAND_IN)
+    assert (episode.stop_reason, episode.answer, reward.score, reward.total) == ("answered", "3", 1.0, 1.0)
+    assert episode.messages[3]["content"].startswith("3\nStep 2 of 2.")
+
+
+def test_an_answer_is_one_and_nothing_tells_before(opened: Opened) -> None:
+    episode, reward = played(opened(), RUN % "print(3)", RUN % "print(4)", SUBMIT % "4", SUBMIT % "3")
+    assert (episode.answer, reward.score, episode.turns) == ("4", 0.0, 0)
+    assert len(episode.events) == 3
+    assert not any("right" in str(message["content"]) for message in episode.messages)
+
+
+def test_names_stay_within_an_episode_and_never_between(opened: Opened) -> None:
+    environment = opened()
+    episode, _ = played(environment, RUN % "n = 3", RUN % "print(n)", HAND_IN)
+    assert episode.answer == "3"
+    episode, reward = played(environment, RUN % "print(n)", SUBMIT % "3")
+    assert "NameError" in str(episode.messages[3]["content"])
+    assert reward.score == 1.0
+    assert reward.terms["format"] == pytest.approx(0.05)
+
+
+def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened: Opened) -> None:
+    episode, reward = played(opened(ending="oracle"), RUN % "print(4)", RUN % "print(3)", RUN % "print(5)")
+    assert (episode.stop_reason, reward.score, len(episode.events)) == ("answered", 1.0, 2)
+    assert "The answer is not right." in str(episode.messages[3]["content"])
+    episode, reward = played(opened(ending="oracle"), SUBMIT % "3")
+    assert (episode.stop_reason, reward.score) == ("max_turns", 0.0)
+    assert "does not permit the action submit" in str(episode.messages[3]["content"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("I count three.", "No action"),
+        ('{"action": "fly"}', "There is no action"),
+        ('{"action": "validate_code"}', "'code' of validate_code must be a text, got nothing"),
+        ('{"action": "request_info", "params": {"data_path": "../x", "info_type": "term"}}', "there is no table"),
+        (HAND_IN, "There is no answer to hand in"),
+    ],
+)
+def test_a_refusal_is_an_observation(opened: Opened, reply: str, said: str) -> None:
+    episode, reward = played(opened(), reply, SUBMIT % "3")
+    assert said in str(episode.messages[3]["content"])
+    assert reward.terms == {"format": pytest.approx(0.05), "success": 0.9}
+
+
+def test_an_error_shows_the_policys_own_lines(opened: Opened) -> None:
+    code = "import pandas as pd\\nprint('before')\\npd.read_csv('/data/patients.csv')['town']"
+    episode, _ = played(opened(), RUN % code, SUBMIT % "3")
+    assert episode.messages[3]["content"].splitlines()[:-2] == [
+        "before",
+        "Traceback (most recent call last):",
+        '  File "<program 1>", line 3, in <module>',
+        "    pd.read_csv('/data/patients.csv')['town']",
+        "KeyError: 'town'",
+    ]
+
+
+def test_without_bubblewrap_programs_find_their_data_too(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
+    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+    assert played(opened(), RUN % COUNT, HAND_IN)[1].score == 1.0
+
+
+def test_nothing_is_paid_without_an_answer(opened: Opened) -> None:
+    episode, reward = played(opened(), RUN % COUNT, RUN % COUNT)
+    assert (episode.stop_reason, reward.total) == ("max_turns", 0.0)
+
+
+def test_a_shell_command_a_message_and_an_explanation(opened: Opened) -> None:
+    error = "NameError: name 'n' is not defined"
+    episode, _ = played(
+        opened(),
+        '{"action": "terminal", "params": {"cmd": "ls /data"}}',
+        '{"action": "send_msg_to_user", "params": {"text": "It is three."}}',
+        f'{{"action": "debug", "params": {{"code": "print(n)", "error_msg": "{error}"}}}}',
+        SUBMIT % "3",
+    )
+    heard = [str(message["content"]) for message in episode.messages if message["role"] == "user"]
+    assert "patients.csv" in heard[1]
+    assert "n was never given a value" in heard[3]
+
+
+def test_facts_tell_of_runs_and_loops(opened: Opened) -> None:
+    environment = opened()
+    task = environment.set_of_name("small").task(0)
+    episode, reward = played(environment, *[RUN % "print(n)"] * 3, SUBMIT % "4")
+    facts = environment.facts(task, episode)
+    assert (facts["success"], facts["steps"], facts["runs"], facts["raised"], facts["loops"]) == (
+        0.0,
+        4.0,
+        3.0,
+        1.0,
+        1.0,
+    )
+    assert loops(episode.events)
+    assert reward.counters["runs_raised"] == 3
+    assert environment.record(task, episode)["steps"][0]["status"] == "FAILED"
+
+
+def test_what_gold_says_is_what_the_policy_would_read(opened: Opened) -> None:
+    """A rehearsed episode has the very messages that an episode has."""
+    environment = opened()
+    task = environment.set_of_name("small").task(0)
+    gold = asyncio.run(environment.gold(task))
+    texts = [str(message["content"]) for message in gold.messages if message["role"] == "assistant"]
+    policy = Script(*texts, max_turns=3)
+    episode = asyncio.run(environment.play(task, policy))
+    assert episode.messages == gold.messages

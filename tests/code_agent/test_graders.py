@@ -1,0 +1,184 @@
+"""Values are compared: what means the gold value scores in any spelling, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from code_agent.graders import LONGEST, Gold, GoldError, grade
+from common.settings import ROOT
+from tests.code_agent.hostile import AMOUNT, ANSWERS, COUNT, always, contains_text, either_limit
+
+DRUGS = Gold("set", ("aspirin", "heparin"), items=("text",))
+CODES = Gold("set", ("041", "4280"), items=("text",))
+SERIES = Gold("list", (1.5, 2.0, 1.5), items=("number",))
+DAYS = Gold("list", ("2104-05-17", "2104-05-19 08:30:00"), items=("date",))
+BY_TYPE = Gold("table", (("urgent", 3), ("elective", 1)), items=("text", "integer"), ordered=False)
+RANKED = Gold("table", (("urgent", 3), ("elective", 1)), items=("text", "integer"))
+BORN = Gold("date", "2045-03-09 00:00:00")
+SEEN = Gold("date", "2104-05-17 08:30:00")
+COST = Gold("number", 1234.5, tolerance=0.005)
+RATIO = Gold("number", 0.3)
+
+RIGHT = [
+    (COUNT, ["17", " 17\n", "17.0", "+17", "1.7e1", "[17]", "[(17,)]", "'17'", '"17"',
+             "np.int64(17)", "[np.int64(17)]"]),
+    (AMOUNT, ["24.5", "23.275", "25.725", "24", "np.float64(24.1)", "[24.1]"]),
+    (COST, ["1234.5", "1,234.50", "1234.505", "1234.495"]),
+    (RATIO, ["0.3", "0.30000000000000004", ".3", "3e-1"]),
+    (Gold("text", "micu"), ["micu", "MICU", "'micu'", '["micu"]', "micu\n"]),
+    (Gold("text", "heart  failure"), ["Heart failure"]),
+    (Gold("text", "041"), ["041", "'041'", "['041']"]),
+    (Gold("text", "bed #3"), ["bed #3", "['bed #3']"]),
+    (BORN, ["2045-03-09", "2045-03-09 00:00:00", "2045-03-09T00:00:00",
+            "Timestamp('2045-03-09 00:00:00')", "'2045-03-09'"]),
+    (SEEN, ["2104-05-17 08:30:00", "2104-05-17T08:30", "[Timestamp('2104-05-17 08:30:00')]"]),
+    (Gold("boolean", True), ["True", "true", "yes", "1", "[True]"]),
+    (Gold("boolean", False), ["False", "no", "0", "[0]"]),
+    (DRUGS, ["['heparin', 'aspirin']", '["aspirin", "heparin"]', "{'aspirin', 'heparin'}", "('aspirin', 'heparin')",
+             "aspirin\nheparin", "heparin, aspirin", "[('aspirin',), ('heparin',)]"]),
+    (CODES, ["['041', 4280]", "041\n4280", "[['041'], ['4280']]"]),
+    (SERIES, ["[1.5, 2.0, 1.5]", "[1.5, 2, 1.5]", "1.5\n2.0\n1.5",
+              "[np.float64(1.5), np.float64(2.0), np.float64(1.5)]"]),
+    (DAYS, ["['2104-05-17', '2104-05-19 08:30:00']"]),
+    (BY_TYPE, ["{'elective': 1, 'urgent': 3}", "[('urgent', 3), ('elective', 1)]", '[["elective", 1], ["urgent", 3]]',
+               "[{'type': 'urgent', 'n': 3}, {'type': 'elective', 'n': 1}]"]),
+    (RANKED, ["[('urgent', 3), ('elective', 1)]", "{'urgent': 3, 'elective': 1}"]),
+    (Gold("table", (("a", 1),), items=("text", "integer")), ["('a', 1)", "[('a', 1)]"]),
+    (Gold("set", (), items=("integer",)), ["[]", "()"]),
+]  # fmt: skip
+WRONG = [
+    (COUNT, ["", " ", "17 18", "17\n17", "17, 17", "[17, 17]", "[17, 18]", "17 patients", "it is 17", "17.2",
+             "1_7", "0x11",
+             "17 # or 18", "XVII", "١٧", "True", "None", "{17: 17}", "17;", "1 7", "[]", "[[]]",
+             "-17", "17e", "17+0", "inf"]),
+    (Gold("integer", 1), ["True", "yes", "one"]),
+    (AMOUNT, ["23.2749", "25.7251", "inf", "-inf", "nan", "NaN", "Infinity", "1e999", "1e300",
+              "-24.5", "24.5 25", "24.5 kg"]),
+    (COST, ["1234.51", "1234.49", "1,23,4.5", "12,34.5", "$1234.5"]),
+    (RATIO, ["0.30001", "30%", "0.3,", "3"]),
+    (Gold("text", "micu"), ["micu sicu", "[micu]", "['micu', 'sicu']", "micu micu", "the micu", "mic", "micu\nsicu"]),
+    (Gold("text", "041"), ["41", "41.0", "0041"]),
+    (BORN, ["2045-03-09 00:00:01", "2045-03-10", "2045", "2045-03", "09.03.2045", "2045-03-09 2045-03-10",
+            "['2045-03-09', '2045-03-10']", "2045-03-09T00:00:00+00:00"]),
+    (SEEN, ["2104-05-17", "2104-05-17 08:30:01", "08:30"]),
+    (Gold("boolean", True), ["False", "0", "True False", "[True, False]", "maybe", "not False", "2",
+                             "truely", "True\nFalse"]),
+    (DRUGS, ["['aspirin']", "['aspirin', 'heparin', 'warfarin']", "['aspirin', 'heparin', 'heparin']", "aspirin",
+             "['aspirin', 'aspirin']", "{'aspirin': 1, 'heparin': 1}", "['aspirin, heparin']", "aspirin heparin", "[]",
+             "['aspirin', ['heparin', 'warfarin']]", "[['aspirin', 'heparin']]"]),
+    (CODES, ["[41, 4280]", "['4280', '41']"]),
+    (SERIES, ["[1.5, 1.5, 2.0]", "[1.5, 2.0]", "{1.5, 2.0}", "[1.5, 2.0, 1.5, 1.5]",
+              "[1.5, 2.0, nan]", "[1.5, 2.0, 1.5] # or 2", "[1.5, # 3\n2.0, 1.5]", "[1.5, 2.1, 1.5]"]),
+    (DAYS, ["['2104-05-19 08:30:00', '2104-05-17']", "['2104-05-17', '2104-05-19']"]),
+    (BY_TYPE, ["{'elective': 3, 'urgent': 1}", "{'urgent': 3}", "[('urgent', 3), ('elective', 1), ('urgent', 3)]",
+               "[(3, 'urgent'), (1, 'elective')]", "{'urgent', 'elective'}", "['urgent', 'elective']",
+               "urgent 3\nelective 1",
+               "{'urgent': [3, 4], 'elective': 1}", "{'urgent': 3, 'elective': 1, 'emergency': 0}",
+               "{'urgent': True, 'elective': 1}"]),
+    (RANKED, ["[('elective', 1), ('urgent', 3)]"]),
+    (Gold("set", (), items=("integer",)), ["", "None", "[0]", "{}", "nothing"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gold", "answer"), [(gold, each) for gold, answers in RIGHT for each in answers], ids=repr)
+def test_a_spelling_of_the_value_scores(gold: Gold, answer: str) -> None:
+    assert grade(answer, gold)
+
+
+@pytest.mark.parametrize(("gold", "answer"), [(gold, each) for gold, answers in WRONG for each in answers], ids=repr)
+def test_any_other_answer_does_not(gold: Gold, answer: str) -> None:
+    assert not grade(answer, gold)
+
+
+EVERY_GOLD = [gold for gold, _ in RIGHT]
+HOSTILE = [
+    "(" * 300, "[" * 60_000, "-" * 60_000, "{" * 300, "1+" * 30_000 + "1", "9" * 60_000, "1e" + "9" * 5000, "[1e999]",
+    "[" + "1," * 30_000 + "1]", "(" + "1+" * 30_000 + "1)", "[" + "-" * 60_000 + "1]", "[" + "lambda:" * 9000 + "1]",
+    "[a" + "[0]" * 20_000 + "]", "[" * 30_000 + "]" * 30_000, '{"a":' * 10_000 + "1" + "}" * 10_000, "np.int64(" * 99,
+    "'" * 9, "\\", "\x00", "\ud800", "17" * (LONGEST // 2 + 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: repr(answer[:12]))
+def test_no_answer_raises(answer: str) -> None:
+    assert not any(grade(answer, gold) for gold in EVERY_GOLD)
+
+
+@given(some.sampled_from(EVERY_GOLD), some.text(max_size=60))
+def test_no_text_raises(gold: Gold, answer: str) -> None:
+    assert grade(answer, gold) in (True, False)
+
+
+LEAF = some.none() | some.booleans() | some.floats() | some.integers() | some.text(max_size=5)
+
+
+@given(
+    some.sampled_from(EVERY_GOLD),
+    some.recursive(LEAF, lambda part: some.lists(part) | some.dictionaries(some.text(max_size=3), part), max_leaves=8),
+)
+def test_no_structure_raises(gold: Gold, answer: object) -> None:
+    assert grade(repr(answer), gold) in (True, False)
+    assert grade(json.dumps(answer), gold) in (True, False)
+
+
+@given(some.integers(-(10**9), 10**9), some.integers(-(10**9), 10**9))
+def test_only_the_same_integer_scores(value: int, answer: int) -> None:
+    assert grade(str(answer), Gold("integer", value)) == (value == answer)
+
+
+@given(some.floats(-1e9, 1e9), some.floats(-1e12, 1e12))
+def test_both_limits_hold(value: float, answer: float) -> None:
+    assert grade(repr(answer), Gold("number", value, lower=value - 1, upper=value + 1)) == (
+        value - 1 <= answer <= value + 1
+    )
+
+
+@given(some.lists(some.integers(0, 99), min_size=1, max_size=9, unique=True), some.randoms(use_true_random=False))
+def test_a_set_has_no_order_and_a_list_has(items: list[int], random: object) -> None:
+    mixed = sorted(items, key=lambda _: random.random())  # type: ignore[attr-defined]
+    assert grade(str(mixed), Gold("set", tuple(items), items=("integer",)))
+    assert grade(str(mixed), Gold("list", tuple(items), items=("integer",))) == (mixed == items)
+    assert not grade(str([*mixed, 100]), Gold("set", tuple(items), items=("integer",)))
+
+
+@pytest.mark.parametrize(
+    ("gold", "said"),
+    [({"kind": "colour", "value": 1}, "there is no kind"), ({"kind": "integer", "value": "x"}, "own value"),
+     ({"kind": "number", "value": float("nan")}, "own value"), ({"kind": "number", "value": float("inf")}, "its kind"),
+     ({"kind": "number", "value": 3.0, "lower": 1.0, "upper": 2.0}, "own value"),
+     ({"kind": "number", "value": 1.0, "lower": 0.0, "upper": float("inf")}, "own value"),
+     ({"kind": "number", "value": None}, "its kind"), ({"kind": "date", "value": "2104-13-01"}, "own value"),
+     ({"kind": "set", "value": (1, 1), "items": ("integer",)}, "own value"),
+     ({"kind": "set", "value": (1,)}, "its kind"),
+     ({"kind": "table", "value": ((1, 2),), "items": ("integer",)}, "its kind"),
+     ({"kind": "text", "value": ""}, "own value")],
+)  # fmt: skip
+def test_a_gold_that_nothing_could_match_is_refused(gold: dict, said: str) -> None:
+    with pytest.raises(GoldError, match=said):
+        Gold(**gold)
+
+
+def test_the_page_compares_with_the_references_rules() -> None:
+    """The table of docs/code.md is what the rules and the grader say of the same answers."""
+    page = (ROOT / "docs" / "code.md").read_text(encoding="utf-8")
+    shown = [
+        [cell.strip() for cell in line.strip("| \n").split("|")] for line in re.findall(r"^\| .*", page, re.MULTILINE)
+    ]
+    rows = {row[0]: row[1:] for row in shown}
+    for said, (count, amount) in ANSWERS.items():
+        paid = (
+            grade(count, COUNT),
+            grade(amount, AMOUNT),
+            contains_text(count, COUNT),
+            either_limit(amount, AMOUNT),
+            always(count, COUNT),
+        )
+        assert rows[said] == ["1" if each else "0" for each in paid], said
+    assert [grade(count, COUNT) + grade(amount, AMOUNT) for count, amount in ANSWERS.values()] == [2] + [0] * (
+        len(ANSWERS) - 1
+    )

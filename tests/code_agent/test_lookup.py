@@ -1,0 +1,67 @@
+"""`request_info` tells columns, values and what is spelled alike, of CSV, Parquet and SQLite, and of no other file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from code_agent.lookup import LookupRefused, look_up
+
+EVERY_FORM = [
+    "patients.csv",
+    "patients",
+    "PATIENTS.CSV",
+    "/data/patients.csv",
+    "hospital.db/patients",
+    "people.parquet",
+]
+
+
+@pytest.mark.parametrize("name", EVERY_FORM)
+def test_columns_values_and_terms(tables: Path, name: str) -> None:
+    assert look_up(tables, name, "column_names") == "subject_id, gender, city"
+    assert look_up(tables, name, "column_values", "Gender") == "f, m"
+    assert "city: Basel" in look_up(tables, name, "term", "basel")
+
+
+def test_a_database_tells_its_tables(tables: Path) -> None:
+    assert look_up(tables, "hospital.db", "column_names") == "patients: subject_id, gender, city"
+    with pytest.raises(LookupRefused, match=r"hospital\.db/TABLE"):
+        look_up(tables, "hospital.db", "term", "basel")
+
+
+def test_a_misspelt_term_gets_the_nearest_first(tables: Path) -> None:
+    said = look_up(tables, "patients.csv", "term", "bazel")
+    assert "Basel (city)" in said
+    assert "Bern" not in said
+    with pytest.raises(LookupRefused, match="nothing"):
+        look_up(tables, "patients.csv", "term", "xylophone")
+
+
+def test_at_most_ten_values_are_shown(tmp_path: Path) -> None:
+    (tmp_path / "many.csv").write_text("n\n" + "\n".join(map(str, range(50))), encoding="utf-8")
+    said = look_up(tmp_path, "many.csv", "column_values", "n")
+    assert "9, ... (50 different values)" in said
+    assert "10," not in said
+
+
+@pytest.mark.parametrize("name", ["../secret.csv", "/etc/passwd", "..", "", "tasks.jsonl", "patients.csv/../../x"])
+def test_no_other_file_is_read(tmp_path: Path, name: str) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "secret.csv").write_text("gold\n42\n", encoding="utf-8")
+    (data / "tasks.jsonl").write_text('{"answer": 42}', encoding="utf-8")
+    with pytest.raises(LookupRefused, match="there is no table"):
+        look_up(data, name, "column_names")
+
+
+def test_what_is_not_there_is_said_with_what_is(tables: Path) -> None:
+    for arguments, said in (
+        (("patients.csv", "rows"), "column_names, column_values, term"),
+        (("patients.csv", "column_values", "town"), "subject_id, gender, city"),
+        (("visits.csv", "column_names"), "patients.csv"),
+        (("patients.csv", "term"), "keyterm"),
+    ):
+        with pytest.raises(LookupRefused, match=said):
+            look_up(tables, *arguments)

@@ -1,0 +1,68 @@
+"""A reply is read with tolerance, and what is no action is named; no text raises."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from code_agent.protocol import PROBLEMS, Action, Malformed, read_reply
+
+RUN = Action("validate_code", {"code": "print(1)\nprint({'a': 2})"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        str(RUN),
+        f"<think>I count {{them}}.</think>\n{RUN}",
+        f"I count them.</think>{RUN}",
+        f"Here it is:\n```json\n{RUN}\n```\nDone.",
+        '{"action": "validate_code", "params": {"code": "print(1)\nprint({\'a\': 2})"}}',  # a line break in a text
+        '{"action": " VALIDATE_CODE ", "code": "print(1)\\nprint({\'a\': 2})"}',
+        '{"action": "validate_code", "arguments": {"code": "print(1)\\nprint({\'a\': 2})"}}',
+        """{'action': 'validate_code', 'params': {'code': "print(1)\\nprint({'a': 2})"}}""",
+    ],
+)
+def test_one_action_in_many_forms(text: str) -> None:
+    assert read_reply(text) == RUN
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("<think>only a thought</think>", "empty"),
+        ("print(1)", "no_action"),
+        ('{"code": "print(1)"}', "no_action"),
+        ('{"action": 7}', "no_action"),
+        ('[{"action": {}}]', "no_action"),
+        (f"{RUN}\n{RUN}", "several_actions"),
+        ('{"action": "submit", "params": [1]}', "bad_params"),
+    ],
+)
+def test_what_is_no_action_is_named(text: str, problem: str) -> None:
+    found = read_reply(text)
+    assert isinstance(found, Malformed)
+    assert found.problem == problem
+
+
+def test_an_action_needs_no_parameters() -> None:
+    assert read_reply('{"action": "submit"}') == read_reply('{"action": "submit", "params": null}') == Action("submit")
+
+
+def test_the_words_of_a_program_are_not_a_thought() -> None:
+    reply = str(Action("validate_code", {"code": "print('</think>')"}))
+    assert read_reply(reply) == Action("validate_code", {"code": "print('</think>')"})
+
+
+@given(st.text() | st.text(alphabet="{}[]\"'action: ,\\params\ud800"))
+def test_no_text_raises(text: str) -> None:
+    found = read_reply(text)
+    assert isinstance(found, Action) or found.problem in PROBLEMS
+
+
+@pytest.mark.parametrize("text", ["{" * 200_000, '{"a":' * 50_000, "{'a':" * 50_000, '{"a' * 100_000, "[" * 200_000])
+def test_a_huge_reply_is_read_too(text: str) -> None:
+    assert isinstance(read_reply(text), Malformed)

@@ -1,0 +1,320 @@
+"""Rows in the forms of MedAgentGym's sets, on invented data of the same schema: read, played in the sandbox, scored."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from code_agent.environment import CodeEnvironment
+from code_agent.graders import Gold
+from code_agent.protocol import Action
+from code_agent.tasks import SETS, get_task_class
+from code_agent.tasks.reference import ReferenceSet
+from code_agent.tasks.sets import REFERENCE, calculated
+from code_agent.tasks.sql_answers import columns_of, gold_of_query
+from episodes.agent import AgentError
+from episodes.outcomes import EpisodeError
+from tests.code_agent.cases import Script
+from tests.code_agent.conftest import SETTINGS
+
+MIMIC = {
+    "PATIENTS": [("SUBJECT_ID", "GENDER", "DOB"), (1, "f", "2040-01-02 00:00:00"), (2, "m", "2050-03-04 00:00:00")],
+    "ADMISSIONS": [
+        ("SUBJECT_ID", "HADM_ID", "ADMITTIME"),
+        (1, 11, "2101-05-06 01:00:00"),
+        (2, 12, "2102-01-01 02:00:00"),
+    ],
+    "PRESCRIPTIONS": [("SUBJECT_ID", "HADM_ID", "DRUG"), (1, 11, "insulin"), (1, 11, "d5w"), (2, 12, "insulin")],
+    "D_LABITEMS": [("ITEMID", "LABEL"), (5, "glucose")],
+    "LABEVENTS": [("SUBJECT_ID", "HADM_ID", "ITEMID", "VALUENUM"), (1, 11, 5, 110.5), (1, 11, 5, 98.0)],
+}
+EICU = {
+    "patient": [("uniquepid", "patientunitstayid"), ("001-1", 7), ("001-2", 8)],
+    "lab": [("patientunitstayid", "labname", "labresult"), (7, "glucose", 99.5), (8, "glucose", 120.0)],
+}
+TREQS = {
+    "DEMOGRAPHIC": [("SUBJECT_ID", "HADM_ID", "NAME", "DIAGNOSIS", "GENDER"), (1, 11, "ann lee", "SEPSIS", "F")],
+    "DIAGNOSES": [("SUBJECT_ID", "HADM_ID", "ICD9_CODE", "SHORT_TITLE"), (1, 11, "00845", "Int inf clstrdium dfcile")],
+}
+# set, tables, query, a program that answers it, one that does not
+QUERIES = [
+    ("mimic_iii", MIMIC, "select count(distinct prescriptions.subject_id) from prescriptions where drug = 'insulin'",
+     "answer = d.loc[d.DRUG == 'insulin', 'SUBJECT_ID'].nunique()", "answer = list(range(50))", "PRESCRIPTIONS"),
+    ("mimic_iii", MIMIC, "select distinct prescriptions.drug from prescriptions where subject_id = 1",
+     "answer = list(d.loc[d.SUBJECT_ID == 1, 'DRUG'])[::-1]", "answer = d.to_string()", "PRESCRIPTIONS"),
+    ("mimic_iii", MIMIC, "select min(labevents.valuenum) from labevents where subject_id = 1",
+     "answer = d.VALUENUM.min()", "answer = d.VALUENUM.tolist()", "LABEVENTS"),
+    ("mimic_iii", MIMIC, "select count(*)>0 from prescriptions where drug = 'aspirin'",
+     "answer = bool((d.DRUG == 'aspirin').any())", "answer = True", "PRESCRIPTIONS"),
+    ("mimic_iii", MIMIC, "select patients.dob from patients where subject_id = 2",
+     "answer = d.loc[d.SUBJECT_ID == 2, 'DOB'].item()", "answer = list(d.DOB)", "PATIENTS"),
+    ("eicu", EICU, "select max(lab.labresult) from lab", "answer = d.labresult.max()", "answer = 'inf'", "lab"),
+    ("eicu", EICU, "select max(lab.labresult) from lab where labname = 'inr'",
+     "answer = d.loc[d.labname == 'inr', 'labresult'].max()", "answer = 0", "lab"),
+    ("treqs", TREQS, "select demographic.diagnosis, diagnoses.icd9_code from demographic inner join diagnoses on "
+     "demographic.hadm_id = diagnoses.hadm_id where demographic.name = 'ann lee'",
+     "answer = [d.DIAGNOSIS.iloc[0], '00845']", "answer = d.DIAGNOSIS.iloc[0]", "DEMOGRAPHIC"),
+]  # fmt: skip
+
+
+def write_set(
+    folder: Path,
+    rows: list[dict[str, Any]],
+    tables: dict[str, list[tuple[Any, ...]]] | None = None,
+    name: str = "test_tasks.jsonl",
+) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    for table, lines in (tables or {}).items():
+        with (folder / f"{table}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows(lines)
+    return folder
+
+
+def selected(tables: dict[str, list[tuple[Any, ...]]], query: str) -> list[str]:
+    """What a query returns, as the sets' files have it: texts, one row after the other."""
+    with sqlite3.connect(":memory:") as database:
+        for table, (header, *lines) in tables.items():
+            database.execute(f"CREATE TABLE {table} ({', '.join(header)})")
+            database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(header))})", lines)
+        return [str(value) for line in database.execute(query) for value in line]
+
+
+Score = Callable[..., float | None]
+
+
+@pytest.fixture
+def score() -> Iterator[Score]:
+    """Plays programs in order, hands in what the last one printed, and scores it."""
+    made: dict[int, CodeEnvironment] = {}
+
+    def play(tasks: ReferenceSet, *programs: str, index: int = 0) -> float | None:
+        environment = made.setdefault(id(tasks), CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks}))
+        runs = [str(Action("validate_code", {"code": program})) for program in programs]
+        policy = Script(*runs, str(Action("submit")), max_turns=len(runs) + 1)
+        task = tasks.task(index)
+
+        async def both() -> float | None:
+            episode = await environment.play(task, policy)
+            return (await environment.score(task, episode)).score
+
+        return asyncio.run(both())
+
+    yield play
+    for environment in made.values():
+        environment.close()
+
+
+def opened(name: str, folder: Path) -> Any:
+    return get_task_class(name)(folder, "test")
+
+
+@pytest.mark.parametrize(("name", "tables", "query", "right", "wrong", "table"), QUERIES)
+def test_answers_of_queries(
+    tmp_path: Path, score: Score, name: str, tables: Any, query: str, right: str, wrong: str, table: str
+) -> None:
+    row = {"db_id": name, "question": "?", "query": query, "answer": selected(tables, query), "is_impossible": False}
+    tasks = opened(name, write_set(tmp_path, [row], tables))
+    read = f"import pandas as pd\nd = pd.read_csv('/data/{table}.csv')\n"
+    assert score(tasks, read + right) == 1.0
+    assert score(tasks, read + wrong) == 0.0
+
+
+def test_the_tasks_themselves_are_not_to_be_seen(tmp_path: Path, score: Score) -> None:
+    row = {"question": "?", "query": "select count(*) from lab", "answer": ["2"]}
+    tasks = opened("eicu", write_set(tmp_path, [row], EICU))
+    assert (
+        score(
+            tasks, "import os\nprint(sorted(os.listdir('/data')))\nassert not os.path.exists('/data/test_tasks.jsonl')"
+        )
+        == 0
+    )
+    assert [path.name for path in tasks.visible(tasks.task(0))] == ["lab.csv", "patient.csv"]
+
+
+def test_a_question_after_others_and_a_contradiction(tmp_path: Path, score: Score) -> None:
+    seq = {
+        "seed_question": "Count patients.",
+        "question": "Of them, those on insulin?",
+        "ans": ["2"],
+        "query": "select count(*)",
+    }
+    tasks = opened("ehr_seqsql", write_set(tmp_path / "seq", [seq], MIMIC))
+    assert tasks.task(0).question == "Count patients. Of them, those on insulin?"
+    assert (score(tasks, "answer = 2"), score(tasks, "answer = [2]"), score(tasks, "answer = [1, 2]")) == (
+        1.0,
+        1.0,
+        0.0,
+    )
+    con = {"Hospital admission": "11.0", "Medical entity": "NRB", "Has error": True, "split": "test"}
+    tasks = opened("ehrcon", write_set(tmp_path / "con", [con]))
+    assert "admission 11 " in tasks.task(0).question
+    assert (score(tasks, "print(True)"), score(tasks, "print('True or False')")) == (1.0, 0.0)
+
+
+def test_a_calculation_keeps_to_both_limits(tmp_path: Path, score: Score) -> None:
+    row = {
+        "Row Number": 1, "Calculator ID": 5, "Calculator Name": "MAP", "Patient Note": "BP 120/80.",
+        "Question": "What is the mean arterial pressure?", "Ground Truth Answer": "93.333",
+        "Lower Limit": "88.66", "Upper Limit": "98.0",
+    }  # fmt: skip
+    tasks = opened("medcalcbench", write_set(tmp_path, [row]))
+    assert score(tasks, "answer = (120 + 2 * 80) / 3") == 1.0
+    for wrong in ("answer = 1e9", "answer = 120", "answer = 'inf'", "answer = list(range(200))"):
+        assert score(tasks, wrong) == 0.0
+    assert calculated("02/08/2021", "", "") == Gold("date", "2021-02-08")
+    assert calculated("('7 weeks', '2 days')", "x", "x").kind == "text"
+    assert calculated("-6", "-5.7", "-6.3").lower == -6.3
+
+
+def test_a_size_is_exact_and_a_power_nearly(tmp_path: Path, score: Score) -> None:
+    known = {"task_type": "Paired t-test", "question": "?"}
+    rows = [known | {"estimate_target": "size", "answer": 46}, known | {"estimate_target": "power", "answer": 0.8}]
+    tasks = opened("npowerai", write_set(tmp_path, rows))
+    assert (score(tasks, "answer = 46.0"), score(tasks, "answer = 46.4"), score(tasks, "answer = 47")) == (
+        1.0,
+        0.0,
+        0.0,
+    )
+    assert (score(tasks, "answer = 0.807", index=1), score(tasks, "answer = 0.81", index=1)) == (1.0, 0.0)
+
+
+CONTEXT = "import {package}\nclass Box:\n    <<insert solution here>>\ndef main():\n    print(Box().sides)\nmain()\n"
+
+
+def test_a_function_is_put_into_its_place_and_compared_by_what_is_printed(tmp_path: Path, score: Score) -> None:
+    solution = "@property\ndef sides(self):\n    return 4"
+    row = {"idx": "1", "problem": "Write sides.", "signature": "def sides(self)", "solution": solution}
+    rows = [row | {"context": CONTEXT.format(package=name)} for name in ("math", "no_such_package")]
+    tasks = opened("biocoder", write_set(tmp_path, rows))
+    assert score(tasks, solution) == 1.0
+    assert score(tasks, "    @property\n    def sides(self):\n        return 2 + 2") == 1.0
+    assert score(tasks, solution.replace("4", "5")) == 0.0
+    assert score(tasks, "def sides(self): return 4") == 0.0  # prints a method
+    assert tasks.unusable(tasks.task(0)) == ""
+    assert tasks.unusable(tasks.task(1)) == "needs the packages no_such_package"
+    with pytest.raises(EpisodeError, match="task_unusable"):
+        score(tasks, solution, index=1)
+
+
+def test_values_in_variables_pass_the_rows_tests(tmp_path: Path, score: Score) -> None:
+    row = {
+        "queries": "Save the mean age as `mean_age`.", "dataframes": "A table in `/workdir/ages.csv`.",
+        "study_ids": "7",
+        "test_cases": "assert mean_age == 50",
+        "reference_answer": "import pandas as pd\nmean_age = pd.read_csv('/workdir/ages.csv').age.mean()\n",
+        "code_histories": "['x = 1']", "chat_histories": "[]",
+    }  # fmt: skip
+    folder = write_set(tmp_path, [row])
+    write_set(folder / "7", [], {"ages": [("age",), (40,), (60,)]}, "nothing.jsonl")
+    tasks = opened("biodsbench", folder)
+    task = tasks.task(0)
+    assert "/data/ages.csv" in task.note
+    assert "x = 1" in task.note
+    assert score(tasks, f"{task.program}\nprint(mean_age)") == 1.0
+    assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
+    for agreeing in AGREEING:
+        assert score(tasks, agreeing) == 0.0, agreeing
+
+
+# Programs whose value is not right, and would have the tests believe it.
+AGREEING = (
+    "class Any:\n    def __eq__(self, other): return True\nmean_age = Any()\nprint(1)",
+    "from unittest.mock import ANY as mean_age\nprint(1)",
+    "import numpy as np\nmean_age = np.float64(7)\nnp.float64.__eq__ = lambda a, b: True\nprint(1)",
+    "import builtins\nbuiltins.AssertionError = BaseException\nmean_age = 7\nprint(1)",
+    "import pandas as pd\nmean_age = pd.Series([7])\npd.Series.__eq__ = lambda a, b: True\nprint(1)",
+    "import pickle\npickle.dumps = lambda x: b'junk'\nmean_age = 50\nprint(1)",
+    "class Evil:\n    def __reduce__(self): return (exec, ('mean_age = 50',))\nmean_age = Evil()\nprint(1)",
+    "import os\nos._exit(0)",
+)
+PREDICT = """import csv
+with open('/scratch/predictions.csv', 'w', newline='') as f:
+    csv.writer(f).writerows({rows})
+print('done')"""
+
+
+def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path: Path, score: Score) -> None:
+    row = {"task_id": 0, "task_name": "guo_los", "task_description": "Will the stay be long?"}
+    folder = write_set(tmp_path, [row], None, "task.jsonl")
+    labels = [("patient_id", "value"), ("1", "True"), ("2", "False"), ("tensor(3)", "True"), ("4", "False")]
+    write_set(folder / "guo_los", [], {"test_labels": labels, "train_labels": labels}, "nothing.jsonl")
+    (folder / "clmbr_train.pkl").write_bytes(b"")
+    tasks = opened("ehrshot", folder)
+    assert [path.name for path in tasks.visible(tasks.task(0))] == ["clmbr_train.pkl", "train_labels.csv"]
+    rows = [("patient_id", "prediction"), (1, 1), (2, 0), (3, True), (4, 1)]
+    assert score(tasks, PREDICT.format(rows=rows)) == 0.75
+    assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
+    assert score(tasks, "print('done')") == 0.0
+
+
+def test_predictions_by_window(tmp_path: Path, score: Score) -> None:
+    row = {
+        "task_name": "ventilation", "task_description": "?", "feature_label_directory": "./windows", "model": "forest",
+        "performance": {"AUC": 0.9, "ACC": 0.8},
+    }  # fmt: skip
+    folder = write_set(tmp_path, [row])
+    labels = [("subject_id", "6_hour_window_id", "intervention_category"), (1, 0, 1), (1, 1, 4)]
+    files = {f"{part}_ventilation_labels": labels for part in ("train", "val", "test")}
+    write_set(folder / "windows", [], files, "nothing.jsonl")
+    tasks = opened("mimic_extract", folder)
+    assert tasks.task(0).reference.startswith("ACC; a forest had 0.800")
+    rows = [("subject_id", "window_idx", "prediction"), (1, 0, 1), (1, 1, 2)]
+    assert score(tasks, PREDICT.format(rows=rows)) == 0.5
+    assert not any("test" in path.name for path in tasks.visible(tasks.task(0)))
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_a_set_says_what_to_put_where(tmp_path: Path, name: str) -> None:
+    with pytest.raises(AgentError, match=r"put .* into the folder of data_path"):
+        get_task_class(name)()
+    with pytest.raises(AgentError, match=r"put .* into the folder of data_path"):
+        opened(name, tmp_path)
+    assert {"validate_code", "debug"} <= set(SETS[name].actions)
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_a_row_of_another_form_is_named(tmp_path: Path, name: str) -> None:
+    only = "task.jsonl" if name == "ehrshot" else "test_tasks.jsonl"
+    tasks = opened(name, write_set(tmp_path, [{"something": "else"}], None, only))
+    with pytest.raises(AgentError, match="row 0"):
+        tasks.task(0)
+
+
+def test_there_are_the_twelve_and_the_bundled_ones() -> None:
+    assert len(REFERENCE) == 12
+    assert {"ehr_demo", "calculators"} <= SETS.keys()
+    with pytest.raises(AgentError, match="there is no set 'mimic_iv'"):
+        get_task_class("mimic_iv")
+
+
+@pytest.mark.parametrize(
+    ("query", "answer", "gold"),
+    [
+        ("select a from b", ["x", "y"], Gold("set", ("x", "y"), items=("text",))),
+        ("select a from b order by c", ["x", "y"], Gold("list", ("x", "y"), items=("text",))),
+        ("select a from ( select a from b order by c )", ["1", "2"], Gold("set", (1.0, 2.0), items=("number",))),
+        ("select a from b", ["x", "x"], Gold("list", ("x", "x"), items=("text",))),
+        (
+            "select a, b from c",
+            ["x", "1", "y", "2"],
+            Gold("table", (("x", 1.0), ("y", 2.0)), items=("text", "number"), ordered=False),
+        ),
+        ("select ( select a ) < ( select b )", ["0"], Gold("boolean", False)),
+        ("select a from b", ["007"], Gold("text", "007")),
+    ],
+)
+def test_a_querys_answer_gets_its_type(query: str, answer: list[str], gold: Gold) -> None:
+    assert gold_of_query(query, answer) == gold
+
+
+def test_columns_are_counted_on_the_first_level() -> None:
+    assert columns_of("select coalesce(a, b), 'x, y', c from d") == 3
+    assert columns_of("SELECT count(*) FROM d, e") == 1
