@@ -22,6 +22,11 @@ LONGEST = 65536  # characters of an answer: what the sandbox lets a program prin
 CLOSE = Decimal("1e-6")  # of a number without limits of its own: what the order of a sum may change
 NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 WRAPPED = re.compile(r"\b(?:np\.\w+|(?:pd\.)?Timestamp)\(([^()]*)\)")  # np.float64(1.5), as lists show them
+# array([1, 2]), frozenset({1, 2}), Index([1, 2], dtype='int64', name='id'): what is inside
+HELD = re.compile(r"(?:array|frozenset|Index|dict_keys|dict_values)\((.*?)(?:, (?:dtype|name)=[^()]*)?\)", re.DOTALL)
+ARRAY = re.compile(r"\[[^\[\],]*\]")  # ['CCU' 'MICU'], as numpy prints one
+ITEM = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s\[\]]+")
+MOMENT = re.compile(r"datetime\.date(?:time)?\((\d+), (\d+), (\d+)(?:, (\d+), (\d+)(?:, (\d+))?)?\)")
 TRUE, FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 Seen = Any  # what a text is read as: a text for each scalar, lists, tuples, sets and dicts of them
 
@@ -101,9 +106,17 @@ def _text(seen: str, value: Any, gold: Gold) -> bool:
 
 def _date(seen: str, value: Any, gold: Gold) -> bool:
     try:
-        return datetime.fromisoformat(seen) == datetime.fromisoformat(value)
+        return datetime.fromisoformat(_iso(seen)) == datetime.fromisoformat(value)
     except ValueError:
         return False
+
+
+def _iso(seen: str) -> str:
+    """A date as Python's own repr has it, or with slashes, in ISO's form; another text as it is."""
+    moment = MOMENT.fullmatch(seen)
+    if not moment:
+        return seen.replace("/", "-")
+    return "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}".format(*(int(part or 0) for part in moment.groups()))
 
 
 def _boolean(seen: str, value: Any, gold: Gold) -> bool:
@@ -189,7 +202,9 @@ def _parsed(text: str) -> Seen:
         return _plain(json.loads(text, parse_int=str, parse_float=str))
     except (ValueError, RecursionError):
         pass
-    text = WRAPPED.sub(r"\1", text)
+    text = WRAPPED.sub(r"\1", HELD.sub(r"\1", text) if HELD.fullmatch(text) else text)
+    if ARRAY.fullmatch(text):
+        text = f"[{', '.join(ITEM.findall(text))}]"
     if not text.startswith(("[", "(", "{", "'", '"')):
         return text
     try:

@@ -14,7 +14,7 @@ from code_agent.graders import Gold, grade
 from code_agent.protocol import Malformed, read_reply
 
 CORPUS = Path(__file__).parent / "corpus"
-RIGHT_PAID = 0.65  # what stands in a frame, a series or an array of numpy is not: docs/code.md
+RIGHT_PAID = 0.75  # what stands in a frame or a series of pandas, or with a unit, is not: docs/code.md
 Row = dict[str, Any]
 
 
