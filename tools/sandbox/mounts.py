@@ -70,9 +70,9 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
             f"programs run in bubblewrap, which is not installed: {INSTALL}; SANDBOX=process runs them without, "
             "with this account's rights"
         )
-    python = Path(sys.executable).resolve()
+    base, python = Path(sys.base_prefix), f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     binds = {path: Path(path) for path in SYSTEM}
-    binds |= {"/python/bin": python.parent, "/python/lib": python.parent.with_name("lib")}
+    binds |= {"/python/bin": base / "bin", "/python/lib": base / "lib"}
     binds |= {PACKAGES: Path(sysconfig.get_path("platlib"))} | {place: path for path, place in data.items()}
     line = [bubblewrap, *FLAGS]
     for folder in map(Path, ROOT_FOLDERS):
@@ -86,8 +86,7 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
     line += ["--dir", "/dev/shm", "--dir", "/scratch", "--symlink", "scratch", "/tmp", "--proc", "/proc"]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
-    inside = f"/python/bin/{python.name}"
-    line += ["--symlink", inside, "/usr/local/bin/python", "--remount-ro", "/", "--", inside, *PROGRAM]
+    line += ["--symlink", python, "/usr/local/bin/python", "--remount-ro", "/", "--", python, *PROGRAM]
     return line, {}
 
 

@@ -53,6 +53,8 @@ LIMITS = {
     "MEMLOCK": 0,
     "MSGQUEUE": 0,
     "SIGPENDING": 256,
+    "RTPRIO": 0,
+    "NICE": 0,
 }
 SCRATCH = {"/scratch": 2**26, "/dev/shm": 2**24}  # bytes of what an episode may write, in memory, by place
 WARM = ("numpy", "pandas")  # imported before the first program
