@@ -63,10 +63,8 @@ def _new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case
         complaint, patient = new_patient(tables, name, random)
         results = draw_results(tables, recorded(tables, complaint, patient), patient, random, tables.conditions[name])
         told = _told(tables, complaint, name, patient, results, random)
-        record, difficulty = (
-            json.dumps([complaint, patient]),
-            told and _difficulty(tables, complaint, name, told, results),
-        )
+        difficulty = told and _difficulty(tables, complaint, name, told, results)
+        record = json.dumps([complaint, patient])
         if difficulty and record not in seen:
             seen.add(record)
             return Case(name, complaint, patient, told, results, difficulty)
