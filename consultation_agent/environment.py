@@ -19,12 +19,12 @@ from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import patient_of
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import OWN, load_prompts
-from consultation_agent.protocol import Conclusion, Malformed, read_reply
+from consultation_agent.protocol import Question, read_reply
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Environment, Episode, Options, Policy, Record, ServiceError, Task
-from episodes.text_loop import play_with_words
+from episodes.text_loop import play_by_protocol
 from scoring.judge import ReferenceJudge, choose_judge, why_unusable
 from scoring.rubric import Reward
 
@@ -48,27 +48,15 @@ class ConsultationEnvironment(Environment):
         self.highest = self.scheme.highest(settings.max_turns)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        own, prompts = _own(task), self.prompts
+        own = _own(task)
 
-        async def respond(reply: str, episode: Episode) -> str | None:
-            said, following, turns = read_reply(reply), policy.turns + 1, policy.max_turns
-            if isinstance(said, Conclusion):
-                episode.events.append(said)
-                episode.answer, episode.stop_reason = str(said), "answered"
-                return None
-            if following > turns:
-                episode.events.append(said if isinstance(said, Malformed) else Malformed("too_late"))
-                episode.stop_reason = "bad_reply" if reply.strip() else "no_answer"
-                return None
-            if isinstance(said, Malformed):
-                episode.events.append(said)
-                return prompts.wrong(said.problem, following, turns)
+        async def partner(said: Question, episode: Episode) -> str:
             asked = [event for event in episode.events if isinstance(event, Exchange)]
             answer = await self.patient.answer(own, said.text, asked)
             episode.events.append(Exchange(said.text, answer))
-            return prompts.said(answer.text, following, turns)
+            return answer.text
 
-        return await play_with_words(policy, prompts.opening(own.question, policy.max_turns), respond)
+        return await play_by_protocol(policy, self.prompts, own.question, read_reply, partner)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await self.scheme.score(_own(task), episode)
