@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from types import MappingProxyType
 
-from data.conditions.results import draw_result
+from data.conditions.results import draw_results
 from data.conditions.table import load_tables
 from diagnosis_agent.examinations import named, table_key
 from diagnosis_agent.simulator import Result, Simulator
@@ -69,5 +69,5 @@ def _normal(task: DiagnosisTask, name: str) -> str:
     if key is None:
         return NOTHING_SEEN
     patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
-    drawn = draw_result(load_tables(), key, patient, Random(f"{task.id}/{key}"))
+    drawn = draw_results(load_tables(), [key], patient, Random(f"{task.id}/{key}"))[key]
     return f"{drawn.text} (reference range: {drawn.reference})" if drawn.reference else drawn.text

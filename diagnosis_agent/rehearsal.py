@@ -79,9 +79,9 @@ def best_match(task: DiagnosisTask, results: Iterable[Result]) -> str | None:
     """The condition of the group that fits age, sex and the results; None where the group is not in the tables."""
     tables = load_tables()
     group = tables.group(task.group or "")
-    if not group:
+    if not group or task.sex is None or task.age is None:
         return None
-    known = {"age": task.age, "sex": task.sex} if results else {}
-    told = {key: read_result(tables, key, one.text, task) for one in results if (key := table_key(one.name))}
-    chances = posterior(tables, group, {item: value for item, value in {**known, **told}.items() if value is not None})
+    told = {key: one.text for one in results if (key := table_key(one.name))}
+    read = {key: read_result(tables, key, text, task.sex, task.age) for key, text in told.items()}
+    chances = posterior(tables, group, {"age": task.age, "sex": task.sex, **read} if read else {})
     return group[max(chances, key=lambda name: chances[name])].en

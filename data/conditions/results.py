@@ -7,6 +7,7 @@ normal.reference    # "white blood cells 4.0 to 10.0; ..."; None where an examin
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -96,6 +97,14 @@ def _draw(
         }
         if FITS.get(name, bool)(numbers):
             return Result(name, examination, sex, age, numbers)
+
+
+def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
+    """The result that a report tells."""
+    examination = tables.examinations[name]
+    told = {part: re.search(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)", text) for part, one in examination.parts.items()}
+    numbers = {part: float(found[1]) for part, found in told.items() if found}
+    return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
 
 
 def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:

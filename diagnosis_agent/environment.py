@@ -1,0 +1,122 @@
+"""What the diagnosis agent's episodes need in a process: a simulator, the doctor's prompts, a way to pay.
+
+environment = DiagnosisEnvironment(load_settings(), {"simulator": "record", "reward": "terms"})
+episode = await environment.play(task, policy)
+episode.events                                   # of each reply: Exchange, Malformed, or the Conclusion
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from common.settings import Settings
+from diagnosis_agent.canaries import dishonest_episodes
+from diagnosis_agent.facts import facts_of, record_of
+from diagnosis_agent.judge_words import WORDS
+from diagnosis_agent.llm_simulator import simulator_model
+from diagnosis_agent.prompts import OWN, load_prompts
+from diagnosis_agent.protocol import Order, read_reply
+from diagnosis_agent.record_simulator import RecordSimulator
+from diagnosis_agent.rehearsal import baseline_episode, gold_episode, shown
+from diagnosis_agent.reward import Scheme, results_of
+from diagnosis_agent.simulator import Exchange, Simulator
+from diagnosis_agent.task import DiagnosisTask
+from episodes.agent import AgentError, Environment, Episode, Options, Policy, Record, ServiceError, Task
+from episodes.text_loop import play_by_protocol
+from scoring.judge import ReferenceJudge, choose_judge, why_unusable
+from scoring.rubric import Reward
+
+
+class DiagnosisEnvironment(Environment):
+    """Plays and scores. `evaluating`: a simulator that is a model has its temperature for that.
+
+    Raises AgentError: the simulator or the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
+    """
+
+    ways_out = "set TEACHER_MODEL to another judge, or leave it out: the rules need none"
+
+    def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
+        self.settings = settings
+        self.simulator = simulator_of(settings, options, evaluating)
+        self.prompts = load_prompts(Path(options.get("prompts") or OWN))
+        judge = choose_judge(settings, WORDS)
+        self.judge = None if isinstance(judge, ReferenceJudge) else judge
+        self.paid = self.judge is not None
+        self.scheme = Scheme(options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0))
+        self.highest = self.scheme.rubric.highest
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        own = _own(task)
+
+        async def partner(said: Order, episode: Episode) -> str:
+            result = await self.simulator.examine(own, said.examination, results_of(episode))
+            episode.events.append(Exchange(said, result))
+            return shown(result)
+
+        return await play_by_protocol(policy, self.prompts, own.question, read_reply, partner)
+
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        return await self.scheme.score(_own(task), episode)
+
+    async def gold(self, task: Task) -> Episode:
+        return gold_episode(_own(task), self.prompts, self._turns(task))
+
+    async def baseline(self, name: str, task: Task) -> Episode:
+        return baseline_episode(name, _own(task), self.prompts, self._turns(task))
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        aliases = _own(task).aliases[:1]
+        by_alias = {"alias": gold_episode(_own(task), self.prompts, self._turns(task), alias) for alias in aliases}
+        return {"gold": await self.gold(task)} | by_alias
+
+    def bad(self, task: Task, random: Random) -> Episode:
+        return self.dishonest(task, random)["another condition"]
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return dishonest_episodes(_own(task), self.prompts, self._turns(task), random)
+
+    def _turns(self, task: Task) -> int:
+        return task.max_turns or self.settings.max_turns
+
+    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+        return facts_of(_own(task), episode)
+
+    def record(self, task: Task, episode: Episode) -> Record:
+        return record_of(_own(task), episode)
+
+    def description(self) -> dict[str, Any]:
+        judge = self.settings.teacher_model if self.judge and self.judge.name == "llm" else None
+        amount, free = self.scheme.penalty
+        return {
+            **self.simulator.description,
+            "reward_scheme": self.scheme.name,
+            "turn_penalty": f"{amount:g}@{free}" if amount else None,
+            "prompts": self.prompts.fingerprint,
+            "judge": judge or (self.judge.name if self.judge else "rules"),
+        }
+
+    async def check(self) -> None:
+        await self.simulator.check()
+        problem = await why_unusable(self.judge, WORDS.known_case) if self.judge else None
+        if problem:
+            raise ServiceError(
+                f"{problem}; start the judge, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score"
+            )
+
+
+def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:
+    """What answers, by the flag --simulator. Raises AgentError: its model is not named, or named and has no use."""
+    if (options.get("simulator") or "record") != "record":
+        return simulator_model(settings, options, evaluating)
+    if options.get("simulator_model"):
+        model = options["simulator_model"]
+        raise AgentError(f"--simulator-model {model}: the record simulator has no model; add --simulator")
+    return RecordSimulator()
+
+
+def _own(task: Task) -> DiagnosisTask:
+    assert isinstance(task, DiagnosisTask)
+    return task
