@@ -41,6 +41,12 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     return next((name for name in found if name), None)
 
 
+@cache
+def table_key(name: str) -> str | None:
+    """The key in data/conditions/examinations.toml of an English name."""
+    return next((key for key, one in load_tables().examinations.items() if one.en == name), None)
+
+
 def _exact(words: Words, index: Index) -> str | None:
     return index.get(words)
 

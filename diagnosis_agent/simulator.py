@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from diagnosis_agent.protocol import Order
 from diagnosis_agent.task import DiagnosisTask
 
 KINDS = (
@@ -34,6 +35,14 @@ class Result:
     name: str
     text: str
     kind: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An order and what came back."""
+
+    order: Order
+    result: Result
 
 
 class Simulator(ABC):
