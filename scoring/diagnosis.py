@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from scoring.reference.text import words_only
 
 LONGEST = 200  # characters of a diagnosis
+GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
 # Words before a diagnosis that leave it what it is.
 HEDGES = (
     *("初步诊断", "最可能是", "可能是", "考虑为", "考虑", "疑似", "诊断为"),
@@ -28,6 +29,21 @@ def names_it(said: str, names: Iterable[str]) -> bool:
         return False
     parts = [part for part in re.split(r"[()（）]", said) if part.strip()]
     return _bare(said, known) in known or (len(parts) > 1 and all(_bare(part, known) in known for part in parts))
+
+
+def mention(names: Iterable[str]) -> re.Pattern[str]:
+    """What finds one of the names in a text, also spaced out or spelt the American way; an English one not inside
+    another word.
+    """
+    return re.compile("|".join(filter(None, map(_apart, sorted(names, key=len, reverse=True)))) or r"(?!)", re.I)
+
+
+def _apart(name: str) -> str:
+    letters = [re.escape(letter) for letter in re.findall(r"[^\W_]", name)]
+    if not (letters and name.isascii()):
+        return GAP.join(letters)
+    american = re.findall(".", re.sub("[ao]e", "e", "".join(letters).lower()))
+    return rf"(?<![a-z]){GAP.join('[ao]?e' if letter == 'e' else letter for letter in american)}(?![a-z])"
 
 
 def _bare(said: str, known: Iterable[str]) -> str:
