@@ -82,7 +82,7 @@ class DiagnosisAgent(Agent):
         return [Service(ADDRESS, model_of(settings.under(options), "served"))]
 
     def sizes(self, device: str) -> Sizes:
-        return Sizes(prompt=288, response=1248, reply=80) if device == "cpu" else Sizes(3072, 8192, 1024)
+        return Sizes(prompt=256, response=1184, reply=64) if device == "cpu" else Sizes(3072, 8192, 1024)
 
     def rows(self, path: Path | str) -> list[Row]:
         from diagnosis_agent.task import read_rows

@@ -6,18 +6,20 @@ baseline_episode("everything", task, prompts, turns=12)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from data.conditions.asking import posterior
 from data.conditions.results import read_result
 from data.conditions.table import load_tables
 from diagnosis_agent.examinations import table_key
-from diagnosis_agent.protocol import Conclusion, Order, spoken
+from diagnosis_agent.protocol import Conclusion, Order, read_reply, spoken
 from diagnosis_agent.record_simulator import RecordSimulator
+from diagnosis_agent.reward import results_of
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Episode
 from episodes.prompts import Prompts
+from episodes.text_loop import Malformed
 
 BASELINES = ("at_once", "everything")
 WHY = "It tells the likely causes apart."
@@ -28,17 +30,18 @@ Conclude = Callable[[Sequence[Result]], str | None]
 
 
 def rehearse(
-    task: DiagnosisTask, prompts: Prompts, turns: int, orders: Sequence[Order], conclude: Conclude
+    task: DiagnosisTask, prompts: Prompts, turns: int, orders: Sequence[Order | str], conclude: Conclude
 ) -> Episode:
-    """Order as much as the budget allows before the last turn, then name a diagnosis; or not, for None."""
+    """Order as much as the budget allows before the last turn, then name a diagnosis; or not, for None.
+
+    An order that is a text is a reply as it stands, which is malformed.
+    """
     episode = Episode(prompts.opening(task.question, turns))
-    results: list[Result] = []
     for turn, order in enumerate(orders[: turns - 1], 2):
-        results.append(SIMULATOR.result_of(task, order.examination, results))
-        episode.events.append(Exchange(order, results[-1]))
-        _say(episode, spoken(order))
-        episode.messages.append({"role": "user", "content": prompts.said(shown(results[-1]), turn, turns)})
-    diagnosis = conclude(results)
+        _say(episode, order if isinstance(order, str) else spoken(order))
+        words = _answer(task, prompts, order, episode, turn, turns)
+        episode.messages.append({"role": "user", "content": words})
+    diagnosis = conclude(results_of(episode))
     episode.stop_reason = "answered" if diagnosis else "max_turns"
     if diagnosis:
         conclusion = Conclusion(diagnosis, ENOUGH)
@@ -46,6 +49,18 @@ def rehearse(
         episode.answer = str(conclusion)
         _say(episode, spoken(conclusion))
     return episode
+
+
+def _answer(task: DiagnosisTask, prompts: Prompts, order: Order | str, episode: Episode, turn: int, turns: int) -> str:
+    """What is read after an order, before turn `turn` of `turns`; noted in the episode."""
+    if isinstance(order, str):
+        malformed = read_reply(order)
+        assert isinstance(malformed, Malformed), order
+        episode.events.append(malformed)
+        return prompts.wrong(malformed.problem, turn, turns)
+    result = SIMULATOR.result_of(task, order.examination, results_of(episode))
+    episode.events.append(Exchange(order, result))
+    return prompts.said(shown(result), turn, turns)
 
 
 def _say(episode: Episode, reply: str) -> None:
@@ -75,7 +90,7 @@ def baseline_episode(name: str, task: DiagnosisTask, prompts: Prompts, turns: in
     return rehearse(task, prompts, turns, orders, lambda results: best_match(task, results))
 
 
-def best_match(task: DiagnosisTask, results: Iterable[Result]) -> str | None:
+def best_match(task: DiagnosisTask, results: Sequence[Result]) -> str | None:
     """The condition of the group that fits age, sex and the results; None where the group is not in the tables."""
     tables = load_tables()
     group = tables.group(task.group or "")
