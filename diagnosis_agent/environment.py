@@ -62,15 +62,18 @@ class DiagnosisEnvironment(Environment):
         return await self.scheme.score(_own(task), episode)
 
     async def gold(self, task: Task) -> Episode:
-        return gold_episode(_own(task), self.prompts, self._turns(task))
+        return self._gold(_own(task))
+
+    def _gold(self, task: DiagnosisTask, diagnosis: str = "") -> Episode:
+        """With as many turns as what is recommended takes, also where the budget has fewer."""
+        return gold_episode(task, self.prompts, max(self._turns(task), len(task.key) + 1), diagnosis)
 
     async def baseline(self, name: str, task: Task) -> Episode:
         return baseline_episode(name, _own(task), self.prompts, self._turns(task))
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
-        aliases = _own(task).aliases[:1]
-        by_alias = {"alias": gold_episode(_own(task), self.prompts, self._turns(task), alias) for alias in aliases}
-        return {"gold": await self.gold(task)} | by_alias
+        own = _own(task)
+        return {"gold": self._gold(own)} | {"alias": self._gold(own, alias) for alias in own.aliases[:1]}
 
     def bad(self, task: Task, random: Random) -> Episode:
         return self.dishonest(task, random)["another condition"]
