@@ -73,7 +73,8 @@ class DiagnosisEnvironment(Environment):
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         own = _own(task)
-        return {"gold": self._gold(own)} | {"alias": self._gold(own, alias) for alias in own.aliases[:1]}
+        by_alias = {"alias": self._gold(own, own.aliases[0])} if own.aliases else {}
+        return {"gold": self._gold(own)} | by_alias
 
     def bad(self, task: Task, random: Random) -> Episode:
         return self.dishonest(task, random)["another condition"]

@@ -32,7 +32,7 @@ class Answers(BaseModel):
 class CaseWords(JudgeWords):
     """The words of this agent's judge."""
 
-    reply = Answers  # type: ignore[assignment]
+    reply = Answers
 
     def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
         """The values of diagnosis and examinations; a count is no more than there are."""
