@@ -4,7 +4,8 @@
     python -m training.cold_start diagnosis --role simulator --base MODEL --out models/world
     python -m evaluation.evaluate diagnosis --gold --simulator served --simulator-model models/world
 
-Results follow in the order of care, shuffled within a step of it, each with its reference range half of the time.
+Results follow in the order of care, shuffled within a step of it, each with its reference range half of the time. A
+case has several texts, each with no more results than a policy orders.
 """
 
 from __future__ import annotations
@@ -20,21 +21,28 @@ from episodes.agent import Conversation, Message
 
 STEPS = ("physical", "lab", "imaging", "procedure")  # of care; what the tables do not know comes last
 RANGE_SHOWN = 0.5
+MOST_EVENTS = 8  # of a text
 OTHERS = 4  # examinations that the case has nothing of, each normal
 
 
 def world_lessons(tasks: Iterable[DiagnosisTask], seed: int = 0) -> Iterator[Conversation]:
-    """A raw text for each case that has results; learned are the results."""
+    """The texts of each case, raw; learned are the results."""
     for task in tasks:
         random = Random(f"{seed}/{task.id}")
-        messages: list[Message] = []
-        for name, text in in_order(events_of(task, random), random):
-            results, usual = split_range(text)
-            asked = opening(name, usual if random.random() < RANGE_SHOWN else "")
-            messages.append({"role": "user", "content": asked if messages else context(task) + asked})
-            messages.append({"role": "assistant", "content": results + SEPARATOR})
-        if messages:
-            yield Conversation(messages, [True] * (len(messages) // 2), raw=True)
+        events = events_of(task, random)
+        events = random.sample(events, len(events))
+        for at in range(0, len(events), MOST_EVENTS):
+            yield _text(task, in_order(events[at : at + MOST_EVENTS], random), random)
+
+
+def _text(task: DiagnosisTask, events: Sequence[tuple[str, str]], random: Random) -> Conversation:
+    messages: list[Message] = []
+    for name, text in events:
+        results, usual = split_range(text)
+        asked = opening(name, usual if random.random() < RANGE_SHOWN else "")
+        messages.append({"role": "user", "content": asked if messages else context(task) + asked})
+        messages.append({"role": "assistant", "content": results + SEPARATOR})
+    return Conversation(messages, [True] * len(events), raw=True)
 
 
 def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:

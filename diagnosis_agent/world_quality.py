@@ -28,7 +28,7 @@ from scoring.llm_judge import JudgeWords
 from scoring.text_overlap import word_f1
 
 FEWEST = 10  # values of a number on each side for a distance
-NUMBER = re.compile(r"(\D.*?) (-?\d+(?:\.\d+)?)(?![\w.-])(.*)", re.DOTALL)  # name, value, unit and mark
+NUMBER = re.compile(r"(\D.*) (-?\d+(?:\.\d+)?)(?![\w.^-])(.*)", re.DOTALL)  # name, value, unit; 10^9/L is a unit
 USUAL = re.compile(r"(.*?) ?(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)")
 MARK = re.compile(r" \((high|low)\)\Z")
 Values = Mapping[str, tuple[float, str]]  # value and unit by the name of a number

@@ -49,7 +49,7 @@ def make(
     """Make conversations, tokenizer and model, train both phases, write the folders `mastered` (after A) and `out`.
 
     steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does not have. role: of
-    another than the policy the demonstrations are the lessons, and the longest one says how long its texts get.
+    another than the policy the demonstrations are the lessons, and four times the longest is the context.
     Returns how it was made, for the model card.
     """
     torch.set_num_threads(1)
@@ -63,7 +63,7 @@ def make(
     tokenizer = make_tokenizer(right, lessons.characters, sizes.prompt + sizes.response, random)
     phase_a, phase_b = ([e for told in phase for e in encode(told, tokenizer)] for phase in (right, lessons.flawed))
     if role != "policy":
-        tokenizer.model_max_length = 2 * max(len(example["input_ids"]) for example in phase_a)
+        tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in phase_a)
     model, pad = build_model(tokenizer, seed), tokenizer.pad_token_id
     schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY)
     data = batches(phase_a, BATCH_A, pad, random, alike=True)

@@ -77,7 +77,9 @@ async def measure(simulator: LLMSimulator, tasks: Sequence[DiagnosisTask], setti
     """All numbers of single results and of chains."""
     await simulator.check()
     return {
-        mode: await _summary(await asyncio.gather(*(make(simulator, task, mode == "chain") for task in tasks)), settings)
+        mode: await _summary(
+            await asyncio.gather(*(make(simulator, task, mode == "chain") for task in tasks)), settings
+        )
         for mode in ("single", "chain")
     }
 
