@@ -27,27 +27,22 @@ from diagnosis_agent.rubrics import Rubrics
 from diagnosis_agent.simulator import Exchange, Simulator
 from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import AgentError, Environment, Episode, Options, Policy, Record, ServiceError, Task
+from episodes.agent import AgentError, Episode, Options, Policy, Record, Task
+from episodes.rules import RuledEnvironment
 from episodes.text_loop import play_by_protocol
-from scoring.judge import ReferenceJudge, choose_judge, why_unusable
 from scoring.rubric import Reward
 
 
-class DiagnosisEnvironment(Environment):
+class DiagnosisEnvironment(RuledEnvironment):
     """Plays and scores. `evaluating`: a simulator that is a model has its temperature for that.
 
     Raises AgentError: the simulator or the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
     """
 
-    ways_out = "set TEACHER_MODEL to another judge, or leave it out: the rules need none"
-
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
-        self.settings = settings
+        super().__init__(settings, WORDS)
         self.simulator = simulator_of(settings, options, evaluating)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
-        judge = choose_judge(settings, WORDS)
-        self.judge = None if isinstance(judge, ReferenceJudge) else judge
-        self.paid = self.judge is not None
         self.scheme = Scheme(options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0))
         self.highest = self.scheme.rubric.highest
         self.single_turn, rubrics = bool(options.get("single_turn")), options.get("rubrics")
@@ -81,24 +76,18 @@ class DiagnosisEnvironment(Environment):
 
     def _gold(self, task: DiagnosisTask, diagnosis: str = "") -> Episode:
         """With as many turns as what is recommended takes, also where the budget has fewer."""
-        return gold_episode(task, self.prompts, max(self._turns(task), len(task.key) + 1), diagnosis)
+        return gold_episode(task, self.prompts, max(self.turns(task), len(task.key) + 1), diagnosis)
 
     async def baseline(self, name: str, task: Task) -> Episode:
-        return baseline_episode(name, _own(task), self.prompts, self._turns(task))
+        return baseline_episode(name, _own(task), self.prompts, self.turns(task))
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         own = _own(task)
         by_alias = {"alias": self._gold(own, own.aliases[0])} if own.aliases else {}
         return {"gold": self._gold(own)} | by_alias
 
-    def bad(self, task: Task, random: Random) -> Episode:
-        return self.dishonest(task, random)["another condition"]
-
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return dishonest_episodes(_own(task), self.prompts, self._turns(task), random)
-
-    def _turns(self, task: Task) -> int:
-        return task.max_turns or self.settings.max_turns
+        return dishonest_episodes(_own(task), self.prompts, self.turns(task), random)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         return facts_of(_own(task), episode)
@@ -107,7 +96,6 @@ class DiagnosisEnvironment(Environment):
         return record_of(_own(task), episode)
 
     def description(self) -> dict[str, Any]:
-        judge = self.settings.teacher_model if self.judge and self.judge.name == "llm" else None
         amount, free = self.scheme.penalty
         return {
             **self.simulator.description,
@@ -116,16 +104,12 @@ class DiagnosisEnvironment(Environment):
             "reward_scheme": self.scheme.name,
             "turn_penalty": f"{amount:g}@{free}" if amount else None,
             "prompts": self.prompts.fingerprint,
-            "judge": judge or (self.judge.name if self.judge else "rules"),
+            "judge": self.judge_name,
         }
 
     async def check(self) -> None:
         await self.simulator.check()
-        problem = await why_unusable(self.judge, WORDS.known_case) if self.judge else None
-        if problem:
-            raise ServiceError(
-                f"{problem}; start the judge, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score"
-            )
+        await super().check()
 
 
 def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:

@@ -5,7 +5,8 @@
 
 The score, in [0, 1], is the reward over its highest. Rules compare the diagnosis with the gold one's names, and the
 examinations, one to one, with those recommended. An LLM judge does both where one is set, and leaves the case unscored
-where it fails; what addresses the judge it never sees.
+where it fails; what addresses the judge earns nothing, and is never
+shown to it.
 """
 
 from __future__ import annotations
@@ -98,9 +99,11 @@ class Scheme:
         self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
 
     async def score(self, task: DiagnosisTask, episode: Episode) -> Reward:
-        """What an episode earns; unscored with its cause where the judge failed."""
+        """What an episode earns, nothing where it is not concluded; unscored with its cause where the judge failed."""
         counters = {name: float(often) for name, often in kinds_of(episode).items()}
         conclusion = conclusion_of(episode)
+        if conclusion and addresses_the_judge(conclusion.diagnosis):
+            conclusion = None
         if self.judge and conclusion:
             cause = await self._ask(task, episode, conclusion)
             if cause:
@@ -122,9 +125,6 @@ class Scheme:
         assert self.judge
         episode.events = [event for event in episode.events if not isinstance(event, Judged)]
         values = values_of(task, episode)
-        if addresses_the_judge(conclusion.diagnosis):
-            episode.events.append(Judged({**values, "diagnosis": 0.0}))
-            return None
         verdict = await self.judge.judge(case_of(task, episode, conclusion))
         if verdict.score is not None:
             given = {"diagnosis": verdict.score, **verdict.parts}

@@ -16,11 +16,12 @@ from diagnosis_agent.rehearsal import gold_episode, gold_orders, rehearse
 from diagnosis_agent.reward import Scheme
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import ACCEPTED_FROM, AgentError, Episode
-from scoring.case import Case, Verdict
+from scoring.case import Verdict
 from scoring.diagnosis import names_it
 from scoring.llm_judge import LLMJudge
 from scoring.rubric import Reward
 from tests.diagnosis_agent.cases import task_with, tasks
+from tests.judges import Fixed
 
 TASK, PROMPTS = task_with("appendicitis"), load_prompts()
 NAMES = (TASK.reference, *TASK.aliases)
@@ -117,19 +118,6 @@ def test_known_bad_cases_earn_little(task: DiagnosisTask) -> None:
         assert reward.score < ACCEPTED_FROM, kind
 
 
-class Fixed:
-    """A judge that always says the same."""
-
-    name = "fixed"
-
-    def __init__(self, verdict: Verdict) -> None:
-        self.verdict, self.asked = verdict, list[Case]()
-
-    async def judge(self, case: Case) -> Verdict:
-        self.asked.append(case)
-        return self.verdict
-
-
 def test_a_judge_gives_the_values_twice_alike() -> None:
     judge, episode = (
         Fixed(Verdict(0.9, {"diagnosis": 1.0, "examinations": 0.5})),
@@ -154,7 +142,7 @@ def test_a_judge_that_fails_leaves_it_unscored() -> None:
 def test_what_addresses_the_judge_is_refused_before_it_is_asked(said: str) -> None:
     judge = Fixed(Verdict(None, cause="judge_malformed"))
     assert addresses_the_judge(said)
-    assert earned(ended(said), judge=judge).terms["diagnosis"] == 0
+    assert earned(ended(said, *TASK.key), judge=judge).total == earned(ended(said, *TASK.key)).total == 0
     assert not judge.asked
 
 
