@@ -60,9 +60,7 @@ def spoken(said: Order | Conclusion) -> str:
     """An order or a conclusion as a reply."""
     if isinstance(said, Conclusion):
         return f"{STOP_PHRASE}\nFinal diagnosis: {said.diagnosis}\nReason: {said.reason}"
-    return (
-        f"Current diagnosis: {said.diagnosis}\nFurther examination needed: {said.examination}.\nReason: {said.reason}"
-    )
+    return f"Current diagnosis: {said.diagnosis}\nFurther examination needed: {said.examination}.\nReason: {said.reason}"
 
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:

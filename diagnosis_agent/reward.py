@@ -92,9 +92,7 @@ class Scheme:
 
     def __init__(self, name: str, judge: Judge | None, penalty: tuple[float, int] = (0.0, 0)) -> None:
         if name not in SCHEMES and "=" not in name:
-            raise AgentError(
-                f"--reward {name}: expected {', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1"
-            )
+            raise AgentError(f"--reward {name}: expected {', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1")
         self.name, self.judge, self.penalty = name, judge, penalty
         self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
 

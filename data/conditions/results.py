@@ -102,9 +102,7 @@ def _draw(
 def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
     """The result that a report tells."""
     examination = tables.examinations[name]
-    told = {
-        part: re.search(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)", text) for part, one in examination.parts.items()
-    }
+    told = {part: re.search(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)", text) for part, one in examination.parts.items()}
     numbers = {part: float(found[1]) for part, found in told.items() if found}
     return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
 
