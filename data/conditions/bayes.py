@@ -16,6 +16,7 @@ from data.conditions.results import FEVER, Result, spread_of, texts_of
 
 PATIENTS = 80  # drawn of each condition
 UNSEEN = 1e-3  # the weight of what a condition does not have
+FARTHEST = 1e-5  # of a result: the density of a number is small wherever findings spread widely
 
 Value = str | bool | int | Result
 
@@ -48,7 +49,7 @@ def draw_patient(tables: Tables, condition: Condition, rng: random.Random) -> Pa
 def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value) -> float:
     """Of an item of a patient with the condition; the result of an examination is one too."""
     if isinstance(value, Result):
-        return sum(log(max(chance, UNSEEN)) for chance in _chances(condition, value))
+        return sum(log(max(chance, FARTHEST)) for chance in _chances(condition, value))
     if item in tables.symptoms:
         share = condition.symptoms.get(item, BACKGROUND)
         chance = share if value else 1 - share

@@ -50,23 +50,21 @@ def draw_diagnosis_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> 
 
     Raises UsageError: the tables leave too few conditions open, or key examinations that do not settle one.
     """
-    drawn = draw_rows(tables, rows, seed, _new_case, _row)
+    drawn = draw_rows(tables, rows, seed, new_case, _row)
     for split, told in drawn.items():
         for row in told:
             row["extra_info"] = {"split": split, **row["extra_info"]}
     return drawn
 
 
-def _new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case:
+def new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case:
     """A patient whose record nobody has yet, of whom a summary leaves much open and the key results do not."""
     for _ in range(ATTEMPTS):
         complaint, patient = new_patient(tables, name, random)
         results = draw_results(tables, recorded(tables, complaint, patient), patient, random, tables.conditions[name])
         told = _told(tables, complaint, name, patient, results, random)
-        record, difficulty = (
-            json.dumps([complaint, patient]),
-            told and _difficulty(tables, complaint, name, told, results),
-        )
+        difficulty = told and _difficulty(tables, complaint, name, told, results)
+        record = json.dumps([complaint, patient])
         if difficulty and record not in seen:
             seen.add(record)
             return Case(name, complaint, patient, told, results, difficulty)

@@ -57,10 +57,13 @@ class Speech:
         fit = [text for text in texts if not any(name in text for name in never)]
         if not fit:
             raise UsageError(f"phrases.toml: every wording of {thing} names {never[0]}; add another")
+        return self.random.choice([text for text in self.allowed(thing, texts, wording) if text in fit] or fit)
+
+    def allowed(self, thing: str, texts: Sequence[str], wording: str) -> list[str]:
+        """Those of the texts that are kept back for "unseen" rows, or the others."""
         shuffled = Random(f"{self.seed}/{thing}/{texts[0]}").sample(texts, len(texts))
         kept = max(1, int(KEPT_BACK * len(shuffled)))
-        allowed = shuffled[:kept] if wording == "unseen" else shuffled[kept:]
-        return self.random.choice([text for text in allowed if text in fit] or fit)
+        return shuffled[:kept] if wording == "unseen" else shuffled[kept:]
 
 
 def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:

@@ -15,11 +15,13 @@ from itertools import accumulate
 from random import Random
 from typing import Any
 
+from common.command import UsageError
 from data.conditions.records import Condition, Examination, Part, Patient, Range, Spread, Tables
 
 Finding = Mapping[str, Spread | float]
 
 WIDEST = 2.5  # standard deviations that a drawn number is from the mean at most: none falls below nothing
+ATTEMPTS = 200  # at numbers that fit together before the tables are blamed
 FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition says nothing of how high
 # Numbers of one examination that must fit together: white cells leave some per cent to the kinds not counted.
 FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
@@ -90,13 +92,14 @@ def _draw(
         texts = texts_of(examination, finding)
         index = bisect(list(accumulate(texts.values())), chance)
         return Result(name, examination, sex, age, seen=list(texts)[min(index, len(texts) - 1)])
-    while True:
+    for _ in range(ATTEMPTS):
         numbers = {
             part: _number(known, known.reference(sex, age), spread_of(finding, part, patient.get("fever")), random)
             for part, known in examination.parts.items()
         }
         if FITS.get(name, bool)(numbers):
             return Result(name, examination, sex, age, numbers)
+    raise UsageError(f"conditions.toml: no {examination.en} of a {sex} patient of {age} whose numbers fit together")
 
 
 def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
@@ -123,9 +126,9 @@ def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
 
 
 def _number(part: Part, usual: Range, spread: Spread | None, random: Random) -> float:
-    """Rounded as reports round it; a normal one lies within its range."""
+    """Rounded as reports round it; a normal one lies within its range, a finding near its mean."""
     mean, sd = (spread.mean, spread.sd) if spread else (usual.mean, usual.sd)
     low, high = (mean - WIDEST * sd, mean + WIDEST * sd) if spread else (usual.low, usual.high)
-    while not low <= (value := round(random.gauss(mean, sd), part.decimals)) <= high:
+    while not low <= (value := random.gauss(mean, sd)) <= high:
         pass
-    return value
+    return round(value, part.decimals)
