@@ -72,6 +72,9 @@ class DiagnosisAgent(Agent):
         add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
         penalty = "what each turn beyond so many costs, such as 0.05@12; default: nothing"
         add("--turn-penalty", type=turn_penalty, metavar="AMOUNT@TURNS", help=penalty)
+        single = "evaluations: ask for the next examination and the diagnosis at each point of the recommended history"
+        add("--single-turn", action="store_true", help=single)
+        add("--rubrics", metavar="FILE", help="evaluations: criteria by case (JSON) that TEACHER_MODEL scores")
         add("--prompts", metavar="FILE", help="other words for the doctor, as in diagnosis_agent/prompts.toml")
 
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:

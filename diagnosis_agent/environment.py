@@ -8,6 +8,7 @@ episode.events                                   # of each reply: Exchange, Malf
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +23,9 @@ from diagnosis_agent.protocol import Order, read_reply
 from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.rehearsal import baseline_episode, gold_episode, shown
 from diagnosis_agent.reward import Scheme, results_of
+from diagnosis_agent.rubrics import Rubrics
 from diagnosis_agent.simulator import Exchange, Simulator
+from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import AgentError, Environment, Episode, Options, Policy, Record, ServiceError, Task
 from episodes.text_loop import play_by_protocol
@@ -47,9 +50,15 @@ class DiagnosisEnvironment(Environment):
         self.paid = self.judge is not None
         self.scheme = Scheme(options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0))
         self.highest = self.scheme.rubric.highest
+        self.single_turn, rubrics = bool(options.get("single_turn")), options.get("rubrics")
+        if (self.single_turn or rubrics) and not evaluating:
+            raise AgentError("--single-turn and --rubrics are for evaluations; leave them out")
+        self.rubrics = Rubrics(Path(rubrics), settings) if rubrics else None
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         own = _own(task)
+        if self.single_turn:
+            return await play_points(policy, self.prompts, own)
 
         async def partner(said: Order, episode: Episode) -> str:
             result = await self.simulator.examine(own, said.examination, results_of(episode))
@@ -59,7 +68,13 @@ class DiagnosisEnvironment(Environment):
         return await play_by_protocol(policy, self.prompts, own.question, read_reply, partner)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
-        return await self.scheme.score(_own(task), episode)
+        reward = await self.scheme.score(_own(task), episode)
+        verdict = await self.rubrics.verdict(_own(task), episode) if self.rubrics and reward.total is not None else None
+        if verdict is None:
+            return reward
+        if verdict.score is None:
+            return Reward(None, {}, verdict.cause)
+        return replace(reward, measures={"rubric_score": verdict.score})
 
     async def gold(self, task: Task) -> Episode:
         return self._gold(_own(task))
@@ -73,7 +88,8 @@ class DiagnosisEnvironment(Environment):
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         own = _own(task)
-        return {"gold": self._gold(own)} | {"alias": self._gold(own, alias) for alias in own.aliases[:1]}
+        by_alias = {"alias": self._gold(own, own.aliases[0])} if own.aliases else {}
+        return {"gold": self._gold(own)} | by_alias
 
     def bad(self, task: Task, random: Random) -> Episode:
         return self.dishonest(task, random)["another condition"]
@@ -95,6 +111,8 @@ class DiagnosisEnvironment(Environment):
         amount, free = self.scheme.penalty
         return {
             **self.simulator.description,
+            "single_turn": self.single_turn,
+            "rubrics": self.rubrics.digest if self.rubrics else None,
             "reward_scheme": self.scheme.name,
             "turn_penalty": f"{amount:g}@{free}" if amount else None,
             "prompts": self.prompts.fingerprint,

@@ -20,10 +20,10 @@ from data.conditions.table import load_tables
 LONGEST = 120  # characters of an order that are listened to
 SHORT = 4  # a word of fewer letters, or with a digit, is spelt right or another one: CT and MRI, T3 and T4
 LONG = 12  # a word of so many letters may have two mistakes, a shorter one has one
-NOISE = frozenset(
-    "a an the of for and with by on to test testing scan study level levels measurement serum please order obtain "
-    "perform repeat urgent routine".split()
-)
+NOISE = {
+    *("a", "an", "the", "of", "for", "and", "with", "by", "on", "to", "please", "order", "obtain", "perform", "repeat"),
+    *("urgent", "routine", "test", "testing", "scan", "study", "level", "levels", "measurement", "serum"),
+}
 LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray, D dimer: one word
 
 Words = tuple[str, ...]  # of a name, in alphabetical order

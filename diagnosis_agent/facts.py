@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import Any
 
 from diagnosis_agent.protocol import Conclusion
 from diagnosis_agent.reward import conclusion_of, examination_values, key_of, key_seen, kinds_of, results_of, values_of
 from diagnosis_agent.simulator import Exchange
+from diagnosis_agent.single_turn import hits_of
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Episode, Record
 from episodes.text_loop import Malformed
@@ -24,6 +26,7 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
         **shares,
         "withheld_examinations": float(kinds["withheld"]),
         "malformed_replies": float(kinds["malformed"]),
+        **({"next_examination_hit": fmean(hits)} if (hits := hits_of(episode)) else {}),
     }
 
 

@@ -32,7 +32,7 @@ class Answers(BaseModel):
 class CaseWords(JudgeWords):
     """The words of this agent's judge."""
 
-    reply = Answers  # type: ignore[assignment]
+    reply = Answers
 
     def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
         """The values of diagnosis and examinations; a count is no more than there are."""
@@ -67,5 +67,6 @@ def material(case: Case) -> dict[str, str | None]:
 
 
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+RUBRIC_WORDS = _WORDS.pop("rubrics")
 ADDRESSES = re.compile("|".join(_WORDS.pop("addresses")), re.IGNORECASE)
 WORDS = CaseWords(**_WORDS | {"material": material, "known_case": Case(**_WORDS["known_case"])})

@@ -69,18 +69,19 @@ class Teacher:
 
     def _steps(self, task: DiagnosisTask, kind: str, learned: bool) -> list[Step]:
         """What the doctor says before the diagnosis."""
-        right: list[Step] = [(Order(task.reference, name, WHY), True) for name in by_use(task)]
+        orders = [Order(task.reference, name, WHY) for name in by_use(task)]
+        right: list[Step] = [(order, True) for order in orders]
         aside = [Order(task.reference, name, WHY) for name in self.random.sample(ASIDE, 2) if name not in task.key]
         if kind == "suspicion":
             at = self.random.choice((0, 0, 1))
-            return right[:at] + [(order, learned) for order in self._suspicions(task)] + right[at:]
+            return [*right[:at], *((order, learned) for order in self._suspicions(task)), *right[at:]]
         if kind == "malformed":
             at = self.random.randrange(len(right))
-            return right[:at] + [(self._broken(spoken(right[at][0])), learned)] + right[at:]  # type: ignore[arg-type]
+            return [*right[:at], (self._broken(spoken(orders[at])), learned), *right[at:]]
         if kind == "aside":
             return [(order, True) for order in aside[: self.random.randint(1, 2)]]
         if kind == "wrong_order":
-            return [(order, learned) for order in aside[:1]] + right
+            return [*((order, learned) for order in aside[:1]), *right]
         return {"at_once": [], "early": right[:1]}.get(kind, right)
 
     def _suspicions(self, task: DiagnosisTask) -> list[Order]:

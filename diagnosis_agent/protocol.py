@@ -60,7 +60,8 @@ def spoken(said: Order | Conclusion) -> str:
     """An order or a conclusion as a reply."""
     if isinstance(said, Conclusion):
         return f"{STOP_PHRASE}\nFinal diagnosis: {said.diagnosis}\nReason: {said.reason}"
-    return f"Current diagnosis: {said.diagnosis}\nFurther examination needed: {said.examination}.\nReason: {said.reason}"
+    lines = f"Current diagnosis: {said.diagnosis}", f"Further examination needed: {said.examination}."
+    return "\n".join((*lines, f"Reason: {said.reason}"))
 
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:
@@ -83,7 +84,7 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
     return _conclusion(text[stop.end() :]) if stop else _order(text, orders)
 
 
-def _order(text: str, phrases: list[re.Match[str]]) -> Order | Malformed:
+def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malformed:
     """Before the sentence of the phrase the diagnosis stands, behind the phrase the examination."""
     before, behind = text[: phrases[0].start()], text[phrases[0].end() :]
     told, *earlier = REASON.split(before[: max(before.rfind("\n"), before.rfind(". "), 0)], maxsplit=1)
@@ -99,7 +100,7 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Malformed:
     return _whole(Order(diagnosis, name.strip(" ."), reason))
 
 
-def _conclusion(text: str) -> Conclusion | Malformed:
+def _conclusion(text: str) -> Order | Conclusion | Malformed:
     """The diagnosis is all that stands before the label of the reason; without one, the first or labelled sentence."""
     told, *reasons = REASON.split(text, maxsplit=1)
     lines = _lines(told)

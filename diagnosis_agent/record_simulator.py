@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from types import MappingProxyType
 
+from data.conditions.records import Patient
 from data.conditions.results import draw_results
 from data.conditions.table import load_tables
 from diagnosis_agent.examinations import named, table_key
@@ -68,6 +69,6 @@ def _normal(task: DiagnosisTask, name: str) -> str:
     key = table_key(name)
     if key is None:
         return NOTHING_SEEN
-    patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
+    patient: Patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
     drawn = draw_results(load_tables(), [key], patient, Random(f"{task.id}/{key}"))[key]
     return f"{drawn.text} (reference range: {drawn.reference})" if drawn.reference else drawn.text

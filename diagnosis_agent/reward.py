@@ -69,7 +69,7 @@ def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float
 
 
 def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
-    """The values of `diagnosis` and, where it applies, `examinations`: a judge's where it gave some, else the rules'."""
+    """The values of `diagnosis` and, where it applies, `examinations`: by a judge where it gave some."""
     judged = next((event for event in episode.events if isinstance(event, Judged)), None)
     if judged:
         return dict(judged.values)
@@ -92,7 +92,8 @@ class Scheme:
 
     def __init__(self, name: str, judge: Judge | None, penalty: tuple[float, int] = (0.0, 0)) -> None:
         if name not in SCHEMES and "=" not in name:
-            raise AgentError(f"--reward {name}: expected {', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1")
+            expected = f"{', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1"
+            raise AgentError(f"--reward {name}: expected {expected}")
         self.name, self.judge, self.penalty = name, judge, penalty
         self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
 

@@ -24,7 +24,7 @@ Partner = Callable[[Any, Episode], Awaitable[str]]  # of a reply as it was read;
 
 @dataclass(frozen=True)
 class Malformed:
-    """A reply of no form of the protocol. problem: its name there, or "too_late": not the end, where only it was left."""
+    """A reply of no form of the protocol. problem: its name there, or "too_late": no end where only that was left."""
 
     problem: str
 

@@ -1,4 +1,4 @@
-"""Whether a diagnosis is the gold one by one of its names, and nothing else: what every agent that diagnoses is paid by.
+"""Whether a diagnosis is the gold one, by one of its names and nothing else: for every agent that diagnoses.
 
 names_it("Likely acute appendicitis.", ["acute appendicitis", "appendicitis"])      # True
 names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"])   # False: a list names none

@@ -105,8 +105,8 @@ def _draw(
 def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
     """The result that a report tells."""
     examination = tables.examinations[name]
-    told = {part: re.search(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)", text) for part, one in examination.parts.items()}
-    numbers = {part: float(found[1]) for part, found in told.items() if found}
+    known = {part: re.compile(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)") for part, one in examination.parts.items()}
+    numbers = {part: float(found[1]) for part, pattern in known.items() if (found := pattern.search(text))}
     return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
 
 
