@@ -206,6 +206,17 @@ def test_another_role_is_learned_from_its_demonstrations(
     assert config["max_position_embeddings"] == 4 * longest
 
 
+def test_rows_that_teach_a_role_nothing_are_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agent = registry.get("diagnosis")
+    row = agent.rows(agent.splits["val"])[0]
+    row["extra_info"].update(examinations=[], condition=None)
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    flags = ["diagnosis", "--role", "simulator", "--train-file", str(tmp_path / "rows.jsonl")]
+    assert main([*flags, "--out", str(tmp_path / "m")]) == 1
+    assert "nothing to learn for the role 'simulator'" in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
 @pytest.mark.parametrize(
     ("template", "said"),
     [
