@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from common import llm_completions
-from common.llm_completions import ATTEMPTS, Completions
+from common.llm_completions import ATTEMPTS, Address, Completions
 from common.llm_error import LLMError
 from tests.common.llm_server import KEY, Fault, LLMServer
 from tests.serving import serving
@@ -74,6 +74,21 @@ def test_who_asks_for_a_pause_has_it_while_the_other_answers(one: LLMServer, oth
     assert complete(client, 4) == ["b"] * 4
     assert [complete(client) for _ in range(2)] == [["b"], ["b"]]
     assert client.addresses[0].rests_until > time.monotonic() + 2000
+
+
+def test_it_is_left_alone_for_longer_each_time_but_failures_at_once_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(llm_completions.time, "monotonic", lambda: now)
+    address, error, rests = Address(NOWHERE), LLMError("down", "connection"), []
+    for _ in range(8):
+        for _ in range(3):
+            address.rest(error)
+        rests.append(address.rests_until - now)
+        now = address.rests_until
+    assert rests == [10, 20, 40, 80, 160, 320, 320, 320]
+    address.answered()
+    address.rest(error)
+    assert address.rests_until == now + 10
 
 
 def test_a_slow_address_leaves_time_for_the_other(one: LLMServer, other: LLMServer) -> None:
