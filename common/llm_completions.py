@@ -18,7 +18,7 @@ from common.llm_error import LLMError, clean
 from common.llm_retry import RateLimit, persist
 
 ATTEMPTS, LONGEST_WAIT = 4, 5.0  # rounds of all addresses, and at most so many seconds apart
-REST = 10.0  # seconds that an address is left alone after a failure
+REST, DOUBLED = 10.0, 5  # seconds that an address is left alone after a failure; twice as long each time, so often
 ABOUT_THE_REQUEST = (400, 413, 422)  # statuses that every address would answer with
 
 
@@ -27,12 +27,20 @@ class Address:
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        self.busy = 0
+        self.busy = self.failures = 0
         self.rests_until = 0.0
 
     def rest(self, error: LLMError) -> None:
-        """Leave it alone."""
-        self.rests_until = time.monotonic() + (error.retry_after or REST)
+        """Leave it alone; requests that fail together are one failure."""
+        now = time.monotonic()
+        if self.rests_until <= now:
+            self.failures += 1
+            self.rests_until = now + REST * 2 ** min(self.failures - 1, DOUBLED)
+        self.rests_until = max(self.rests_until, now + (error.retry_after or 0))
+
+    def answered(self) -> None:
+        """It is as good as any."""
+        self.failures, self.rests_until = 0, 0.0
 
 
 class Completions:
@@ -61,7 +69,7 @@ class Completions:
             address.busy += 1
             try:
                 text = await self._request(address, body, read)
-                address.rests_until = 0.0
+                address.answered()
                 return text
             except LLMError as error:
                 if error.status in ABOUT_THE_REQUEST:

@@ -4,8 +4,8 @@
     rules(made)                             # {"similarity": 0.86, "consistency": 1.0}
     numbers([made, ...])["wasserstein"]     # mean over the numbers of examinations, in the records' deviations
 
-Similarity and consistency are an LLM judge's where there is one (world_judge.toml), else these rules', which see numbers
-and words and know no medicine. `utils/simulator_quality.py` is the command.
+Similarity and consistency are an LLM judge's where there is one (world_judge.toml), else these rules', which see
+numbers and words and know no medicine. `utils/simulator_quality.py` is the command.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from scoring.llm_judge import JudgeWords
 from scoring.text_overlap import word_f1
 
 FEWEST = 10  # values of a number on each side for a distance
-NUMBER = re.compile(r"(\D.*) (-?\d+(?:\.\d+)?)(?![\w.^-])(.*)", re.DOTALL)  # name, value, unit; 10^9/L is a unit
+# Name, value, unit: 10^9/L is a unit, and a sentence with a number in it is none.
+NUMBER = re.compile(r"(?!.*\.\Z)(\D.*) (-?\d+(?:\.\d+)?)(?![\w.^-])(.*)", re.DOTALL)
 USUAL = re.compile(r"(.*?) ?(-?\d+(?:\.\d+)?) to (-?\d+(?:\.\d+)?)")
 MARK = re.compile(r" \((high|low)\)\Z")
 Values = Mapping[str, tuple[float, str]]  # value and unit by the name of a number

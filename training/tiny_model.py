@@ -23,7 +23,7 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 from common.files import replacing
 from common.settings import Settings
 from episodes.agent import Agent, Conversation, Lessons, Row
-from training.supervised import Schedule, batches, encode, save, train
+from training.supervised import ColdStartError, Schedule, batches, encode, save, train
 from training.tiny_tokenizer import make_tokenizer
 
 BATCH_A, BATCH_B = 8, 16
@@ -50,7 +50,7 @@ def make(
 
     steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does not have. role: of
     another than the policy the demonstrations are the lessons, and four times the longest is the context.
-    Returns how it was made, for the model card.
+    Returns how it was made, for the model card. Raises ColdStartError: there is nothing to learn.
     """
     torch.set_num_threads(1)
     (steps_a, steps_b), started, random, sizes = steps, time.process_time(), Random(seed), agent.sizes("cpu")
@@ -59,6 +59,8 @@ def make(
         lessons = agent.lessons(rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random)
     else:
         lessons = Lessons([*agent.demonstrations(role, rows, settings)], [], "", {"role": role})
+    if not lessons.right:
+        raise ColdStartError(f"these rows have nothing to learn for the role {role!r}; give others with --train-file")
     right = [bare(told) if random.random() < BARE_SHARE else told for told in lessons.right]
     tokenizer = make_tokenizer(right, lessons.characters, sizes.prompt + sizes.response, random)
     phase_a, phase_b = ([e for told in phase for e in encode(told, tokenizer)] for phase in (right, lessons.flawed))

@@ -1,6 +1,6 @@
 """Measure a model of the diagnosis agent's simulator against the records of its cases, and write JSON and a table.
 
-    python utils/simulator_quality.py --simulator served --simulator-model models/world --n 50 --output outputs/world.json
+    python utils/simulator_quality.py --simulator served --simulator-model models/world --output outputs/world.json
     python utils/simulator_quality.py --simulator llm --output outputs/world.json       # SIMULATOR_MODEL, _BASE_URL
 
 Every recorded examination of a case is asked for once as a single result, after the recorded ones before it, and once

@@ -1,5 +1,5 @@
-"""A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's completions of chats and
-of texts.
+"""A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's completions, those
+of chats and those of texts.
 
 Its replies are made by `answer` from the request; `faults` are played first, one a request. It keeps what it was asked.
 """
