@@ -61,7 +61,8 @@ def _alike(words: Words, others: Words) -> bool:
     from rapidfuzz.distance import OSA
 
     def same(one: str, other: str) -> bool:
-        most = 0 if len(one) < SHORT or not one.isalpha() else 1 if len(one) < LONG else 2
+        length = min(len(one), len(other))
+        most = 0 if length < SHORT or not one.isalpha() else 1 if length < LONG else 2
         return OSA.distance(one, other, score_cutoff=most) <= most
 
     left = list(others)
