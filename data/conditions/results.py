@@ -7,6 +7,7 @@ normal.reference    # "white blood cells 4.0 to 10.0; ..."; None where an examin
 
 from __future__ import annotations
 
+import re
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -99,6 +100,14 @@ def _draw(
         if FITS.get(name, bool)(numbers):
             return Result(name, examination, sex, age, numbers)
     raise UsageError(f"conditions.toml: no {examination.en} of a {sex} patient of {age} whose numbers fit together")
+
+
+def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
+    """The result that a report tells."""
+    examination = tables.examinations[name]
+    known = {part: re.compile(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)") for part, one in examination.parts.items()}
+    numbers = {part: float(found[1]) for part, pattern in known.items() if (found := pattern.search(text))}
+    return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
 
 
 def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:
