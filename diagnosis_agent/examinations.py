@@ -23,6 +23,7 @@ LONG = 12  # a word of so many letters may have two mistakes, a shorter one has 
 NOISE = {
     *("a", "an", "the", "of", "for", "and", "with", "by", "on", "to", "please", "order", "obtain", "perform", "repeat"),
     *("urgent", "routine", "test", "testing", "scan", "study", "level", "levels", "measurement", "serum"),
+    *("bedside", "contrast", "diagnostic", "left", "plain", "right"),
 }
 LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray, D dimer: one word
 

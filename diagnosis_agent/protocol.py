@@ -19,11 +19,15 @@ from episodes.text_loop import Ending, Malformed
 
 STOP_PHRASE = "The available information is sufficient to make a diagnosis."
 STOP = re.compile(
-    rf"(?:^|(?<=[\n.:;!?])|(?<=[.:;!?] )){'[ ]'.join(STOP_PHRASE[:-1].split())} ?(?:[.:;!]|$|(?=\n))", re.IGNORECASE
+    rf"(?:^|(?<=[\n.:;!?。])|(?<=[.:;!?] )){'[ ]'.join(STOP_PHRASE[:-1].split())} ?(?:[.:;!。！]|$|(?=\n))",
+    re.IGNORECASE,
 )
 ORDER = re.compile(r"\b(?:needed|performed) ?[:：]", re.IGNORECASE)
 DIAGNOSIS = re.compile(r"(?:the )?(?:\w+ )?diagnosis(?: is ?[:：]?| ?[:：]) ?", re.IGNORECASE)
-REASON = re.compile(r"(?:^|(?<=[\n.:;!?]) ?)(?:reason(?:s|ing)?(?: [^\n:：]{0,40})?|rationale) ?[:：] ?", re.IGNORECASE)
+REASON = re.compile(
+    r"(?:^|(?<=[\n.:;!?。]) ?)(?:[-•] |\d{1,2}[.)] )?(?:reason(?:s|ing)?(?: [^\n:：]{0,40})?|rationale) ?[:：] ?",
+    re.IGNORECASE,
+)
 SENTENCE_END = re.compile(r"(?<=\w{3}[.!?]) |(?<=[)\]][.!?]) ")
 ITEM = re.compile(r"(?:[-•>]|\d{1,2}[.)]) ")
 SPACE, MARKDOWN = re.compile(r"[^\S\n]+"), re.compile(r"[*`#]+|__+")
@@ -77,7 +81,7 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
     head = REASON.split(text, maxsplit=1)[0]
     head = head if STOP.search(head) or ORDER.search(head) else text
     stop, orders = STOP.search(head), list(ORDER.finditer(head))
-    if stop and orders:
+    if stop and ORDER.search(text):
         return Malformed("both")
     if not (stop or orders):
         return Malformed("no_examination")
@@ -97,7 +101,7 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malf
     lines = _lines(told)
     diagnosis = _named(next((line for line in lines if DIAGNOSIS.match(line)), lines[0] if lines else ""))
     reason = " ".join([*earlier, *sentence, *more, *later]).strip()
-    return _whole(Order(diagnosis, name.strip(" ."), reason))
+    return _whole(Order(diagnosis, name.strip(" .。"), reason))
 
 
 def _conclusion(text: str) -> Order | Conclusion | Malformed:
@@ -119,7 +123,7 @@ def _whole(said: Order | Conclusion) -> Order | Conclusion | Malformed:
 
 
 def _named(line: str) -> str:
-    return DIAGNOSIS.sub("", ITEM.sub("", line, count=1), count=1).strip(" .")
+    return DIAGNOSIS.sub("", ITEM.sub("", line, count=1), count=1).strip(" .。")
 
 
 def _lines(text: str) -> list[str]:

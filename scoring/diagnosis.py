@@ -7,6 +7,7 @@ names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"]
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 
 from scoring.reference.text import words_only
@@ -17,6 +18,8 @@ GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a
 HEDGES = (
     *("初步诊断", "最可能是", "可能是", "考虑为", "考虑", "疑似", "诊断为"),
     *("final diagnosis", "the diagnosis is", "most likely", "likely", "probable", "possible", "suspected"),
+    *("轻度", "中度", "重度", "左侧", "右侧", "双侧", "mild", "moderate", "severe", "bilateral"),
+    *("left-sided", "right-sided", "left", "right"),
 )
 
 
@@ -55,4 +58,5 @@ def _bare(said: str, known: Iterable[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub("[ao]e", "e", words_only(text))  # anaemia and anemia, oedema and edema
+    bare = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+    return re.sub("[ao]e", "e", words_only(bare))  # anaemia and anemia, oedema and edema

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import ValidationError
 
 from data.conditions.table import load_tables
@@ -60,3 +59,45 @@ def judged_right(row: Row) -> bool:
 def share(outcomes: Iterable[bool]) -> float:
     found = list(outcomes)
     return sum(found) / len(found)
+
+
+def verdict(row: Row) -> str | int:
+    """What is understood when the text stands where an answer belongs: as a word, or as a number where it is one."""
+    text = row["verdict_text"]
+    field, value = ("diagnosis", text) if row["question"] == "diagnosis" else ("recommended", number(text))
+    try:
+        said = Answers.model_validate({"diagnosis": "Wrong", "recommended": 0, "covered": 0, field: value})
+    except ValidationError:
+        return "failed"
+    return said.diagnosis.lower() if field == "diagnosis" else said.recommended
+
+
+def number(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def test_replies_are_read_as_they_are_meant() -> None:
+    assert share(map(read_as_meant, rows("replies"))) >= 0.95
+
+
+def test_an_order_means_the_examination_that_was_meant_or_none() -> None:
+    found = [(row, meant(row)) for row in rows("orders")]
+    assert not [row["order"] for row, right in found if not right and named(row["order"])]
+    assert share(right for _, right in found) >= 0.9
+
+
+def test_no_wrong_diagnosis_is_right_and_most_right_ones_are() -> None:
+    found = [(row, judged_right(row)) for row in rows("diagnoses")]
+    assert not [(row["gold"], row["answer"]) for row, paid in found if paid and not row["right"]]
+    assert share(paid for row, paid in found if row["right"]) >= 0.8
+
+
+def test_a_verdict_is_a_token_or_failed() -> None:
+    """A count beyond what there is is a number too; `CaseWords.parts` caps it."""
+    for row in rows("verdicts"):
+        said = verdict(row)
+        beyond = isinstance(said, int) and said > (row["n"] or 0)
+        assert said in (row["expect"], "failed") or beyond, row
