@@ -146,20 +146,20 @@ class LLMSimulator(Simulator):
         async with self._same.setdefault(key, asyncio.Lock()):
             try:
                 kept = self.kept.get(key)
-                return self.kept.keep(key, await self.draw(task, name, past, key)) if kept is None else kept
+                return self.kept.keep(key, await self.draw(task, name, past)) if kept is None else kept
             except LLMError as error:
                 raise EpisodeError(CAUSES.get(error.cause, "simulator_failed"), str(error)) from None
 
-    async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result], key: str = "") -> str:
-        """A new result that does not name the diagnosis, unless the case itself does; "" after DRAWS that did. `key`
-        is the seed's. Raises LLMError.
+    async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
+        """A new result that does not name the diagnosis, unless the case itself does; "" after DRAWS that did.
+
+        No seed is sent: one ends vLLM's CPU engine, which cannot wind a request's generator back. Raises LLMError.
         """
         secret = mention([task.reference, *task.aliases])
         hidden = not secret.search(task.question)
         for draw in range(DRAWS):
-            seed = int(hashlib.sha256(f"{key}/{draw}".encode()).hexdigest()[:7], 16)  # processes that race draw alike
             temperature = max(self.temperature, REDRAWN_AT) if draw else self.temperature
-            body = {"prompt": prompt_for(task, name, past), "temperature": temperature, "seed": seed, **LIMITS}
+            body = {"prompt": prompt_for(task, name, past), "temperature": temperature, **LIMITS}
             text = await self.client.complete(body, result_in)
             if not (hidden and secret.search(text)):
                 return text

@@ -12,14 +12,14 @@ from random import Random
 
 from common.settings import Settings
 from episodes.agent import Environment, Episode, ServiceError, Task
-from scoring.judge import ReferenceJudge, choose_judge, why_unusable
+from scoring.judge import WITHOUT_A_JUDGE, ReferenceJudge, choose_judge, why_unusable
 from scoring.llm_judge import JudgeWords
 
 
 class RuledEnvironment(Environment):
     """`words` are the judge's. Raises SettingsError: REWARD_SCALE cannot be used."""
 
-    ways_out = "set TEACHER_MODEL to another judge, or leave it out: the rules need none"
+    ways_out = WITHOUT_A_JUDGE
 
     def __init__(self, settings: Settings, words: JudgeWords) -> None:
         self.settings, self.words = settings, words
@@ -43,6 +43,4 @@ class RuledEnvironment(Environment):
     async def check(self) -> None:
         problem = await why_unusable(self.judge, self.words.known_case) if self.judge else None
         if problem:
-            raise ServiceError(
-                f"{problem}; start the judge, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score"
-            )
+            raise ServiceError(f"{problem}; start the judge, or {WITHOUT_A_JUDGE}")

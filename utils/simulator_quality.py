@@ -55,7 +55,7 @@ async def make(simulator: LLMSimulator, task: DiagnosisTask, chain: bool) -> lis
     past: list[Result] = []
     made: list[Made] = []
     for name, recorded in in_order([*task.results.items()], Random(task.id)):
-        text = await simulator.draw(task, name, past, f"{task.id}/{name}/{chain}")
+        text = await simulator.draw(task, name, past)
         made.append(Made(task, name, recorded, text, tuple(past)))
         past.append(Result(name, text if chain else recorded, "recorded" if text or not chain else "withheld"))
     return made

@@ -84,6 +84,7 @@ def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
         "Exam name:\ncomplete blood count\nExam results:\n"
     )
     assert body["stop"] == ["<SEP>", "<endoftext>"]
+    assert body.keys() == {"model", "prompt", "temperature", "max_tokens", "stop"}  # a seed ends vLLM's CPU engine
     assert (body["model"], body["max_tokens"], body["temperature"]) == ("EHRGenerator", 512, 1.0)
     assert llm.keys == {f"Bearer {KEY}"}
 
@@ -123,7 +124,7 @@ def test_of_two_processes_that_draw_at_once_both_see_the_first_result(llm: LLMSe
         return {result.text for result in await asyncio.gather(*(one.examine(TASK, CBC, []) for one in simulators))}
 
     assert len(asyncio.run(race())) == 1
-    assert len({body["seed"] for body in llm.requests}) == 1
+    assert len(llm.requests) == 3
 
 
 def test_ordered_again_by_another_name_it_is_repeated(llm: LLMServer, examine: Examine) -> None:
@@ -156,7 +157,6 @@ def test_a_text_that_names_the_diagnosis_is_drawn_again(leak: str, llm: LLMServe
     result = asyncio.run(LLMSimulator(settings, "llm", evaluating=True).examine(TASK, CBC, []))
     assert result == Result(CBC, "tender", "recorded")
     assert [body["temperature"] for body in llm.requests] == [0.0, 1.0, 1.0]
-    assert len({body["seed"] for body in llm.requests}) == DRAWS
 
 
 def test_one_that_always_does_is_withheld_counted_and_kept(llm: LLMServer, settings: Settings) -> None:
