@@ -69,6 +69,7 @@ class ConsultationAgent(Agent):
         add("--patient", choices=PATIENTS, default="record", help="who answers; default: the record itself")
         models = "its model, over PATIENT_MODEL: litellm's name (llm), a model folder or hub id (served)"
         add("--patient-model", metavar="MODEL", help=models)
+        add("--patient-gpus", metavar="N,...", help="GPUs for a served patient alone; default: a share of the policy's")
         schemes = "terms, doctoragent, walkthrough (consultation_agent/rewards.toml), or weights: NAME=WEIGHT,..."
         add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
         add("--prompts", metavar="FILE", help="other words for the doctor, as in consultation_agent/prompts.toml")
@@ -78,7 +79,7 @@ class ConsultationAgent(Agent):
             return []
         from consultation_agent.llm_patient import ADDRESS, model_of
 
-        return [Service(ADDRESS, model_of(settings.under(options), "served"))]
+        return [Service(ADDRESS, model_of(settings.under(options), "served"), options.get("patient_gpus"))]
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=224, response=800, reply=112) if device == "cpu" else Sizes(2048, 6144, 512)

@@ -128,10 +128,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Service:
-    """A model to serve for the length of a run, as SERVED_NAME; its address becomes the option `option`."""
+    """A model to serve for the length of a run, as SERVED_NAME; its address becomes the option `option`.
+
+    gpus: those it has for itself, as CUDA_VISIBLE_DEVICES names them; without, it has a share of the policy's.
+    """
 
     option: str
     model: str
+    gpus: str | None = None
 
 
 class Environment(ABC):

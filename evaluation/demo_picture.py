@@ -5,6 +5,7 @@ draw([result, ...], Path("demo.png"))       # results: what demo.json holds
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -19,6 +20,7 @@ Result = dict[str, Any]
 
 GREY, BLUE, ORANGE = "#b0b0b0", "#1f77b4", "#d95f02"
 INCHES, DPI = (11.0, 4.6), 120
+ROOM = 10  # groups whose names and numbers stand side by side
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
@@ -51,7 +53,7 @@ def _curves(axes: Axes, results: Sequence[Result]) -> None:
 
     for result in results:
         numbers, rewards = ([step[name] for step in result["curve"]] for name in ("step", "reward"))
-        axes.plot(numbers, rewards, label=f"training, seed {result['seed']}", linewidth=1.6)
+        axes.plot(numbers, rewards, label=_name(result), linewidth=1.6)
         ends = result["validation"]
         axes.scatter([0, numbers[-1]], [ends["before"], ends["after"]], marker="D", color="black", s=22, zorder=3)
     axes.scatter([], [], marker="D", color="black", s=22, label="validation tasks")
@@ -63,6 +65,12 @@ def _curves(axes: Axes, results: Sequence[Result]) -> None:
     axes.legend(loc="lower right", fontsize=8)
 
 
+def _name(result: Result) -> str:
+    """A training run by its seed and the keys it was given."""
+    keys = [word for word in shlex.split(result["command"]) if "=" in word]
+    return ", ".join([f"training, seed {result['seed']}", *keys])
+
+
 def _bars(axes: Axes, results: Sequence[Result]) -> None:
     """The headline by task type, all tasks first."""
     groups = ["all", *results[0]["by_task_type"]]
@@ -71,11 +79,14 @@ def _bars(axes: Axes, results: Sequence[Result]) -> None:
     for side, color, shift in (("before", GREY, -0.2), ("after", BLUE, 0.2)):
         heights = [fmean([part[side] for part in found]) for found in parts]
         bars = axes.bar([place + shift for place in places], heights, width=0.4, color=color, label=side)
-        axes.bar_label(bars, fmt="%.0f", fontsize=7)
+        if len(groups) <= ROOM:
+            axes.bar_label(bars, fmt="%.0f", fontsize=7)
     known = [result["ceiling"] for result in results if result["ceiling"] is not None]
     if known:
-        axes.axhline(fmean(known), color=ORANGE, linestyle="--", linewidth=1, label="ceiling (copying accuracy)")
-    axes.set_xticks(list(places), [name.replace("_", "\n") for name in groups], fontsize=6.5)
+        axes.axhline(fmean(known), color=ORANGE, linestyle="--", linewidth=1, label="ceiling of the cold start")
+    few = len(groups) <= ROOM
+    names = [name.replace("_", "\n" if few else " ") for name in groups]
+    axes.set_xticks(list(places), names, fontsize=6.5, rotation=0 if few else 90)
     headline = results[0]["headline"].replace("_", " ")
     axes.set(ylabel=f"{headline}, points", ylim=(0, 118), yticks=range(0, 101, 20))  # above 100: the legend
     axes.set_title("test tasks before and after, at the temperature of training", fontsize=10)

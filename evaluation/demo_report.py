@@ -120,11 +120,12 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
 
 
 def curve(train: Path) -> list[dict[str, Any]]:
-    """Of each training step the mean reward of its episodes and how many groups had equal rewards."""
+    """Of each training step the mean reward of its episodes and, where groups are compared, how many were equal."""
     steps = [(row["step"], row["data"]) for _, row in read_jsonl(train / "metrics.jsonl")]
     reward, equal = "episodes/reward/mean", "episodes/equal_reward_groups"
     return [
-        {"step": step, "reward": round(data[reward], 4), "equal_reward_groups": int(data[equal])}
+        {"step": step, "reward": round(data[reward], 4)}
+        | ({"equal_reward_groups": int(data[equal])} if equal in data else {})
         for step, data in steps
         if reward in data
     ]
@@ -187,7 +188,7 @@ def _facts(result: dict[str, Any]) -> list[str]:
     return [
         f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
         f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
-        f"ceiling that copying accuracy sets: {'not known' if result['ceiling'] is None else result['ceiling']}",
+        f"ceiling of the cold start: {'not known' if result['ceiling'] is None else result['ceiling']}",
         *(f"{name.replace('_', ' ')}: {result[name]:+.1f} ({span(bounds)})" for name, bounds in parts.items()),
         *(f"episodes ended, {side}: {named(reasons)}" for side, reasons in result["stop_reasons"].items()),
         *(f"CONDITIONS DIFFER: {name} was {first} before and {second} after" for name, (first, second) in differ),

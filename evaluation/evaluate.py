@@ -37,7 +37,7 @@ from episodes.turns import turns, with_turns
 from evaluation import results
 from evaluation.players import Player, find_player, open_endpoint
 from evaluation.tables import report_of
-from training.serve import servable, serve_environment
+from training.serve import ALONE, BESIDE, servable, serve_environment
 
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
 TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
@@ -214,7 +214,8 @@ def player_opened(
     """What plays an episode and records it; the agent's services and the player's server run until the end."""
     own, device = registry.own_options(agent, arguments), arguments.device
     sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
-    server = {"device": device, "n_gpus": arguments.n_gpus, "tools": bool(agent.tools)}
+    memory = ALONE - BESIDE if agent.services(settings, own) else ALONE
+    server = {"device": device, "n_gpus": arguments.n_gpus, "tools": bool(agent.tools), "memory": memory}
     with (
         serve_environment(agent, settings, own, folder, device) as options,
         contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,

@@ -26,7 +26,7 @@ from typing import Any
 
 from common.command import Failure, run_command
 from common.settings import Settings
-from episodes.agent import SERVED_NAME, Agent, Options
+from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.checkpoints import PREFIX, latest_checkpoint
 from training.device import choose_device, environment
 from training.models import check_model
@@ -42,8 +42,10 @@ LOG_LINES = 12
 DEVICE_FLAGS = {
     # As in training: compiling takes over a minute, and the CPU has no kernels for the weights' 16 bits worth having.
     "cpu": ("--dtype", "float32", "--enforce-eager", "--max-num-seqs", "64"),
-    "cuda": ("--dtype", "auto", "--gpu-memory-utilization", "0.9"),  # not run
+    "cuda": ("--dtype", "auto"),  # not run
 }
+# Shares of a GPU's memory: a server's alone, a partner's beside a policy, whose vLLM takes half of it in training.
+ALONE, BESIDE = 0.9, 0.25
 
 
 class ServeError(Failure):
@@ -87,7 +89,14 @@ def servable(model: str, tools: bool = True) -> str:
 
 @contextlib.contextmanager
 def serve(
-    model: str, log: Path, device: str = "auto", port: int = 0, n_gpus: int = 1, tools: bool = True
+    model: str,
+    log: Path,
+    device: str = "auto",
+    port: int = 0,
+    n_gpus: int = 1,
+    tools: bool = True,
+    memory: float = ALONE,
+    gpus: str | None = None,
 ) -> Iterator[Server]:
     """Start vLLM, wait until it answers, and stop it and its children at the end.
 
@@ -98,6 +107,8 @@ def serve(
         port: 0 picks a free one.
         n_gpus: GPUs the model is split over.
         tools: whether clients send tools; without, the model's chat template need not know of any.
+        memory: share of a GPU's memory.
+        gpus: the GPUs it may see, as CUDA_VISIBLE_DEVICES names them; default: all.
 
     Raises:
         ConfigError: the model cannot be served, or the port is taken.
@@ -110,8 +121,8 @@ def serve(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command(model, device, port, n_gpus, tools),
-            env=os.environ | environment(device),
+            command(model, device, port, n_gpus, tools, memory),
+            env=os.environ | environment(device) | ({"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -146,15 +157,22 @@ def serve_environment(
     wanted = agent.services(settings, options) if device else ()
     with contextlib.ExitStack() as stack:
         addresses = {
-            service.option: stack.enter_context(
-                serve(service.model, folder / f"{service.option}.log", str(device), tools=False)
-            ).base_url
+            service.option: stack.enter_context(_serve_beside(service, folder, str(device))).base_url
             for service in wanted
         }
         yield {**options, **addresses}
 
 
-def command(model: str, device: str, port: int, n_gpus: int = 1, tools: bool = True) -> list[str]:
+def _serve_beside(service: Service, folder: Path, device: str) -> contextlib.AbstractContextManager[Server]:
+    log, gpus = folder / f"{service.option}.log", service.gpus
+    if not gpus:
+        return serve(service.model, log, device, tools=False, memory=BESIDE)
+    return serve(service.model, log, device, n_gpus=len(gpus.split(",")), tools=False, gpus=gpus)
+
+
+def command(
+    model: str, device: str, port: int, n_gpus: int = 1, tools: bool = True, memory: float = ALONE
+) -> list[str]:
     """The command line of the server."""
     parser = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes") if tools else ()
     return [
@@ -165,6 +183,7 @@ def command(model: str, device: str, port: int, n_gpus: int = 1, tools: bool = T
         *("--generation-config", "vllm"),  # sampling is the client's business, not that of a file in the folder
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *DEVICE_FLAGS[device],
+        *(("--gpu-memory-utilization", str(memory)) if device == "cuda" else ()),
     ]
 
 

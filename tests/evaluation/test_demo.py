@@ -121,6 +121,12 @@ def test_its_parts_become_numbers_and_a_picture(tmp_path: Path, commands: list[l
     assert shown.splitlines()[-1] == str(folder)
 
 
+def test_a_run_with_a_critic_has_a_curve_without_groups(tmp_path: Path) -> None:
+    row = {"step": 1, "data": {"episodes/reward/mean": 0.5}}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    assert curve(tmp_path) == [{"step": 1, "reward": 0.5}]
+
+
 def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, capsys: Any) -> None:
     """Baselines stand for before and after: one asks nothing, the other does."""
     write_training(tmp_path / "train")
@@ -142,8 +148,9 @@ def test_the_picture_has_room_for_whatever_the_terms_pay(highest: float) -> None
     """REWARD_TERMS is a setting: nothing is drawn at the default's highest reward, and no curve is cut off."""
     axes = Figure().subplots()
     rewards = [{"step": 1, "reward": highest / 2}, {"step": 2, "reward": highest}]
-    _curves(axes, [{"seed": 1, "curve": rewards, "validation": {"before": 0.0, "after": highest}}])
-    assert len(axes.lines) == 1
+    ends = {"before": 0.0, "after": highest}
+    _curves(axes, [{"seed": 1, "command": "demo sql algorithm.x=y", "curve": rewards, "validation": ends}])
+    assert [curve.get_label() for curve in axes.lines] == ["training, seed 1, algorithm.x=y"]
     bottom, top = axes.get_ylim()
     assert bottom == 0
     assert highest <= top < 1.2 * highest

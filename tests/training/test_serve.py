@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from common.settings import ROOT
+from common.settings import ROOT, Settings
+from episodes import registry
+from episodes.agent import Service
 from training import serve
 from training.checkpoints import MARK
 from training.plan import ConfigError
@@ -51,6 +54,23 @@ def test_the_server_listens_on_loopback_and_parses_tool_calls(device: str) -> No
     assert "--tensor-parallel-size 2" in words
     assert ("--enforce-eager" in words) == (device == "cpu")
     assert "tool" not in " ".join(serve.command("m", device, 1234, tools=False))
+
+
+@pytest.mark.parametrize(("gpus", "share", "parallel"), [(None, "0.25", "1"), ("2,3", "0.9", "2")])
+def test_a_partner_has_gpus_of_its_own_or_a_share_of_the_policys(
+    gpus: str | None, share: str, parallel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, told = registry.get("sql"), dict[str, Any]()
+    monkeypatch.setattr(agent, "services", lambda *_: [Service("partner_url", str(TINY), gpus)], raising=False)
+    monkeypatch.setattr(serve, "choose_device", lambda _: "cuda")
+    monkeypatch.setattr(serve.subprocess, "Popen", lambda words, env, **_: told.update(words=words, env=env) or 1 / 0)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    with pytest.raises(ZeroDivisionError), serve.serve_environment(agent, Settings(), {}, tmp_path):
+        pass
+    words = " ".join(told["words"])
+    assert f"--gpu-memory-utilization {share}" in words
+    assert f"--tensor-parallel-size {parallel}" in words
+    assert told["env"].get("CUDA_VISIBLE_DEVICES") == gpus
 
 
 def test_a_model_that_knows_no_tools_serves_clients_without_tools(tmp_path: Path) -> None:
