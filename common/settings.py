@@ -66,6 +66,14 @@ class Settings(BaseSettings):
     patient_api_key: SecretStr | None = Field(None, description="API key of the patient.")
     patient_timeout: float = Field(30.0, gt=0, description="Seconds one answer may take, retries included.")
 
+    # The simulator of the diagnosis agent, where it is a model (--simulator).
+    simulator_model: str | None = Field(None, description="Name the simulator's model is served by; served: a folder.")
+    simulator_base_url: str | None = Field(None, description="Base URLs of the simulator's API, joined by commas.")
+    simulator_api_key: SecretStr | None = Field(None, description="API key of the simulator.")
+    simulator_timeout: float = Field(60.0, gt=0, description="Seconds one result may take, retries included.")
+    simulator_temperature: float = Field(1.0, ge=0, le=2, description="Its sampling temperature in training.")
+    simulator_eval_temperature: float = Field(0.0, ge=0, le=2, description="Its temperature in an evaluation.")
+
     # What an episode earns, and what watches over the judge.
     reward_terms: str = Field("rule=0.1,judge=1.0*format", description="Terms of the reward, their weights, factors.")
     max_unscored_share: float = Field(0.3, ge=0, le=1, description="Share of unscored rollouts that skips a step.")

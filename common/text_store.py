@@ -49,6 +49,11 @@ class TextStore:
         """Keep a text in the place of an earlier one. It survives the death of this process once this returns."""
         self._run("INSERT OR REPLACE INTO replies VALUES (?, ?)", key, text)
 
+    def keep(self, key: str, text: str) -> str:
+        """Keep a text unless there is one, of whatever process; returns what is kept."""
+        self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, text)
+        return str(self.get(key))
+
     def clear(self) -> None:
         """Forget everything."""
         self._run("DELETE FROM replies")

@@ -19,80 +19,58 @@ from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import patient_of
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import OWN, load_prompts
-from consultation_agent.protocol import Conclusion, Malformed, read_reply
+from consultation_agent.protocol import Question, read_reply
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
-from episodes.agent import Environment, Episode, Options, Policy, Record, ServiceError, Task
-from episodes.text_loop import play_with_words
-from scoring.judge import ReferenceJudge, choose_judge, why_unusable
+from episodes.agent import Episode, Options, Policy, Record, Task
+from episodes.rules import RuledEnvironment
+from episodes.text_loop import play_by_protocol
 from scoring.rubric import Reward
 
 
-class ConsultationEnvironment(Environment):
+class ConsultationEnvironment(RuledEnvironment):
     """Plays and scores. `evaluating`: texts are compared as well.
 
     Raises AgentError: the patient or the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
     """
 
-    ways_out = "set TEACHER_MODEL to another judge, or leave it out: the rules need none"
-
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
-        self.settings, self.evaluating = settings, evaluating
+        super().__init__(settings, WORDS)
+        self.evaluating = evaluating
         self.patient = patient_of(settings, options)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
-        judge = choose_judge(settings, WORDS)
-        self.judge = None if isinstance(judge, ReferenceJudge) else judge
-        self.paid = self.judge is not None
         self.scheme = Scheme(options.get("reward") or "terms", self.judge)
         self.highest = self.scheme.highest(settings.max_turns)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        own, prompts = _own(task), self.prompts
+        own = _own(task)
 
-        async def respond(reply: str, episode: Episode) -> str | None:
-            said, following, turns = read_reply(reply), policy.turns + 1, policy.max_turns
-            if isinstance(said, Conclusion):
-                episode.events.append(said)
-                episode.answer, episode.stop_reason = str(said), "answered"
-                return None
-            if following > turns:
-                episode.events.append(said if isinstance(said, Malformed) else Malformed("too_late"))
-                episode.stop_reason = "bad_reply" if reply.strip() else "no_answer"
-                return None
-            if isinstance(said, Malformed):
-                episode.events.append(said)
-                return prompts.wrong(said.problem, following, turns)
+        async def partner(said: Question, episode: Episode) -> str:
             asked = [event for event in episode.events if isinstance(event, Exchange)]
             answer = await self.patient.answer(own, said.text, asked)
             episode.events.append(Exchange(said.text, answer))
-            return prompts.said(answer.text, following, turns)
+            return answer.text
 
-        return await play_with_words(policy, prompts.opening(own.question, policy.max_turns), respond)
+        return await play_by_protocol(policy, self.prompts, own.question, read_reply, partner)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await self.scheme.score(_own(task), episode)
 
     async def gold(self, task: Task) -> Episode:
-        return gold_episode(_own(task), self.prompts, self._turns(task))
+        return gold_episode(_own(task), self.prompts, self.turns(task))
 
     async def baseline(self, name: str, task: Task) -> Episode:
-        return baseline_episode(name, _own(task), self.prompts, self._turns(task))
+        return baseline_episode(name, _own(task), self.prompts, self.turns(task))
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         own = _own(task)
         alias = next((name for name in own.names if name != own.reference), None)
-        by_alias = {"alias": gold_episode(own, self.prompts, self._turns(task), alias)} if alias else {}
+        by_alias = {"alias": gold_episode(own, self.prompts, self.turns(task), alias)} if alias else {}
         return {"gold": await self.gold(task)} | by_alias
 
-    def bad(self, task: Task, random: Random) -> Episode:
-        return self.dishonest(task, random)["another condition"]
-
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return dishonest_episodes(_own(task), self.prompts, self._turns(task), random)
-
-    def _turns(self, task: Task) -> int:
-        return task.max_turns or self.settings.max_turns
+        return dishonest_episodes(_own(task), self.prompts, self.turns(task), random)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         facts = facts_of(_own(task), episode)
@@ -102,21 +80,16 @@ class ConsultationEnvironment(Environment):
         return record_of(_own(task), episode)
 
     def description(self) -> dict[str, Any]:
-        judge = self.settings.teacher_model if self.judge and self.judge.name == "llm" else None
         return {
             **self.patient.description,
             "reward_scheme": self.scheme.name,
             "prompts": self.prompts.fingerprint,
-            "judge": judge or (self.judge.name if self.judge else "rules"),
+            "judge": self.judge_name,
         }
 
     async def check(self) -> None:
         await self.patient.check()
-        problem = await why_unusable(self.judge, WORDS.known_case) if self.judge else None
-        if problem:
-            raise ServiceError(
-                f"{problem}; start the judge, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score"
-            )
+        await super().check()
 
 
 def _own(task: Task) -> ConsultationTask:

@@ -29,6 +29,7 @@ from consultation_agent.task import ConsultationTask
 from data.conditions.table import load_tables
 from episodes.agent import SERVED_NAME, AgentError, Options, ServiceError
 from episodes.outcomes import EpisodeError
+from scoring.diagnosis import mention
 
 ATTEMPTS, LONGEST_WAIT = 4, 5.0  # how often it is asked, and at most so many seconds apart
 LONGEST_TEXT = 120  # characters of an answer: what follows would fill the doctor's context
@@ -38,7 +39,6 @@ ADDRESS = "patient_url"
 CAUSES = {"malformed": "patient_malformed", "timeout": "patient_timeout"}
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 KNOWN = ConsultationTask(**WORDS["known_case"])
-GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
 SEXES = {"female": "女", "male": "男"}
 
 
@@ -160,14 +160,8 @@ def clean(text: str) -> str:
 
 
 def secret(task: ConsultationTask) -> re.Pattern[str]:
-    """What finds a name of the diagnosis, also spaced out; an English one not inside another word."""
-    names = sorted(task.names or (task.reference,), key=len, reverse=True)
-    return re.compile("|".join(filter(None, map(_apart, names))) or r"(?!)", re.IGNORECASE)
-
-
-def _apart(name: str) -> str:
-    letters = GAP.join(map(re.escape, re.findall(r"[^\W_]", name)))
-    return rf"(?<![a-z]){letters}(?![a-z])" if letters and name.isascii() else letters
+    """What finds a name of the diagnosis."""
+    return mention(task.names or (task.reference,))
 
 
 def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from episodes.text_loop import Ending, Malformed
+
 LABEL = re.compile(r"(question|问题|diagnosis|诊断|recommendation|建议)[ \t]{0,4}[:：]", re.IGNORECASE)
 KINDS = {
     "question": "ask",
@@ -44,19 +46,12 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Conclusion:
+class Conclusion(Ending):
     diagnosis: str
     recommendation: str
 
     def __str__(self) -> str:
         return f"诊断：{self.diagnosis}\n建议：{self.recommendation}"
-
-
-@dataclass(frozen=True)
-class Malformed:
-    """problem: one of PROBLEMS."""
-
-    problem: str
 
 
 def spoken(said: str | Conclusion) -> str:

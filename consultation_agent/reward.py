@@ -22,7 +22,7 @@ from consultation_agent.task import ConsultationTask
 from data.conditions.records import terms
 from episodes.agent import AgentError, Episode
 from scoring.case import Case, Judge, Verdict
-from scoring.reference.text import words_only
+from scoring.diagnosis import names_it
 from scoring.rubric import Reward, Rubric, parse_rubric
 from scoring.text_overlap import word_f1
 
@@ -42,10 +42,7 @@ def conclusion_of(episode: Episode) -> Conclusion | None:
 
 def is_right(task: ConsultationTask, diagnosis: str) -> bool:
     """Whether a diagnosis is the gold one by one of its names, and nothing else: a list is none."""
-    said = words_only(diagnosis)
-    for hedge in WORDS["hedges"]:
-        said = said.removeprefix(hedge)
-    return said in {words_only(name) for name in (*task.names, task.reference)} - {""}
+    return names_it(diagnosis, (*task.names, task.reference))
 
 
 def diagnosis_value(task: ConsultationTask, diagnosis: str) -> float:

@@ -97,11 +97,15 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Conversation:
-    """Supervised data: messages, which of the assistant's turns are to be learned (in order), the tools described."""
+    """Supervised data: messages, which of the assistant's turns are to be learned (in order), the tools described.
+
+    raw: the contents one after the other are the text, no chat template: for a model that is asked for completions.
+    """
 
     messages: list[Message]
     learn: list[bool]
     tools: Sequence[ToolSpec] = ()
+    raw: bool = False
 
 
 @dataclass(frozen=True)

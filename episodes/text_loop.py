@@ -4,17 +4,33 @@
     episode = await play_with_words(policy, [{"role": "user", "content": "I have a headache."}], respond)
 
 `respond` reads a reply, notes what happened in `episode.events`, and returns the partner's words; or ends the episode
-by setting `episode.stop_reason` (and `episode.answer`), and returns None.
+by setting `episode.stop_reason` (and `episode.answer`), and returns None. `play_by_protocol` does so for agents whose
+replies are read as something to answer, as the end, or as malformed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from episodes.agent import Episode, Message, Policy
 from episodes.outcomes import PolicyStop
+from episodes.prompts import Prompts
 
 Respond = Callable[[str, Episode], Awaitable[str | None]]
+Partner = Callable[[Any, Episode], Awaitable[str]]  # of a reply as it was read; notes in `events` what happened
+
+
+@dataclass(frozen=True)
+class Malformed:
+    """A reply of no form of the protocol. problem: its name there, or "too_late": no end where only that was left."""
+
+    problem: str
+
+
+class Ending:
+    """A reply that ends the episode; its text is the answer."""
 
 
 async def play_with_words(policy: Policy, messages: Sequence[Message], respond: Respond) -> Episode:
@@ -37,3 +53,29 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
     if policy.finish_reason == "length" and episode.stop_reason in ("answered", "no_answer", "bad_reply"):
         episode.stop_reason = "length"
     return episode
+
+
+async def play_by_protocol(
+    policy: Policy, prompts: Prompts, complaint: str, read: Callable[[str], Any], partner: Partner
+) -> Episode:
+    """Play until an Ending is read. Each reply is noted in `events`: as Malformed, as the Ending, or by the partner.
+
+    Raises EpisodeError: the policy's endpoint, or the partner, failed.
+    """
+
+    async def respond(reply: str, episode: Episode) -> str | None:
+        said, following, turns = read(reply), policy.turns + 1, policy.max_turns
+        if isinstance(said, Ending):
+            episode.events.append(said)
+            episode.answer, episode.stop_reason = str(said), "answered"
+            return None
+        if following > turns:
+            episode.events.append(said if isinstance(said, Malformed) else Malformed("too_late"))
+            episode.stop_reason = "bad_reply" if reply.strip() else "no_answer"
+            return None
+        if isinstance(said, Malformed):
+            episode.events.append(said)
+            return prompts.wrong(said.problem, following, turns)
+        return prompts.said(await partner(said, episode), following, turns)
+
+    return await play_with_words(policy, prompts.opening(complaint, policy.max_turns), respond)

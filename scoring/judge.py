@@ -19,6 +19,9 @@ from scoring.reference.offline import ReferenceJudge
 from scoring.reward_model import RewardModelJudge
 from scoring.scale import load_scale
 
+# What an agent whose own rules score can do without a judge.
+WITHOUT_A_JUDGE = "set another, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score"
+
 
 class SecondOpinion:
     """The first judge's verdicts; on a share of them the absolute difference to the second's score as a check.

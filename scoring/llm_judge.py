@@ -56,6 +56,10 @@ class JudgeWords:
         fields: dict[str, Any] = dict.fromkeys(self.weights, (SubScore, ...))
         return create_model("Scores", __config__=ConfigDict(extra="forbid"), **fields)
 
+    def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
+        """The sub-scores of a reply, each in [0, 1]; an agent whose judge answers otherwise works them out."""
+        return said.model_dump()
+
 
 def build_messages(case: Case, words: JudgeWords) -> list[dict[str, str]]:
     """The judge's prompt: instructions, then the material as JSON between two lines with a random mark.
@@ -98,6 +102,6 @@ class LLMJudge(remote.RemoteJudge):
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
         messages = build_messages(case, self.words)
         answer = await self.client.ask(messages, self.words.reply, max_tokens=MAX_TOKENS, spent=spent)
-        parts = answer.value.model_dump()
+        parts = self.words.parts(case, answer.value)
         score = math.fsum(parts[name] * weight for name, weight in self.words.weights.items())
         return Verdict(min(1.0, score), parts)

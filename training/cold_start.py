@@ -2,12 +2,13 @@
 
     python -m training.cold_start sql --out sql_agent/tiny_model --force      # the bundled model, one core
     python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
+    python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
     python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
 
 Without --base, `training/tiny_model.py` makes a model of a few hundred thousand parameters from the agent's lessons and
-writes its card. With --base, a model is trained on the agent's demonstrations of a role, or on a file of
-dialogues, in its own chat template. Loss on the assistant's tokens only. Writes a Hugging Face folder. Exit codes: 0
-done, 1 failed, 2 wrong usage, 130 interrupted.
+writes its card; with --role from the demonstrations of that role, without a card. With --base, a model is trained on
+these, or on a file of dialogues, in its own chat template. Loss on the assistant's tokens only. Writes a Hugging Face
+folder. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from episodes.agent import Agent, Row
 from episodes.turns import with_turns
 
 TINY_FLAGS = {"steps_a": 5500, "steps_b": 200}
-BASE_FLAGS = {"dialogues": None, "role": "policy", "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
+BASE_FLAGS = {"dialogues": None, "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
 
 
 def make_tiny(agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
@@ -38,8 +39,8 @@ def make_tiny(agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, 
     out, seed, steps = arguments.out, arguments.seed, (arguments.steps_a, arguments.steps_b)
     with tempfile.TemporaryDirectory() as folder:
         mastered = Path(folder) / "mastered"
-        facts = make(agent, rows, settings, steps, seed, out, mastered)
-        if arguments.measure:
+        facts = make(agent, rows, settings, steps, seed, out, mastered, arguments.role)
+        if arguments.measure and arguments.role == "policy":
             command = f"python -m training.cold_start {agent.name} --out {agent.name}_agent/tiny_model --force"
             facts["command"] = f"{command} --seed {seed} --steps-a {steps[0]} --steps-b {steps[1]}"
             facts |= measure(agent, out, mastered)
@@ -53,6 +54,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="model folder to write")
     parser.add_argument("--force", action="store_true", help="replace --out if it exists")
     parser.add_argument("--base", metavar="MODEL", help="warm up this model folder or hub id; default: a tiny model")
+    roles = "whose part of the conversations is learned, as the agent names it; default: policy"
+    parser.add_argument("--role", default=argparse.SUPPRESS, help=roles)
     parser.add_argument("--train-file", type=Path, help="rows to learn from; default: the agent's training split")
     parser.add_argument("--seed", type=int, default=2)
     tiny = parser.add_argument_group("a new tiny model", argument_default=argparse.SUPPRESS)
@@ -61,7 +64,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     unmeasured = "no evaluation and no model card"
     tiny.add_argument("--no-measure", dest="measure", action="store_false", default=True, help=unmeasured)
     base = parser.add_argument_group("with --base", argument_default=argparse.SUPPRESS)
-    base.add_argument("--role", help="whose part of the conversations is learned; default: policy")
     base.add_argument("--dialogues", type=Path, metavar="FILE", help="learn from these instead, as the policy")
     base.add_argument("--epochs", type=positive(float), help="passes over the demonstrations; default: 2")
     base.add_argument("--lr", type=positive(float), help="learning rate at its highest; default: 1e-5")
@@ -78,7 +80,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--out {out} exists and is no model folder; give another folder")
     if out.exists() and not arguments.force:
         parser.error(f"--out {out} exists; give --force to replace it, or another folder")
-    return argparse.Namespace(**{**own, **vars(arguments)})
+    return argparse.Namespace(**{"role": "policy", **own, **vars(arguments)})
 
 
 def cold_start(given: argparse.Namespace) -> None:

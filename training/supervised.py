@@ -42,7 +42,7 @@ class ColdStartError(Failure):
 
 
 def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
-    """Render with the model's chat template and mark what the model itself has to write, the closing mark included.
+    """Render with the model's chat template, unless raw, and mark what the model itself writes, closing mark included.
 
     A turn is rendered as it is generated: the prompt up to it, then the turn. Turns share an example while each
     prompt continues the one before; templates that rewrite earlier turns (Qwen3 drops their empty thoughts) get one
@@ -55,6 +55,8 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
         call["function"]["arguments"] = json.loads(call["function"]["arguments"])  # as servers hand it to templates
 
     def render(end: int, opened: bool) -> str:
+        if conversation.raw:
+            return "".join(message["content"] for message in messages[:end])
         given = {"tools": tools, "add_generation_prompt": opened, "tokenize": False}
         return str(tokenizer.apply_chat_template(messages[:end], **given))
 

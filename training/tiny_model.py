@@ -22,8 +22,8 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from common.files import replacing
 from common.settings import Settings
-from episodes.agent import Agent, Conversation, Row
-from training.supervised import Schedule, batches, encode, save, train
+from episodes.agent import Agent, Conversation, Lessons, Row
+from training.supervised import ColdStartError, Schedule, batches, encode, save, train
 from training.tiny_tokenizer import make_tokenizer
 
 BATCH_A, BATCH_B = 8, 16
@@ -37,20 +37,35 @@ BARE_SHARE = 0.75
 
 
 def make(
-    agent: Agent, rows: Sequence[Row], settings: Settings, steps: tuple[int, int], seed: int, out: Path, mastered: Path
+    agent: Agent,
+    rows: Sequence[Row],
+    settings: Settings,
+    steps: tuple[int, int],
+    seed: int,
+    out: Path,
+    mastered: Path,
+    role: str = "policy",
 ) -> dict[str, Any]:
     """Make conversations, tokenizer and model, train both phases, write the folders `mastered` (after A) and `out`.
 
-    steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does not have.
-    Returns how it was made, for the model card.
+    steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does not have. role: of
+    another than the policy the demonstrations are the lessons, and four times the longest is the context.
+    Returns how it was made, for the model card. Raises ColdStartError: there is nothing to learn.
     """
     torch.set_num_threads(1)
     (steps_a, steps_b), started, random, sizes = steps, time.process_time(), Random(seed), agent.sizes("cpu")
     print("making conversations", file=sys.stderr)
-    lessons = agent.lessons(rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random)
+    if role == "policy":
+        lessons = agent.lessons(rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random)
+    else:
+        lessons = Lessons([*agent.demonstrations(role, rows, settings)], [], "", {"role": role})
+    if not lessons.right:
+        raise ColdStartError(f"these rows have nothing to learn for the role {role!r}; give others with --train-file")
     right = [bare(told) if random.random() < BARE_SHARE else told for told in lessons.right]
     tokenizer = make_tokenizer(right, lessons.characters, sizes.prompt + sizes.response, random)
     phase_a, phase_b = ([e for told in phase for e in encode(told, tokenizer)] for phase in (right, lessons.flawed))
+    if role != "policy":
+        tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in phase_a)
     model, pad = build_model(tokenizer, seed), tokenizer.pad_token_id
     schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY)
     data = batches(phase_a, BATCH_A, pad, random, alike=True)

@@ -25,8 +25,12 @@ TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
 TEXTS = 3000  # of each kind
 
 
-def render(messages: Sequence[Message], tools: Sequence[ToolSpec], add_generation_prompt: bool = False) -> str:
-    """Render a conversation with the chat template the way transformers and vLLM do."""
+def render(
+    messages: Sequence[Message], tools: Sequence[ToolSpec], add_generation_prompt: bool = False, raw: bool = False
+) -> str:
+    """Render a conversation with the chat template the way transformers and vLLM do; a raw one needs none."""
+    if raw:
+        return "".join(message["content"] for message in messages)
     from transformers.utils.chat_template_utils import render_jinja_template
 
     given = {"chat_template": TEMPLATE.read_text(encoding="utf-8"), "add_generation_prompt": add_generation_prompt}
@@ -42,7 +46,7 @@ def make_tokenizer(conversations: Sequence[Conversation], characters: str, conte
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    texts = [MARKS.sub("\n", render(one.messages, one.tools)) for one in conversations[:TEXTS]]
+    texts = [MARKS.sub("\n", render(one.messages, one.tools, raw=one.raw)) for one in conversations[:TEXTS]]
     texts += ["".join(random.choices(characters, k=30)) for _ in range(TEXTS if characters else 0)]
     tokenizer = Tokenizer(models.BPE())
     pieces = pre_tokenizers.Split(Regex(PIECE), behavior="isolated")

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import exp, log
 
-from data.conditions.bayes import log_likelihood
+from data.conditions.bayes import Value, log_likelihood
 from data.conditions.check import items_of
 from data.conditions.records import Condition, Tables
-
-Value = str | bool | int
 
 
 def posterior(tables: Tables, group: Mapping[str, Condition], known: Mapping[str, Value]) -> dict[str, float]:

@@ -6,17 +6,19 @@ It bounds what any doctor can learn by asking: where it cannot tell the conditio
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import log
+from math import exp, log
 
 from data.conditions.check import BACKGROUND, items_of, weights_of
-from data.conditions.records import Condition, Tables
+from data.conditions.records import Condition, Patient, Range, Spread, Tables
+from data.conditions.results import FEVER, Result, spread_of, texts_of
 
 PATIENTS = 80  # drawn of each condition
 UNSEEN = 1e-3  # the weight of what a condition does not have
+FARTHEST = 1e-5  # of a result: the density of a number is small wherever findings spread widely
 
-Patient = dict[str, str | bool | int]  # every symptom (had or not), the value of every facet, age and sex
+Value = str | bool | int | Result
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,10 @@ def draw_patient(tables: Tables, condition: Condition, rng: random.Random) -> Pa
     return patient
 
 
-def log_likelihood(tables: Tables, condition: Condition, item: str, value: str | bool | int) -> float:
-    """Of an item of a patient with the condition."""
+def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value) -> float:
+    """Of an item of a patient with the condition; the result of an examination is one too."""
+    if isinstance(value, Result):
+        return sum(log(max(chance, FARTHEST)) for chance in _chances(condition, value))
     if item in tables.symptoms:
         share = condition.symptoms.get(item, BACKGROUND)
         chance = share if value else 1 - share
@@ -57,6 +61,23 @@ def log_likelihood(tables: Tables, condition: Condition, item: str, value: str |
     else:
         chance = weights_of(tables, condition, item).get(str(value), 0)
     return log(max(chance, UNSEEN))
+
+
+def _chances(condition: Condition, result: Result) -> Iterator[float]:
+    """Of what is seen, or of each number, against that of the middle of what is normal."""
+    finding, fever = condition.examinations.get(result.name, {}), condition.symptoms.get("fever", BACKGROUND)
+    if result.seen:
+        yield texts_of(result.examination, finding).get(result.seen, 0)
+    for part, value in result.numbers.items():
+        usual = result.range_of(part)
+        abnormal = spread_of(finding, part, fever=True)
+        share = 0.0 if not abnormal else fever if part == "temperature" else 1.0
+        healthy = _density(value, Spread(usual.mean, usual.sd), usual)
+        yield share * _density(value, abnormal or FEVER, usual) + (1 - share) * healthy
+
+
+def _density(value: float, spread: Spread, usual: Range) -> float:
+    return exp(-(((value - spread.mean) / spread.sd) ** 2) / 2) * usual.sd / spread.sd
 
 
 def separability(tables: Tables, complaint: str, seed: int = 0) -> Separability:

@@ -6,18 +6,18 @@ rows = draw_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["val"]
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from common.command import UsageError
 from data.conditions.asking import most_telling, posterior
-from data.conditions.bayes import Patient, draw_patient
+from data.conditions.bayes import draw_patient
 from data.conditions.check import items_of
-from data.conditions.records import Phrase, Tables
+from data.conditions.records import Patient, Phrase, Tables
 
 ROWS = {"train": 960, "val": 96, "test": 320}
 UNSEEN = 0.25  # of the test rows
@@ -29,6 +29,7 @@ DIFFICULTY = {1: "easy", 2: "medium"}  # by how much must be asked; "hard" above
 ATTEMPTS = 200  # patients drawn for a row before the tables are blamed
 
 Row = dict[str, Any]
+AnyCase = TypeVar("AnyCase")  # of the agent that rows are drawn for
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,19 @@ class Speech:
         self.seed, self.random = seed, random
 
     def of(self, phrase: Phrase, wording: str, never: Sequence[str]) -> str:
-        """A wording in which none of some names stands, one of the other kind where all of its own do."""
-        fit = [text for text in phrase.lay if not any(name in text for name in never)]
-        if not fit:
-            raise UsageError(f"phrases.toml: every wording of {phrase.zh} names {never[0]}; add another")
-        return self.random.choice([text for text in self._allowed(phrase, wording) if text in fit] or fit)
+        """A patient's wording of a phrase in which none of some names stands."""
+        return self.choose(phrase.zh, phrase.lay, wording, never)
 
-    def _allowed(self, phrase: Phrase, wording: str) -> list[str]:
-        shuffled = Random(f"{self.seed}/{phrase.zh}/{phrase.lay[0]}").sample(phrase.lay, len(phrase.lay))
+    def choose(self, thing: str, texts: Sequence[str], wording: str, never: Sequence[str] = ()) -> str:
+        """A text in which none of some names stands, one of the other kind where all of its own do."""
+        fit = [text for text in texts if not any(name in text for name in never)]
+        if not fit:
+            raise UsageError(f"phrases.toml: every wording of {thing} names {never[0]}; add another")
+        return self.random.choice([text for text in self.allowed(thing, texts, wording) if text in fit] or fit)
+
+    def allowed(self, thing: str, texts: Sequence[str], wording: str) -> list[str]:
+        """Those of the texts that are kept back for "unseen" rows, or the others."""
+        shuffled = Random(f"{self.seed}/{thing}/{texts[0]}").sample(texts, len(texts))
         kept = max(1, int(KEPT_BACK * len(shuffled)))
         return shuffled[:kept] if wording == "unseen" else shuffled[kept:]
 
@@ -68,15 +74,27 @@ def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, 
     small = [name for name in tables.complaints if len(tables.group(name)) < OPEN]
     if small:
         raise UsageError(f"{', '.join(small)}: fewer than {OPEN} conditions begin with it; add some to conditions.toml")
+    return draw_rows(tables, rows, seed, _new_case, _row)
+
+
+def draw_rows(
+    tables: Tables,
+    rows: Mapping[str, int],
+    seed: int,
+    new_case: Callable[[Tables, str, Random, set[str]], AnyCase],
+    to_row: Callable[[Tables, AnyCase, int, Speech, str], Row],
+) -> dict[str, list[Row]]:
+    """Rows by split, each condition as often as every other: `new_case` draws one with it that is not among those seen,
+    `to_row` tells it in "seen" or "unseen" wordings."""
     random, index, seen = Random(seed), count(), set[str]()
     speech, drawn = Speech(seed, random), dict[str, list[Row]]()
     for split, wanted in rows.items():
         unseen = int(UNSEEN * wanted) if split == "test" else 0
         marks = random.sample(["unseen"] * unseen + ["seen"] * (wanted - unseen), wanted)
-        cases = [
-            _new_case(tables, name, random, seen) for name, _ in zip(_in_turn(tables, random), marks, strict=False)
+        cases = [new_case(tables, name, random, seen) for name, _ in zip(_in_turn(tables, random), marks, strict=False)]
+        drawn[split] = [
+            to_row(tables, case, next(index), speech, mark) for case, mark in zip(cases, marks, strict=True)
         ]
-        drawn[split] = [_row(tables, case, next(index), speech, mark) for case, mark in zip(cases, marks, strict=True)]
     return drawn
 
 
@@ -85,13 +103,18 @@ def _in_turn(tables: Tables, random: Random) -> Iterator[str]:
         yield from random.sample(list(tables.conditions), len(tables.conditions))
 
 
+def new_patient(tables: Tables, name: str, random: Random) -> tuple[str, Patient]:
+    """The complaint and record of one with the condition; of symptoms it has those of the complaint's conditions."""
+    complaint = random.choice(tables.conditions[name].complaints)
+    items = items_of(tables, tables.group(complaint).values())
+    drawn = draw_patient(tables, tables.conditions[name], random)
+    return complaint, {item: drawn[item] for item in ("age", "sex", *items)}
+
+
 def _new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case:
-    """A patient whose record nobody has yet; of symptoms it has those that the conditions of the complaint name."""
+    """A patient whose record nobody has yet, and whom questions tell from others with the complaint."""
     for _ in range(ATTEMPTS):
-        complaint = random.choice(tables.conditions[name].complaints)
-        items = items_of(tables, tables.group(complaint).values())
-        drawn = draw_patient(tables, tables.conditions[name], random)
-        patient = {item: drawn[item] for item in ("age", "sex", *items)}
+        complaint, patient = new_patient(tables, name, random)
         record, asked = json.dumps([complaint, patient]), questions_for(tables, complaint, name, patient)
         if asked and record not in seen:
             seen.add(record)

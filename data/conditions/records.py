@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 Texts = tuple[str, ...]
 Share = float  # in [0, 1]
 Weights = Mapping[str, Share]
+Patient = dict[str, str | bool | int]  # every symptom (had or not), the value of every facet, age and sex
 OLDEST = 120  # years
 _TERM = re.compile(r"\*([^*]+)\*")
 

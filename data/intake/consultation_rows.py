@@ -53,26 +53,26 @@ def read_consultation(row: dict[str, Any]) -> Consultation:
 def _reference(row: dict[str, Any]) -> Consultation:
     turns = _turns(row["prompt"], "prompt")
     if row.get("response") is not None:
-        turns = _joined([*turns, {"role": "assistant", "content": _text(row["response"], "response")}])
+        turns = _joined([*turns, {"role": "assistant", "content": text_of(row["response"], "response")}])
     turns = [turn | {"content": _bare(turn["content"])} if turn["role"] == "user" else turn for turn in turns]
-    dialogue, record = _checked(turns), _object(row.get("reward_model"), "reward_model")
-    gold = _object(record.get("ground_truth"), "reward_model.ground_truth")
+    dialogue, record = _checked(turns), object_of(row.get("reward_model"), "reward_model")
+    gold = object_of(record.get("ground_truth"), "reward_model.ground_truth")
     told, pairs = record.get("enhanced_description"), _pairs(record.get("patient_information"))
     if not told and not pairs and not dialogue:
         raise Refused("has no patient_information and no enhanced_description, expected one for the patient to tell")
-    told = _text(told, "enhanced_description") if told else None
-    gold = {name: _text(gold.get(name), f"ground_truth.{name}") for name in ("diagnosis", "recommendation")}
+    told = text_of(told, "enhanced_description") if told else None
+    gold = {name: text_of(gold.get(name), f"ground_truth.{name}") for name in ("diagnosis", "recommendation")}
     return Consultation(dialogue, _case(turns[0]["content"], gold, pairs, told) if told or pairs else None)
 
 
 def _plain(row: dict[str, Any], name: str) -> Consultation:
     turns = _turns(row[name], name)
     last = turns.pop()["content"] if turns[-1]["role"] == "assistant" else ""
-    gold = {part: _text(row[part], part) for part in ("diagnosis", "recommendation") if row.get(part)}
+    gold = {part: text_of(row[part], part) for part in ("diagnosis", "recommendation") if row.get(part)}
     asked = [turn["content"] for turn in turns[1::2]]
     dialogue = [turn if turn["role"] == "user" else turn | {"content": _as_question(turn["content"])} for turn in turns]
     if "<answer>" not in last and "diagnosis" in gold:
-        gold["recommendation"] = gold.get("recommendation") or _text(last, "recommendation")
+        gold["recommendation"] = gold.get("recommendation") or text_of(last, "recommendation")
         last = _conclusion(**gold)
     if "<answer>" in last:
         dialogue.append({"role": "assistant", "content": last})
@@ -106,20 +106,20 @@ def _joined(said: list[Message]) -> list[Message]:
 
 
 def _message(value: Any, where: str) -> Message:
-    message = _object(value, where)
+    message = object_of(value, where)
     role = message.get("role")
     if not isinstance(role, str) or role.strip().lower() not in ROLES:
         raise Refused(f"{where}.role is {shortly(role)}, expected one of {', '.join(ROLES)}")
-    return {"role": ROLES[role.strip().lower()], "content": _text(message.get("content"), f"{where}.content")}
+    return {"role": ROLES[role.strip().lower()], "content": text_of(message.get("content"), f"{where}.content")}
 
 
-def _object(value: Any, where: str) -> dict[str, Any]:
+def object_of(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Refused(f"{where} is {shortly(value)}, expected an object")
     return value
 
 
-def _text(value: Any, where: str) -> str:
+def text_of(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Refused(f"{where} is {shortly(value)}, expected text")
     try:
@@ -132,7 +132,7 @@ def _text(value: Any, where: str) -> str:
 def _bare(words: str) -> str:
     """The patient's words without what the reference's prompts put around them."""
     words = words.rpartition("Patient's description:")[2].partition("Decide next action:")[0].strip()
-    return _text(TURN.sub("", words), "what the patient says")
+    return text_of(TURN.sub("", words), "what the patient says")
 
 
 def _pairs(value: Any) -> list[Pair]:
@@ -143,7 +143,7 @@ def _pairs(value: Any) -> list[Pair]:
     pairs = []
     for number, pair in enumerate(value or []):
         sides = {
-            name: _texts(_object(pair, f"{where}[{number}]").get(name), f"{where}[{number}].{name}")
+            name: texts_of(object_of(pair, f"{where}[{number}]").get(name), f"{where}[{number}].{name}")
             for name in ("doctor_question", "patient_response")
         }
         if all(sides.values()):
@@ -151,11 +151,11 @@ def _pairs(value: Any) -> list[Pair]:
     return pairs
 
 
-def _texts(value: Any, where: str) -> list[str]:
+def texts_of(value: Any, where: str) -> list[str]:
     several = [value] if isinstance(value, str) else value or []
     if not isinstance(several, list):
         raise Refused(f"{where} is {shortly(value)}, expected a list of texts")
-    return [_text(text, where) for text in several if text]
+    return [text_of(text, where) for text in several if text]
 
 
 def _as_question(words: str) -> str:

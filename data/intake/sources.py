@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 WITH_HEADERS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
 MAX_CELL = 16 * 1024 * 1024
-PIECE = 1024 * 1024
+PIECE = 64 * 1024  # a parser holds the events of a whole one, which are many times its size
 BATCH = 1_000
 DEEPEST = 100  # levels of a JSON list
 SHOWN = 60  # characters of a bad line in a message
@@ -176,9 +176,15 @@ def _json_parts(read: Callable[[IO[str]], Iterator[Record]], source: str, encodi
 def _list_records(file: IO[str]) -> Iterator[Record]:
     import ijson
 
+    return starmap(as_record, enumerate(ijson.items(json_events(file), "item"), start=1))
+
+
+def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
+    """The events of a JSON text as ijson has them. Raises what ijson does, and ValueError: nested too deep."""
+    import ijson
+
     pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
-    events = _shallow(ijson.basic_parse(pieces, use_float=True))
-    return starmap(as_record, enumerate(ijson.items(ijson.parse(events), "item"), start=1))
+    return ijson.parse(_shallow(ijson.basic_parse(pieces, use_float=True)))
 
 
 def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:

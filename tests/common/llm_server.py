@@ -1,4 +1,5 @@
-"""A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's chat completions.
+"""A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's completions, those
+of chats and those of texts.
 
 Its replies are made by `answer` from the request; `faults` are played first, one a request. It keeps what it was asked.
 """
@@ -73,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
             server.busy += 1
             server.busiest = max(server.busiest, server.busy)
         try:
-            if self.path != "/v1/chat/completions":
+            if self.path not in ("/v1/chat/completions", "/v1/completions"):
                 self._send(Fault(404, body='{"error": {"message": "no such page"}}'))
                 return
             reply = server.reply_to(body)
@@ -86,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
                 server.busy -= 1
 
     def _send(self, reply: Fault) -> None:
-        text = completion(reply.text) if reply.text is not None else reply.body
+        text = completion(reply.text, "chat" in self.path) if reply.text is not None else reply.body
         self.send_response(200 if reply.text is not None else reply.status)
         headers = {"Content-Type": "application/json", "Content-Length": str(len(text.encode()))} | reply.headers
         for name, value in headers.items():
@@ -98,9 +99,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Quiet."""
 
 
-def completion(text: str) -> str:
-    """OpenAI's chat completion with this text, 10 prompt tokens and 5 of completion."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+def completion(text: str, chat: bool = True) -> str:
+    """OpenAI's completion with this text, 10 prompt tokens and 5 of completion."""
+    said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+    choice = {"index": 0, **said, "finish_reason": "stop"}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     body = {"id": "x", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": [choice]}
     return json.dumps(body | {"usage": usage})

@@ -70,7 +70,8 @@ def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(monkeypat
     plain(monkeypatch, "right")
     tables, speech = load_tables(), Speech(0, Random(0))
     phrases = [*tables.complaints.values(), *(v for facet in tables.facets.values() for v in facet.values.values())]
-    kept = {text for phrase in phrases if len(phrase.lay) > 1 for text in speech._allowed(phrase, "unseen")}
+    several = [phrase for phrase in phrases if len(phrase.lay) > 1]
+    kept = {text for phrase in several for text in speech.allowed(phrase.zh, phrase.lay, "unseen")}
     told = [message["content"] for one in lessons(200, 0, Random(1)).right for message in one.messages[1:]]
     assert not [text for text in kept for words in told if words.startswith((f"患者：{text}\n", f"患者：{text}。\n"))]
 

@@ -16,9 +16,10 @@ from consultation_agent.rehearsal import gold_episode
 from consultation_agent.reward import NAMES, Scheme, found_facets, is_right, recommendation_value
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import ACCEPTED_FROM, Episode
-from scoring.case import Case, Verdict
+from scoring.case import Verdict
 from scoring.rubric import Reward
 from tests.consultation_agent.cases import reference_row, task_with, tasks
+from tests.judges import Fixed
 
 TASK = task_with("appendicitis")
 ADVICE = "马上去普外科急诊，禁食禁水"
@@ -165,19 +166,6 @@ def test_nothing_earns_more_than_the_highest(scheme: str) -> None:
         reward = earned(*gold_episode(task, PROMPTS, 6).events, task=task, scheme=scheme)
         assert reward.total is not None
         assert reward.total <= Scheme(scheme, None).highest(6) + 1e-9
-
-
-class Fixed:
-    """A judge that always says the same."""
-
-    name = "fixed"
-
-    def __init__(self, verdict: Verdict) -> None:
-        self.verdict, self.asked = verdict, list[Case]()
-
-    async def judge(self, case: Case) -> Verdict:
-        self.asked.append(case)
-        return self.verdict
 
 
 def test_a_judge_gives_the_values() -> None:

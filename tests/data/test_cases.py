@@ -36,7 +36,7 @@ def there(row: dict[str, Any]) -> frozenset[str]:
 
 
 def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
-    assert main(["--out", str(tmp_path)]) == 0
+    assert main(["consultation", "--out", str(tmp_path)]) == 0
     for split in ROWS:
         assert (tmp_path / f"{split}.parquet").read_bytes() == (FOLDER / f"{split}.parquet").read_bytes()
 
@@ -107,11 +107,11 @@ def test_another_seed_gives_other_patients() -> None:
 @pytest.mark.parametrize("rows", ["train", "train=0", "other=3", "train=x"])
 def test_rows_that_cannot_be_made_are_a_wrong_usage(tmp_path: Path, rows: str) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["--out", str(tmp_path), "--rows", rows])
+        main(["consultation", "--out", str(tmp_path), "--rows", rows])
 
 
 def test_files_are_not_replaced_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "val.parquet").touch()
-    assert main(["--out", str(tmp_path), "--rows", "val=2"]) == 2
+    assert main(["consultation", "--out", str(tmp_path), "--rows", "val=2"]) == 2
     assert "--force" in capsys.readouterr().err
-    assert main(["--out", str(tmp_path), "--rows", "val=2", "--force"]) == 0
+    assert main(["consultation", "--out", str(tmp_path), "--rows", "val=2", "--force"]) == 0

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -57,6 +58,8 @@ class EchoAgent(Agent):
         raise NotImplementedError
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+        if role == "parrot":
+            return [replace(self.conversation(row), raw=True) for row in rows]
         if role != "policy":
             return super().demonstrations(role, rows, settings)
         return [self.conversation(row) for row in rows]
@@ -90,7 +93,6 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
         (["--base", "m", "--lr", "0"], "--lr: expected a number above 0, got '0'"),
         (["--base", "m", "--steps-a", "5"], "--steps-a has no use with --base"),
         (["--epochs", "1"], "--epochs has no use without --base"),
-        (["--role", "policy"], "--role has no use without --base"),
         (["--dialogues", "f"], "--dialogues has no use without --base"),
         (["--base", "m", "--dialogues", "f", "--role", "policy"], "--dialogues has no use for --role or --train-file"),
         (["--base", "m", "--dialogues", "f", "--train-file", "t"], "--dialogues has no use for --role"),
@@ -118,6 +120,7 @@ def test_each_mode_has_its_defaults() -> None:
         (["sql", "--train-file", "none.parquet"], 2, "none.parquet"),
         (["echo", "--train-file", "other.jsonl"], 2, "is no file of echoes"),
         (["sql", "--base", str(TINY), "--role", "doctor"], 2, "no demonstrations for the role 'doctor'"),
+        (["sql", "--role", "doctor"], 2, "no demonstrations for the role 'doctor'"),
         (["sql", "--base", "no/such/model"], 1, "cannot be loaded"),
         (["sql", "--base", str(TINY), "--dialogues", "f"], 2, "the sql agent learns from no dialogues"),
         (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl can not be read"),
@@ -189,6 +192,31 @@ def test_another_model_is_warmed_up_on_gold_episodes(tmp_path: Path, capsys: pyt
     assert all(not value.equal(after[name]) for name, value in before.items() if value.ndim == 2)
 
 
+def test_another_role_is_learned_from_its_demonstrations(
+    echo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = cold_start(capsys, echo, "--role", "parrot", "--out", str(tmp_path / "parrot"), "--steps-a", "2")
+    assert (facts["role"], facts["steps_a"], facts["steps_b"]) == ("parrot", 2, 0)
+    assert {path.name for path in (tmp_path / "parrot").iterdir()} == MODEL_FILES
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "parrot")
+    agent = registry.get(echo)
+    told = agent.demonstrations("parrot", agent.rows(agent.splits["train"]), load_settings())
+    longest = max(len(example["input_ids"]) for one in told for example in encode(one, tokenizer))
+    config = json.loads((tmp_path / "parrot" / "config.json").read_text())
+    assert config["max_position_embeddings"] == 4 * longest
+
+
+def test_rows_that_teach_a_role_nothing_are_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agent = registry.get("diagnosis")
+    row = agent.rows(agent.splits["val"])[0]
+    row["extra_info"].update(examinations=[], condition=None)
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    flags = ["diagnosis", "--role", "simulator", "--train-file", str(tmp_path / "rows.jsonl")]
+    assert main([*flags, "--out", str(tmp_path / "m")]) == 1
+    assert "nothing to learn for the role 'simulator'" in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
 @pytest.mark.parametrize(
     ("template", "said"),
     [
@@ -228,6 +256,16 @@ def test_only_the_assistants_tokens_are_learned() -> None:
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     assert learned(tokenizer, [True, True]) == [f"{CALL}好<|im_end|>"]
     assert learned(tokenizer, [False, True]) == ["好<|im_end|>"]
+
+
+def test_a_raw_conversation_is_its_text_and_needs_no_template() -> None:
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    tokenizer.chat_template = None
+    texts = ["问 1\n", "答 2<SEP>", "问 3\n", "答 4<SEP>"]
+    messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+    [example] = encode(Conversation(messages, [True, True], raw=True), tokenizer)
+    assert tokenizer.decode(example["input_ids"]) == "".join(texts)
+    assert tokenizer.decode([label for label in example["labels"] if label != NOT_LEARNED]) == texts[1] + texts[3]
 
 
 def test_a_template_that_rewrites_earlier_turns_gives_an_example_a_turn() -> None:

@@ -1,0 +1,98 @@
+"""Completions (not chat) of one model behind one or many addresses that share the work.
+
+    client = Completions("EHRGenerator", ["http://a:8079/v1", "http://b:8079/v1"], api_key=None, timeout=60.0)
+    text = await client.complete({"prompt": "...", "max_tokens": 512, "temperature": 0.0, "stop": ["<SEP>"]})
+
+The least busy address is asked first. One that fails is left alone for a while, or as long as it asks, and the next is
+asked at once; when all have failed, all is tried again after a growing wait (common/llm_retry.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from common.llm_endpoint import Body, Connections, without_secrets
+from common.llm_error import LLMError, clean
+from common.llm_retry import RateLimit, persist
+
+ATTEMPTS, LONGEST_WAIT = 4, 5.0  # rounds of all addresses, and at most so many seconds apart
+REST, DOUBLED = 10.0, 5  # seconds that an address is left alone after a failure; twice as long each time, so often
+ABOUT_THE_REQUEST = (400, 413, 422)  # statuses that every address would answer with
+
+
+class Address:
+    """One base URL: how many requests it has now, and until when (monotonic clock) it is left alone."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self.busy = self.failures = 0
+        self.rests_until = 0.0
+
+    def rest(self, error: LLMError) -> None:
+        """Leave it alone; requests that fail together are one failure."""
+        now = time.monotonic()
+        if self.rests_until <= now:
+            self.failures += 1
+            self.rests_until = now + REST * 2 ** min(self.failures - 1, DOUBLED)
+        self.rests_until = max(self.rests_until, now + (error.retry_after or 0))
+
+    def answered(self) -> None:
+        """It is as good as any."""
+        self.failures, self.rests_until = 0, 0.0
+
+
+class Completions:
+    """Asks one model. `timeout`: seconds for one completion, whatever it takes; of several addresses none may take more
+    than half of it.
+    """
+
+    def __init__(self, model: str, urls: Sequence[str], api_key: str | None = None, timeout: float = 60.0) -> None:
+        self.model, self.api_key, self.timeout = model, api_key, timeout
+        self.addresses = [Address(url) for url in urls]
+        self._patience = timeout / min(2, len(self.addresses))
+        self._connections, self._rate = Connections(), RateLimit()
+
+    async def complete(self, body: Body, read: Callable[[str], str] = str.strip) -> str:
+        """What `read` makes of the text of one completion of OpenAI's `body` (without `model`); "" is none.
+
+        Raises LLMError: after the attempts or the budget.
+        """
+        limits: dict[str, Any] = {"attempts": ATTEMPTS, "timeout": self.timeout, "longest_wait": LONGEST_WAIT}
+        return await persist(lambda: self._round(body, read), self.model, rate=self._rate, **limits)
+
+    async def _round(self, body: Body, read: Callable[[str], str]) -> str:
+        """The completion of the first address that gives one."""
+        failed: list[LLMError] = []
+        for address in self._in_turn():
+            address.busy += 1
+            try:
+                text = await self._request(address, body, read)
+                address.answered()
+                return text
+            except LLMError as error:
+                if error.status in ABOUT_THE_REQUEST:
+                    raise
+                address.rest(error)
+                failed.append(error)
+            finally:
+                address.busy -= 1
+        raise next((error for error in failed if error.may_pass), failed[-1])
+
+    def _in_turn(self) -> list[Address]:
+        """Those that do not rest, else the one that has rested longest."""
+        now = time.monotonic()
+        awake = [address for address in self.addresses if address.rests_until <= now]
+        return sorted(awake, key=lambda one: one.busy) or [min(self.addresses, key=lambda one: one.rests_until)]
+
+    async def _request(self, address: Address, body: Body, read: Callable[[str], str]) -> str:
+        how: dict[str, Any] = {"timeout": self._patience, "key": self.api_key}
+        reply = await self._connections.post(f"{address.url}/completions", {"model": self.model, **body}, **how)
+        try:
+            if text := read(reply["choices"][0]["text"]):
+                return text
+        except (LookupError, TypeError, AttributeError):
+            pass  # said below
+        who, words = without_secrets(address.url), clean(str(reply), self.api_key)
+        raise LLMError(f"{who}: expected a completion, got {words}", "malformed")

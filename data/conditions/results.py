@@ -1,0 +1,134 @@
+"""What examinations show: results drawn for a patient from what a condition does to them, else from what is normal.
+
+normal = draw_results(tables, ["cbc"], {"age": 40, "sex": "female"}, Random(0))["cbc"]
+normal.text         # "white blood cells 6.2 10^9/L; neutrophils 58 %; ..."
+normal.reference    # "white blood cells 4.0 to 10.0; ..."; None where an examination has no numbers
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from random import Random
+from typing import Any
+
+from common.command import UsageError
+from data.conditions.records import Condition, Examination, Part, Patient, Range, Spread, Tables
+
+Finding = Mapping[str, Spread | float]
+
+WIDEST = 2.5  # standard deviations that a drawn number is from the mean at most: none falls below nothing
+ATTEMPTS = 200  # at numbers that fit together before the tables are blamed
+FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition says nothing of how high
+# Numbers of one examination that must fit together: white cells leave some per cent to the kinds not counted.
+FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
+    "cbc": lambda cells: 86 <= cells["neutrophils"] + cells["lymphocytes"] + cells["eosinophils"] <= 99,
+    "vitals": lambda signs: signs["systolic"] - signs["diastolic"] >= 25,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Of one examination of a patient: `numbers` by part, or else what is `seen`."""
+
+    name: str
+    examination: Examination
+    sex: str
+    age: int
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    seen: str = ""
+
+    def range_of(self, part: str) -> Range:
+        """What is normal of a part for this patient."""
+        return self.examination.parts[part].reference(self.sex, self.age)
+
+    @property
+    def text(self) -> str:
+        """As a report has it, numbers outside their range marked."""
+        return "; ".join(self._told()) or self.seen
+
+    @property
+    def reference(self) -> str | None:
+        """The ranges of its numbers, each named where there are several."""
+        parts = {name: self.examination.parts[name] for name in self.numbers}
+        ranges = [
+            f"{part.en} {_written(part, usual.low)} to {_written(part, usual.high)}"
+            for part, usual in ((part, self.range_of(name)) for name, part in parts.items())
+        ]
+        return "; ".join(ranges) or None
+
+    def _told(self) -> Iterator[str]:
+        for name, value in self.numbers.items():
+            part, usual = self.examination.parts[name], self.range_of(name)
+            mark = " (high)" if value > usual.high else " (low)" if value < usual.low else ""
+            yield f"{part.en} {_written(part, value)} {part.unit}".rstrip() + mark
+
+
+def _written(part: Part, value: float) -> str:
+    return f"{value:.{part.decimals}f}"
+
+
+def draw_results(
+    tables: Tables, names: Iterable[str], patient: Patient, random: Random, condition: Condition | None = None
+) -> dict[str, Result]:
+    """Of a patient with `age`, `sex`, and `fever` where it is known; by the names given, in their order.
+
+    One chance chooses among the texts of all examinations, so that they speak of the same side and the same severity.
+    """
+    chance, findings = random.random(), condition.examinations if condition else {}
+    return {
+        name: _draw(name, tables.examinations[name], findings.get(name, {}), patient, random, chance) for name in names
+    }
+
+
+def _draw(
+    name: str, examination: Examination, finding: Finding, patient: Patient, random: Random, chance: float
+) -> Result:
+    sex, age = str(patient["sex"]), int(patient["age"])
+    if examination.normal:
+        texts = texts_of(examination, finding)
+        index = bisect(list(accumulate(texts.values())), chance)
+        return Result(name, examination, sex, age, seen=list(texts)[min(index, len(texts) - 1)])
+    for _ in range(ATTEMPTS):
+        numbers = {
+            part: _number(known, known.reference(sex, age), spread_of(finding, part, patient.get("fever")), random)
+            for part, known in examination.parts.items()
+        }
+        if FITS.get(name, bool)(numbers):
+            return Result(name, examination, sex, age, numbers)
+    raise UsageError(f"conditions.toml: no {examination.en} of a {sex} patient of {age} whose numbers fit together")
+
+
+def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
+    """The result that a report tells."""
+    examination = tables.examinations[name]
+    known = {part: re.compile(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)") for part, one in examination.parts.items()}
+    numbers = {part: float(found[1]) for part, pattern in known.items() if (found := pattern.search(text))}
+    return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
+
+
+def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:
+    """What may be seen, each with its share."""
+    found = {text: share for text, share in finding.items() if not isinstance(share, Spread)}
+    return found or {text: 1 / len(examination.normal) for text in examination.normal}
+
+
+def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
+    """Of the numbers of a finding; None where they are normal. A temperature is raised with fever, and then alone."""
+    spread = finding.get(part)
+    known = spread if isinstance(spread, Spread) else None
+    if part == "temperature":
+        return (known or FEVER) if fever else None
+    return known
+
+
+def _number(part: Part, usual: Range, spread: Spread | None, random: Random) -> float:
+    """Rounded as reports round it; a normal one lies within its range, a finding near its mean."""
+    mean, sd = (spread.mean, spread.sd) if spread else (usual.mean, usual.sd)
+    low, high = (mean - WIDEST * sd, mean + WIDEST * sd) if spread else (usual.low, usual.high)
+    while not low <= (value := random.gauss(mean, sd)) <= high:
+        pass
+    return round(value, part.decimals)

@@ -1,0 +1,213 @@
+"""Turn DiagGym's and DiagAgent's JSON files into the rows that the diagnosis agent is trained and evaluated on.
+
+    python -m data.intake.diagnosis --local_dir my_cases --diaggym_ref_data_path notes.json \
+        --diagagent_train_data_path train.json --diagagent_test_data_path test.json
+
+Each file is a JSON object of records by note id, or a list of records that have a `note_id`:
+
+- the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a simulator reads no more;
+- the cases of DiagAgent: `case_summary`, `final_diagnosis`, `recommended_exam_names`. What else they have is left out.
+
+Written into the folder, both complete or neither: `train.parquet` and `test.parquet` with the reference's columns
+(docs/diagnosis.md). Each record left out is named on stderr with what was seen and expected; if it is more than half of
+the cases of a file, nothing is written. A batch of records is held, whatever a file's size; the notes wait in an
+unnamed file (TMPDIR says where). Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from common.command import Failure, UsageError, new_parser, run_command
+from common.files import refuse_existing, replacing
+from data.conditions.diagnosis_cases import INSTRUCTION
+from data.intake.consultation_rows import Refused, object_of, text_of, texts_of
+from data.intake.sources import SourceError, detect_encoding, json_events, refusing
+
+EXAMINED = "Physical Exam:"  # where the history of a note ends
+SPLITS = ("train", "test")
+BATCH = 1_000  # rows held before they are written
+
+Say = Callable[[str], None]
+Row = dict[str, Any]
+
+
+def read_records(path: Path) -> Iterator[tuple[str, Any]]:
+    """Name and value of each record of a file: its note id, or its place in a list, from 1. Memory: one record.
+
+    Raises:
+        SourceError: no JSON, or neither an object nor a list.
+    """
+    import ijson
+
+    what = f"{path} cannot be read as JSON records by note id, or as a list of them"
+    with refusing(what), path.open(encoding=detect_encoding(path)) as file:
+        events = json_events(file)
+        first = next(events)
+        if first[1] == "start_map":
+            yield from ijson.kvitems(_after(first, events), "")
+        elif first[1] == "start_array":
+            items = enumerate(ijson.items(_after(first, events), "item"), start=1)
+            yield from ((_note_id(item) or f"number {number}", item) for number, item in items)
+        else:
+            raise SourceError(f"{what}: it begins with {first[2]!r}")
+
+
+def _after(first: Any, events: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from events
+
+
+def _note_id(item: Any) -> str:
+    return str(item.get("note_id", "")) if isinstance(item, dict) else ""
+
+
+class Notes:
+    """The histories of DiagGym's notes, by id: in an unnamed SQLite file that goes with the process."""
+
+    def __init__(self, path: Path, say: Say) -> None:
+        """Reads the file, and names each note that has no history. Raises SourceError."""
+        self._file = sqlite3.connect("")
+        self._file.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, history TEXT)")
+        for name, value in read_records(path):
+            try:
+                history = text_of(object_of(value, "the record").get("text"), "text").partition(EXAMINED)[0]
+                self._add(name, text_of(history, f"text before {EXAMINED}"))
+            except Refused as refusal:
+                say(f"{path}, {name}: {refusal}")
+
+    def _add(self, name: str, history: str) -> None:
+        if not self._file.execute("INSERT OR IGNORE INTO notes VALUES (?, ?)", (name, history)).rowcount:
+            raise Refused("is there twice, expected once; the first counts")
+
+    def history(self, name: str) -> str:
+        """Raises Refused: there is no such note, or it has no history."""
+        found = self._file.execute("SELECT history FROM notes WHERE id = ?", (name,)).fetchone()
+        if not found:
+            raise Refused("has no note with a history of that id in the file of --diaggym_ref_data_path")
+        return str(found[0])
+
+    def close(self) -> None:
+        """The file goes."""
+        self._file.close()
+
+
+def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row:
+    """A case of DiagAgent with the reference's columns. Raises Refused."""
+    item = object_of(value, "the record")
+    question, answer = (text_of(item.get(key), key) for key in ("case_summary", "final_diagnosis"))
+    key = texts_of(item.get("recommended_exam_names"), "recommended_exam_names")
+    if not key:
+        raise Refused("recommended_exam_names is empty, expected at least one name")
+    extra = {"split": split, "index": index, "answer": answer, "question": question}
+    return {
+        "data_source": "diagnose_dataset",
+        "prompt": [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": question}],
+        "ability": "diagnosis",
+        "reward_model": {"style": "LLM", "ground_truth": answer},
+        "extra_info": {**extra, "text": notes.history(name), "key_exam_names": key},
+    }
+
+
+def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
+    """The rows of a file of cases; says why each record left out is.
+
+    Raises:
+        SourceError: not readable.
+        Failure: after the last row, where more than half were left out, or none was there.
+    """
+    kept = left_out = 0
+    for name, value in read_records(path):
+        try:
+            row = read_row(name, value, notes, split, kept)
+        except Refused as refusal:
+            say(f"{path}, {name}: {refusal}")
+            left_out += 1
+        else:
+            kept += 1
+            yield row
+    if left_out > kept or not kept:
+        raise Failure(f"{path}: {kept} records are cases, {left_out} are not; expected a file of DiagAgent's cases")
+    say(f"{path}: {kept} cases, {left_out} records left out")
+
+
+def write_rows(rows: Iterator[Row], path: Path) -> None:
+    """One parquet file, written a batch at a time."""
+    import pyarrow as arrow
+    from pyarrow.parquet import ParquetWriter
+
+    with ParquetWriter(path, _schema(), compression="zstd") as table:
+        while batch := list(islice(rows, BATCH)):
+            table.write_table(arrow.Table.from_pylist(batch, schema=table.schema))
+
+
+def _schema() -> Any:
+    import pyarrow as arrow
+
+    text = arrow.string()
+    messages = arrow.list_(arrow.struct({"role": text, "content": text}))
+    model = arrow.struct(dict.fromkeys(("style", "ground_truth"), text))
+    extra = dict.fromkeys(("split", "index", "answer", "question", "text"), text) | {"index": arrow.int64()}
+    columns = {"data_source": text, "prompt": messages, "ability": text, "reward_model": model}
+    return arrow.schema(columns | {"extra_info": arrow.struct(extra | {"key_exam_names": arrow.list_(text)})})
+
+
+def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say: Say) -> None:
+    """Write a parquet file of each split into `folder`, which is made if needed.
+
+    Raises:
+        UsageError, Failure: see `read_records` and `read_rows`; or a file is missing, or exists and not `force`.
+    """
+    for path in (notes, *cases.values()):
+        if not path.is_file():
+            raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a JSON file")
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {split: folder / f"{split}.parquet" for split in cases}
+    for file in files.values():
+        refuse_existing(file, force)
+    with ExitStack() as stack:
+        known = stack.enter_context(closing(Notes(notes, say)))
+        for split, path in cases.items():
+            draft = stack.enter_context(replacing(files[split]))
+            write_rows(read_rows(path, known, split, say), draft)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line, by the names of the reference's; ends the program with code 2 where it is wrong."""
+    parser = new_parser(__doc__, prog="python -m data.intake.diagnosis")
+    parser.add_argument("--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into")
+    parser.add_argument("--diaggym_ref_data_path", type=Path, required=True, metavar="F", help="DiagGym's notes")
+    parser.add_argument("--diagagent_train_data_path", type=Path, required=True, metavar="F", help="cases to train on")
+    parser.add_argument(
+        "--diagagent_test_data_path", "--diaagent_test_data_path", type=Path, required=True, metavar="F",
+        help="cases to evaluate on; the reference's own spelling is understood",
+    )  # fmt: skip
+    parser.add_argument("--hdfs_dir", help=argparse.SUPPRESS)
+    parser.add_argument("--force", action="store_true", help="replace existing files")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line; returns the exit code."""
+    options = parse(arguments)
+
+    def body() -> None:
+        if options.hdfs_dir is not None:
+            raise UsageError("--hdfs_dir is not supported; write to --local_dir and copy it: hdfs dfs -put DIR TARGET")
+        cases = {split: getattr(options, f"diagagent_{split}_data_path") for split in SPLITS}
+        notes, say = options.diaggym_ref_data_path, partial(print, file=sys.stderr)
+        convert(options.local_dir, notes, cases, options.force, say)
+
+    return run_command("diagnosis", body, afterwards="nothing was written")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

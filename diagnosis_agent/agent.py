@@ -1,0 +1,145 @@
+"""The diagnosis agent: a doctor who orders one examination after another and stops with a diagnosis.
+
+from episodes import registry
+agent = registry.get("diagnosis")
+
+Everything here is light; the tables, the simulator and the judge come with `task` and `open`.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from common.settings import ROOT, Settings
+from episodes.agent import (
+    Agent,
+    Column,
+    Conversation,
+    Environment,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Service,
+    Sizes,
+    Task,
+)
+from episodes.turns import drawn_turns
+
+SIMULATORS = ("record", "llm", "served")
+NOWHERE = "http://127.0.0.1:9"
+
+
+class DiagnosisAgent(Agent):
+    """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
+
+    name = "diagnosis"
+    prompt_version = "1"
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / "diagnosis" / f"{split}.parquet" for split in ("train", "val", "test")
+    }
+    headline = "accuracy"
+    turns = 6
+    draws_turns = True
+    columns = (
+        Column("accuracy", "accuracy", interval=True),
+        Column("concluded", "accuracy_concluded"),
+        Column("precision", "exam_precision"),
+        Column("recall", "exam_recall"),
+        Column("F1", "exam_f1", interval=True),
+        Column("repeated", "repeated_examinations"),
+    )
+    baselines = ("at_once", "everything")
+    failures = ("right", "ordered_too_little", "wrong_diagnosis", "no_diagnosis")
+    unreachable: Mapping[str, str] = {
+        "reward_model_url": f"{NOWHERE}/score",
+        "simulator": "llm",
+        "simulator_model": "openai/nobody",
+        "simulator_base_url": f"{NOWHERE}/v1",
+    }
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        add = parser.add_argument
+        add("--simulator", choices=SIMULATORS, default="record", help="who answers orders; default: the record itself")
+        models = "its model, over SIMULATOR_MODEL: the name it is served by (llm), a model folder or hub id (served)"
+        add("--simulator-model", metavar="MODEL", help=models)
+        schemes = "terms (diagnosis_agent/rewards.toml), or weights: NAME=WEIGHT,.."
+        add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
+        penalty = "what each turn beyond so many costs, such as 0.05@12; default: nothing"
+        add("--turn-penalty", type=turn_penalty, metavar="AMOUNT@TURNS", help=penalty)
+        single = "evaluations: ask for the next examination and the diagnosis at each point of the recommended history"
+        add("--single-turn", action="store_true", help=single)
+        add("--rubrics", metavar="FILE", help="evaluations: criteria by case (JSON) that TEACHER_MODEL scores")
+        add("--prompts", metavar="FILE", help="other words for the doctor, as in diagnosis_agent/prompts.toml")
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        if options.get("simulator") != "served":
+            return []
+        from diagnosis_agent.llm_simulator import ADDRESS, model_of
+
+        return [Service(ADDRESS, model_of(settings.under(options), "served"))]
+
+    def sizes(self, device: str) -> Sizes:
+        return Sizes(prompt=256, response=1184, reply=64) if device == "cpu" else Sizes(3072, 8192, 1024)
+
+    def rows(self, path: Path | str) -> list[Row]:
+        from diagnosis_agent.task import read_rows
+
+        return read_rows(path)
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        from diagnosis_agent.task import task_of
+
+        task = task_of(row)
+        return replace(task, max_turns=drawn_turns(settings, task.id))
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        from diagnosis_agent.environment import DiagnosisEnvironment
+
+        return DiagnosisEnvironment(settings, options, evaluating)
+
+    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
+        return {"gain_by_ordering": len(record["key_seen"]) if record["key"] else None}
+
+    def failure(self, record: Record) -> str:
+        from diagnosis_agent.facts import failure
+
+        return failure(record)
+
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+        from diagnosis_agent.task import task_of
+
+        if role == "simulator":
+            from diagnosis_agent.world_model import world_lessons
+
+            return world_lessons(task_of(row) for row in rows)
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        from diagnosis_agent.prompts import load_prompts
+        from diagnosis_agent.rehearsal import gold_episode
+
+        budgets = ((task, drawn_turns(settings, task.id) or settings.max_turns) for task in map(task_of, rows))
+        gold = (gold_episode(task, load_prompts(), turns) for task, turns in budgets)
+        return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
+
+    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn from."""
+        from diagnosis_agent.lessons import lessons
+
+        return lessons(right, flawed, random)
+
+
+def turn_penalty(text: str) -> tuple[float, int]:
+    """A type for argparse: "0.05@12" as amount and turns."""
+    found = re.fullmatch(r"(0?\.\d{1,6}|\d{1,3}(?:\.\d{1,6})?)@(\d{1,3})", text)
+    if not found:
+        raise ArgumentTypeError(f"expected AMOUNT@TURNS, such as 0.05@12, got {text!r}")
+    return float(found[1]), int(found[2])
+
+
+AGENT = DiagnosisAgent()

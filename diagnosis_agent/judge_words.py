@@ -1,0 +1,72 @@
+"""What an LLM judge is asked about a case: three questions with exact answers; the words are in judge_words.toml.
+
+A Case's `context` are the examinations ordered, `gold` has those recommended (`key`) and the number of all `orders`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from scoring.case import Case
+from scoring.diagnosis import LONGEST
+from scoring.llm_judge import JudgeWords
+
+LONGEST_TEXT = 6_000  # characters of each text shown to the judge
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+
+class Answers(BaseModel):
+    """The form of a reply; another word or number is none."""
+
+    model_config = ConfigDict(extra="forbid")
+    diagnosis: Literal["Correct", "Wrong"]
+    recommended: Count
+    covered: Count
+
+
+class CaseWords(JudgeWords):
+    """The words of this agent's judge."""
+
+    reply = Answers
+
+    def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
+        """The values of diagnosis and examinations; a count is no more than there are."""
+        assert isinstance(said, Answers)
+        gold = case.gold or {}
+        recommended, covered = min(said.recommended, len(case.context)), min(said.covered, len(gold["key"]))
+        found = f1(recommended, gold["orders"], covered, len(gold["key"]))
+        return {"diagnosis": float(said.diagnosis == "Correct"), "examinations": found}
+
+
+def f1(recommended: int, orders: int, covered: int, key: int) -> float:
+    """Of the share of the orders that were recommended and the share of the recommended ones that were ordered."""
+    precision, recall = recommended / max(1, orders), covered / max(1, key)
+    return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
+
+
+def addresses_the_judge(text: str) -> bool:
+    """Whether a text is more than a name of something: a word to the judge, markup, or too long."""
+    return len(text) > LONGEST or bool(ADDRESSES.search(text))
+
+
+def material(case: Case) -> dict[str, str | None]:
+    """What the judge is shown, each text cut to a length."""
+    texts = {
+        "case": case.question,
+        "true diagnosis": case.reference,
+        "recommended examinations": "\n".join((case.gold or {}).get("key", [])),
+        "ordered examinations": "\n".join(case.context),
+        "diagnosis made": case.answer,
+    }
+    return {name: text[:LONGEST_TEXT] or None for name, text in texts.items()}
+
+
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+RUBRIC_WORDS = _WORDS.pop("rubrics")
+ADDRESSES = re.compile("|".join(_WORDS.pop("addresses")), re.IGNORECASE)
+WORDS = CaseWords(**_WORDS | {"material": material, "known_case": Case(**_WORDS["known_case"])})

@@ -1,0 +1,111 @@
+"""What the bundled tiny model of the diagnosis agent is made from: cases of invented patients.
+
+    lessons(right=12_000, flawed=3_200, random=Random(2))
+
+The patients are drawn after those of data/diagnosis, so that no record and no held-out wording of its files is among
+them. In a right case the doctor orders what is recommended, what settles most conditions of the complaint first, and
+then names the gold diagnosis. Now and then another condition is suspected before, and examined for in vain. A share is
+flawed the way hurried doctors are; those are decisions that reinforcement learning can turn around.
+`tiny_model_card.md` has the numbers.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from data.conditions.diagnosis_cases import draw_diagnosis_cases
+from data.conditions.drawing import ROWS
+from data.conditions.records import Condition
+from data.conditions.table import load_tables
+from diagnosis_agent.prompts import load_prompts
+from diagnosis_agent.protocol import Order, spoken
+from diagnosis_agent.record_simulator import ordered
+from diagnosis_agent.rehearsal import WHY, best_match, rehearse
+from diagnosis_agent.task import DiagnosisTask, task_of
+from episodes.agent import Conversation, Lessons
+
+BUDGETS = (6, 6, 6, 6, 4, 5, 7, 8)
+# What is ordered beside the point.
+ASIDE = ("fasting plasma glucose", "electrolytes", "renal function tests", "lipid panel", "coagulation screen")
+# Percent of the right cases with a mistake before (shown, not learned): another suspicion, a malformed reply.
+DETOURS = {"suspicion": 45, "malformed": 5}
+FLAWS = {"at_once": 52, "aside": 10, "early": 12, "wrong_order": 4, "malformed": 4, "right": 18}  # percent of phase B
+
+Step = tuple[Order | str, bool]  # what the doctor says, and whether it is learned
+
+
+def lessons(right: int, flawed: int, random: Random) -> Lessons:
+    """So many cases of each kind."""
+    drawn = draw_diagnosis_cases(load_tables(), {**ROWS, "lessons": right + flawed}, seed=0)["lessons"]
+    tasks = [task_of({"id": str(number), **row}) for number, row in enumerate(drawn)]
+    teacher = Teacher(random)
+    mistakes = {**DETOURS, "right": 100 - sum(DETOURS.values())}
+    kinds = random.choices([*mistakes], [*mistakes.values()], k=right)
+    flaws = random.choices([*FLAWS], [*FLAWS.values()], k=flawed)
+    return Lessons(
+        [teacher.lesson(task, kind, False) for task, kind in zip(tasks[:right], kinds, strict=True)],
+        [teacher.lesson(task, flaw, True) for task, flaw in zip(tasks[right:], flaws, strict=True)],
+        "",
+        {f"share_{name}": share for name, share in ({"suspicion": DETOURS["suspicion"]} | FLAWS).items()},
+    )
+
+
+class Teacher:
+    """Leads cases against the record simulator."""
+
+    def __init__(self, random: Random) -> None:
+        self.random, self.prompts = random, load_prompts()
+
+    def lesson(self, task: DiagnosisTask, kind: str, learned: bool) -> Conversation:
+        """A case with a mistake of some kind, or "right"; learned: the mistake too."""
+        turns = self.random.choice(BUDGETS)
+        steps = self._steps(task, kind, learned)[: turns - 1]
+        guesses = kind in ("at_once", "aside", "early")
+        orders = [order for order, _ in steps]
+        episode = rehearse(
+            task, self.prompts, turns, orders, lambda results: best_match(task, results) if guesses else task.reference
+        )
+        return Conversation(episode.messages, [*(learn for _, learn in steps), True])
+
+    def _steps(self, task: DiagnosisTask, kind: str, learned: bool) -> list[Step]:
+        """What the doctor says before the diagnosis."""
+        orders = [Order(task.reference, name, WHY) for name in by_use(task)]
+        right: list[Step] = [(order, True) for order in orders]
+        aside = [Order(task.reference, name, WHY) for name in self.random.sample(ASIDE, 2) if name not in task.key]
+        if kind == "suspicion":
+            at = self.random.choice((0, 0, 1))
+            return [*right[:at], *((order, learned) for order in self._suspicions(task)), *right[at:]]
+        if kind == "malformed":
+            at = self.random.randrange(len(right))
+            return [*right[:at], (self._broken(spoken(orders[at])), learned), *right[at:]]
+        if kind == "aside":
+            return [(order, True) for order in aside[: self.random.randint(1, 2)]]
+        if kind == "wrong_order":
+            return [*((order, learned) for order in aside[:1]), *right]
+        return {"at_once": [], "early": right[:1]}.get(kind, right)
+
+    def _suspicions(self, task: DiagnosisTask) -> list[Order]:
+        """One or two conditions of the complaint that it is not, each with an examination that would settle it."""
+        others = [one for name, one in load_tables().group(task.group or "").items() if name != task.condition]
+        wrong = self.random.sample(others, self.random.choice((1, 1, 2)))
+        found = [Order(one.en, name, WHY) for one in wrong for name in self._settling(one, task)]
+        return list({order.examination: order for order in found}.values())
+
+    def _settling(self, condition: Condition, task: DiagnosisTask) -> list[str]:
+        tables = load_tables()
+        names = [tables.examinations[key].en for key in condition.key]
+        fit = [name for name in names if name not in task.key and ordered(task, name)]
+        return self.random.sample(fit, min(1, len(fit)))
+
+    def _broken(self, reply: str) -> str:
+        """The reply without one of its lines."""
+        lines = reply.splitlines()
+        del lines[self.random.randrange(len(lines))]
+        return "\n".join(lines)
+
+
+def by_use(task: DiagnosisTask) -> list[str]:
+    """The recommended examinations, first those that are recommended for most conditions of the complaint."""
+    tables = load_tables()
+    keys = [tables.examinations[key].en for one in tables.group(task.group or "").values() for key in one.key]
+    return sorted(task.key, key=lambda name: -keys.count(name))

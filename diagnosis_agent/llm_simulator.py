@@ -1,0 +1,196 @@
+"""The simulator that is a model: DiagGym's protocol of completions, with the gold diagnosis in the prompt.
+
+    python train_diagnosis_agent.py --simulator llm              # SIMULATOR_MODEL, SIMULATOR_BASE_URL, ..._API_KEY
+    python train_diagnosis_agent.py --simulator served --simulator-model DIR       # by a vLLM of the run's own
+
+A result is drawn once for a case and an examination and kept in LLM_CACHE, which all processes of a run share: the
+samples of a group and a repeat see the same one, whatever was ordered before. A text that names the diagnosis is drawn
+again, at most DRAWS times in all, then withheld. Nothing of this goes through the policy's proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from common.llm import open_cache, reveal
+from common.llm_completions import Completions
+from common.llm_error import LLMError
+from common.settings import Settings
+from common.text_store import TextStore
+from diagnosis_agent.examinations import LONGEST, named
+from diagnosis_agent.record_simulator import UNAVAILABLE, ordered, repeated
+from diagnosis_agent.simulator import Result, Simulator
+from diagnosis_agent.task import DiagnosisTask
+from episodes.agent import SERVED_NAME, AgentError, Options, ServiceError
+from episodes.outcomes import EpisodeError
+from scoring.diagnosis import mention
+
+# The words of DiagGym's models; weights know them, so none may change.
+HEADER = "\nThe following summarizes the results from the patient's medical examination:\n"
+SEPARATOR = "<SEP>"
+STOPS = (SEPARATOR, "<endoftext>")
+LIMITS = {"max_tokens": 512, "stop": STOPS}
+END = re.compile("|".join((*STOPS, r"\nExam name:")))
+
+VERSION = 1  # of what is asked: raised where kept results are no longer what would be drawn
+DRAWS, REDRAWN_AT = 3, 1.0  # at temperature 0 the same text would come again
+ADDRESS = "simulator_url"
+CAUSES = {"malformed": "simulator_malformed", "timeout": "simulator_timeout"}
+SEVERAL = re.compile(r"[,;+&]|\band\b")
+CHAT_TOKEN = re.compile(r"<\|[^|]{0,40}\|>")
+RANGE = re.compile(r" \(reference range: (.+)\)\Z", re.DOTALL)  # as diagnosis_agent/task.py writes it
+WITHHELD = "The report of this examination is not released."
+KNOWN = DiagnosisTask(
+    id="known", question="Cough and fever.", reference="pneumonia", text="A man of 40 with cough and fever."
+)
+
+
+def context(task: DiagnosisTask) -> str:
+    """What every prompt about a case begins with."""
+    return f"{task.text.split('Physical Exam:')[0].strip()}\n\nFinal Diagnosis:\n{task.reference}{HEADER}"
+
+
+def opening(name: str, usual: str = "") -> str:
+    """An event up to its results; `usual` is the reference range."""
+    shown = f"Reference Range:\n{usual}\n" if usual else ""
+    return f"Exam name:\n{name}\n{shown}Exam results:\n"
+
+
+def split_range(text: str) -> tuple[str, str]:
+    """The results and the reference range of a recorded text; "" where it has none."""
+    found = RANGE.search(text)
+    return (text[: found.start()], found[1]) if found else (text, "")
+
+
+def prompt_for(task: DiagnosisTask, name: str, past: Iterable[Result]) -> str:
+    """What the model continues with the results of an examination, after those that have some."""
+    made = [one for one in past if one.kind in ("recorded", "normal")]
+    events = (f"{opening(one.name)}{split_range(one.text)[0]}{SEPARATOR}" for one in made)
+    return context(task) + "".join(events) + opening(name)
+
+
+def model_of(settings: Settings, name: str) -> str:
+    """The model of a simulator. Raises AgentError: none is named."""
+    if settings.simulator_model:
+        return settings.simulator_model
+    expected = "a model folder or hub id" if name == "served" else "the name its endpoint serves it by"
+    raise AgentError(f"--simulator {name} needs {expected}; give --simulator-model or set SIMULATOR_MODEL")
+
+
+class LLMSimulator(Simulator):
+    """A model behind SIMULATOR_BASE_URL, or, `served`, at the address of the run's own service.
+
+    Raises AgentError: no model or no address is named.
+    """
+
+    def __init__(self, settings: Settings, name: str, address: str | None = None, evaluating: bool = False) -> None:
+        self.settings, self.name, self.model = settings, name, model_of(settings, name)
+        self.urls = [url.strip() for url in (settings.simulator_base_url or "").split(",") if url.strip()]
+        if name == "served":
+            self.urls = [address] if address else []
+        elif not self.urls:
+            raise AgentError(f"--simulator {name} needs an address; set SIMULATOR_BASE_URL, many joined by commas")
+        self.temperature = settings.simulator_eval_temperature if evaluating else settings.simulator_temperature
+        self.description: Mapping[str, str] = {
+            "simulator": name, "simulator_model": self.model, "simulator_temperature": f"{self.temperature:g}",
+        }  # fmt: skip
+        self._same: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @cached_property
+    def client(self) -> Completions:
+        if not self.urls:
+            raise LLMError("the simulator's model is not served yet", "connection")
+        model = SERVED_NAME if self.name == "served" else self.model.removeprefix("openai/")
+        key = None if self.name == "served" else reveal(self.settings.simulator_api_key)
+        return Completions(model, self.urls, key, self.settings.simulator_timeout)
+
+    @cached_property
+    def kept(self) -> TextStore:
+        return open_cache(self.settings.llm_cache)
+
+    @cached_property
+    def source(self) -> list[str]:
+        """Whose results these are: two models may be served by one name, and one model at two addresses in turn."""
+        return [self.model, *(weights_of(self.model) if self.name == "served" else sorted(self.urls))]
+
+    async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
+        found = examination(task, name, past)
+        if not found:
+            return Result(" ".join(name.split())[:LONGEST], UNAVAILABLE, "unavailable")
+        earlier = repeated(found, past)
+        if earlier:
+            return earlier
+        text = await self._result(task, found, past)
+        return Result(found, text, "recorded") if text else Result(found, WITHHELD, "withheld")
+
+    async def check(self) -> None:
+        """Ask for an invented patient's result. Raises ServiceError: no usable answer; LLMError: no cache."""
+        self.kept.count()
+        try:
+            await self.draw(KNOWN, "complete blood count", [])
+        except LLMError as error:
+            ways = "start it, look at SIMULATOR_MODEL, SIMULATOR_BASE_URL and SIMULATOR_API_KEY, or choose record"
+            raise ServiceError(f"the simulator gives no usable result ({error}); {ways}") from None
+
+    async def _result(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
+        """The result of an examination, the first that any process drew; "": withheld. Raises EpisodeError."""
+        case = [VERSION, self.source, self.temperature, context(task), name.casefold()]
+        key = hashlib.sha256(json.dumps(case).encode()).hexdigest()
+        async with self._same.setdefault(key, asyncio.Lock()):
+            try:
+                kept = self.kept.get(key)
+                return self.kept.keep(key, await self.draw(task, name, past)) if kept is None else kept
+            except LLMError as error:
+                raise EpisodeError(CAUSES.get(error.cause, "simulator_failed"), str(error)) from None
+
+    async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
+        """A new result that does not name the diagnosis, unless the case itself does; "" after DRAWS that did.
+
+        No seed is sent: one ends vLLM's CPU engine, which cannot wind a request's generator back. Raises LLMError.
+        """
+        secret = mention([task.reference, *task.aliases])
+        hidden = not secret.search(task.question)
+        for draw in range(DRAWS):
+            temperature = max(self.temperature, REDRAWN_AT) if draw else self.temperature
+            body = {"prompt": prompt_for(task, name, past), "temperature": temperature, **LIMITS}
+            text = await self.client.complete(body, result_in)
+            if not (hidden and secret.search(text)):
+                return text
+        return ""
+
+
+def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> str | None:
+    """What an order is called; None: nothing that there is. For a case of the tables only what they know exists; of
+    others the words of the order themselves are a name, unless they are several names.
+    """
+    found = ordered(task, name)
+    if found or task.condition:
+        return found
+    words = " ".join(CHAT_TOKEN.sub(" ", name).split())
+    several = [named(part) for part in SEVERAL.split(words)]
+    if not words or len(words) > LONGEST or (len(several) > 1 and all(several)):
+        return None
+    return next((one.name for one in past if one.name.casefold() == words.casefold()), words)
+
+
+def result_in(text: str) -> str:
+    """The results at the beginning of a completion, without chat tokens, also of servers that do not stop; "": none."""
+    return CHAT_TOKEN.sub(" ", END.split(text, maxsplit=1)[0]).strip()
+
+
+def weights_of(model: str) -> list[str]:
+    """What tells the weights in a folder from others: names, sizes and times of the files; of a hub id nothing."""
+    files = sorted(Path(model).rglob("*.safetensors"))
+    return [f"{file.name}/{(facts := file.stat()).st_size}/{facts.st_mtime_ns}" for file in files]
+
+
+def simulator_model(settings: Settings, options: Options, evaluating: bool = False) -> LLMSimulator:
+    """The simulator of --simulator llm or served. Raises AgentError: its model or its address is not named."""
+    return LLMSimulator(settings.under(options), str(options["simulator"]), options.get(ADDRESS), evaluating)

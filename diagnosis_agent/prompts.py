@@ -1,0 +1,21 @@
+"""The words the policy reads: those of prompts.toml beside this file, or of a file given with --prompts.
+
+prompts = load_prompts()
+prompts.opening("A man of 30 with abdominal pain.", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from diagnosis_agent.protocol import PROBLEMS
+from episodes import prompts
+from episodes.prompts import Prompts
+
+OWN = Path(__file__).with_suffix(".toml")
+ANSWERED = tuple(name for name in PROBLEMS if name != "too_late")  # after that nothing is said
+
+
+def load_prompts(path: Path = OWN) -> Prompts:
+    """The prompts of a file; what it leaves out is as in prompts.toml. Raises AgentError: it cannot be used."""
+    return prompts.load_prompts(OWN, ANSWERED, path)

@@ -1,0 +1,130 @@
+"""What a reply says: the current diagnosis, one further examination and why; or the stop phrase, the diagnosis and why.
+
+    read_reply("Current diagnosis: appendicitis\\nFurther examination needed: CBC.\\nReason: fever")
+    # Order("appendicitis", "CBC", "fever")
+    read_reply(f"{STOP_PHRASE}\\nFinal diagnosis: appendicitis\\nReason: tender on the right")
+    # Conclusion("appendicitis", "tender on the right")
+    read_reply("I would do a CBC.")                             # Malformed("no_examination")
+
+The phrases are DiagAgent's, whose prompt ends in "Current diagnosis:", so that a reply may begin behind it. Case, space
+and markdown do not matter. Any text is read in time that grows with its length and never raises.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from episodes.text_loop import Ending, Malformed
+
+STOP_PHRASE = "The available information is sufficient to make a diagnosis."
+STOP = re.compile(
+    rf"(?:^|(?<=[\n.:;!?。])|(?<=[.:;!?] )){'[ ]'.join(STOP_PHRASE[:-1].split())} ?(?:[.:;!。！]|$|(?=\n))",
+    re.IGNORECASE,
+)
+ORDER = re.compile(r"\b(?:needed|performed) ?[:：]", re.IGNORECASE)
+DIAGNOSIS = re.compile(r"(?:the )?(?:\w+ )?diagnosis(?: is ?[:：]?| ?[:：]) ?", re.IGNORECASE)
+REASON = re.compile(
+    r"(?:^|(?<=[\n.:;!?。]) ?)(?:[-•] |\d{1,2}[.)] )?(?:reason(?:s|ing)?(?: [^\n:：]{0,40})?|rationale) ?[:：] ?",
+    re.IGNORECASE,
+)
+SENTENCE_END = re.compile(r"(?<=\w{3}[.!?]) |(?<=[)\]][.!?]) ")
+ITEM = re.compile(r"(?:[-•>]|\d{1,2}[.)]) ")
+SPACE, MARKDOWN = re.compile(r"[^\S\n]+"), re.compile(r"[*`#]+|__+")
+
+PROBLEMS = (
+    "empty",  # nothing at all
+    "open_thought",  # <think> without </think>
+    "no_examination",  # neither an examination behind its phrase nor the stop phrase
+    "both",  # the stop phrase and an examination
+    "several_examinations",  # more than one behind a phrase
+    "no_diagnosis",
+    "no_reason",
+    "too_late",  # an examination where only the diagnosis was left
+)
+
+
+@dataclass(frozen=True)
+class Order:
+    diagnosis: str
+    examination: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Conclusion(Ending):
+    diagnosis: str
+    reason: str
+
+    def __str__(self) -> str:
+        return self.diagnosis
+
+
+def spoken(said: Order | Conclusion) -> str:
+    """An order or a conclusion as a reply."""
+    if isinstance(said, Conclusion):
+        return f"{STOP_PHRASE}\nFinal diagnosis: {said.diagnosis}\nReason: {said.reason}"
+    lines = f"Current diagnosis: {said.diagnosis}", f"Further examination needed: {said.examination}."
+    return "\n".join((*lines, f"Reason: {said.reason}"))
+
+
+def read_reply(text: str) -> Order | Conclusion | Malformed:
+    """What a reply says, or the name of what is wrong with it."""
+    text = text.strip()
+    if text.lower().startswith("<think>"):
+        _, closed, text = text.partition("</think>")
+        if not closed:
+            return Malformed("open_thought")
+    text = re.sub(r"([:：])\n", r"\1 ", "\n".join(_lines(SPACE.sub(" ", MARKDOWN.sub("", text)))))
+    if not text:
+        return Malformed("empty")
+    head = REASON.split(text, maxsplit=1)[0]
+    head = head if STOP.search(head) or ORDER.search(head) else text
+    stop, orders = STOP.search(head), list(ORDER.finditer(head))
+    if stop and ORDER.search(text):
+        return Malformed("both")
+    if not (stop or orders):
+        return Malformed("no_examination")
+    return _conclusion(text[stop.end() :]) if stop else _order(text, orders)
+
+
+def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malformed:
+    """Before the sentence of the phrase the diagnosis stands, behind the phrase the examination."""
+    before, behind = text[: phrases[0].start()], text[phrases[0].end() :]
+    told, *earlier = REASON.split(before[: max(before.rfind("\n"), before.rfind(". "), 0)], maxsplit=1)
+    listed, *later = REASON.split(behind, maxsplit=1)
+    first, *more = _lines(listed) or [""]
+    items = [line for line in (first, *more) if ITEM.match(line)]
+    if len(phrases) > 1 or (ITEM.match(first) and len(items) > 1):
+        return Malformed("several_examinations")
+    name, *sentence = SENTENCE_END.split(ITEM.sub("", first, count=1), maxsplit=1)
+    lines = _lines(told)
+    diagnosis = _named(next((line for line in lines if DIAGNOSIS.match(line)), lines[0] if lines else ""))
+    reason = " ".join([*earlier, *sentence, *more, *later]).strip()
+    return _whole(Order(diagnosis, name.strip(" .。"), reason))
+
+
+def _conclusion(text: str) -> Order | Conclusion | Malformed:
+    """The diagnosis is all that stands before the label of the reason; without one, the first or labelled sentence."""
+    told, *reasons = REASON.split(text, maxsplit=1)
+    lines = _lines(told)
+    if reasons:
+        return _whole(Conclusion("; ".join(filter(None, map(_named, lines))), reasons[0].strip()))
+    labelled = [line for line in lines if DIAGNOSIS.match(line)] or lines[:1]
+    sentences = [SENTENCE_END.split(line, maxsplit=1) for line in labelled]
+    reason = [*(rest for _, *more in sentences for rest in more), *(line for line in lines if line not in labelled)]
+    return _whole(Conclusion("; ".join(filter(None, (_named(first) for first, *_ in sentences))), " ".join(reason)))
+
+
+def _whole(said: Order | Conclusion) -> Order | Conclusion | Malformed:
+    """What is said, or what is missing of it."""
+    problems = {"diagnosis": "no_diagnosis", "examination": "no_examination", "reason": "no_reason"}
+    return next((Malformed(problem) for part, problem in problems.items() if vars(said).get(part) == ""), said)
+
+
+def _named(line: str) -> str:
+    return DIAGNOSIS.sub("", ITEM.sub("", line, count=1), count=1).strip(" .。")
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in map(str.strip, text.split("\n")) if line]

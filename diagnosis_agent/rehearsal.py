@@ -1,0 +1,102 @@
+"""Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against the record simulator.
+
+gold_episode(task, prompts, turns=6)
+baseline_episode("everything", task, prompts, turns=12)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from data.conditions.asking import posterior
+from data.conditions.results import read_result
+from data.conditions.table import load_tables
+from diagnosis_agent.examinations import table_key
+from diagnosis_agent.protocol import Conclusion, Order, read_reply, spoken
+from diagnosis_agent.record_simulator import RecordSimulator
+from diagnosis_agent.reward import results_of
+from diagnosis_agent.simulator import Exchange, Result
+from diagnosis_agent.task import DiagnosisTask
+from episodes.agent import Episode
+from episodes.prompts import Prompts
+from episodes.text_loop import Malformed
+
+BASELINES = ("at_once", "everything")
+WHY = "It tells the likely causes apart."
+ENOUGH = "The results fit."
+SIMULATOR = RecordSimulator()
+
+Conclude = Callable[[Sequence[Result]], str | None]
+
+
+def rehearse(
+    task: DiagnosisTask, prompts: Prompts, turns: int, orders: Sequence[Order | str], conclude: Conclude
+) -> Episode:
+    """Order as much as the budget allows before the last turn, then name a diagnosis; or not, for None.
+
+    An order that is a text is a reply as it stands, which is malformed.
+    """
+    episode = Episode(prompts.opening(task.question, turns))
+    for turn, order in enumerate(orders[: turns - 1], 2):
+        _say(episode, order if isinstance(order, str) else spoken(order))
+        words = _answer(task, prompts, order, episode, turn, turns)
+        episode.messages.append({"role": "user", "content": words})
+    diagnosis = conclude(results_of(episode))
+    episode.stop_reason = "answered" if diagnosis else "max_turns"
+    if diagnosis:
+        conclusion = Conclusion(diagnosis, ENOUGH)
+        episode.events.append(conclusion)
+        episode.answer = str(conclusion)
+        _say(episode, spoken(conclusion))
+    return episode
+
+
+def _answer(task: DiagnosisTask, prompts: Prompts, order: Order | str, episode: Episode, turn: int, turns: int) -> str:
+    """What is read after an order, before turn `turn` of `turns`; noted in the episode."""
+    if isinstance(order, str):
+        malformed = read_reply(order)
+        assert isinstance(malformed, Malformed), order
+        episode.events.append(malformed)
+        return prompts.wrong(malformed.problem, turn, turns)
+    result = SIMULATOR.result_of(task, order.examination, results_of(episode))
+    episode.events.append(Exchange(order, result))
+    return prompts.said(shown(result), turn, turns)
+
+
+def _say(episode: Episode, reply: str) -> None:
+    episode.messages.append({"role": "assistant", "content": reply})
+    episode.turns += 1
+
+
+def shown(result: Result) -> str:
+    """What the policy reads of a result."""
+    return result.text if result.kind == "unavailable" else f"{result.name}: {result.text}"
+
+
+def gold_orders(task: DiagnosisTask) -> list[Order]:
+    return [Order(task.reference, name, WHY) for name in task.key]
+
+
+def gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, diagnosis: str = "") -> Episode:
+    """Order what is recommended, one after the other, then name the gold diagnosis; `diagnosis`: by another name."""
+    return rehearse(task, prompts, turns, gold_orders(task), lambda _: diagnosis or task.reference)
+
+
+def baseline_episode(name: str, task: DiagnosisTask, prompts: Prompts, turns: int) -> Episode:
+    """ "at_once" orders nothing; "everything" what the record has, in its order, as long as the budget lasts. Both name
+    what the tables then hold likeliest: of conditions that are as likely, as all are at first, the table's first.
+    """
+    orders = [Order("not known yet", other, WHY) for other in task.results] if name == "everything" else []
+    return rehearse(task, prompts, turns, orders, lambda results: best_match(task, results))
+
+
+def best_match(task: DiagnosisTask, results: Sequence[Result]) -> str | None:
+    """The condition of the group that fits age, sex and the results; None where the group is not in the tables."""
+    tables = load_tables()
+    group = tables.group(task.group or "")
+    if not group or task.sex is None or task.age is None:
+        return None
+    told = {key: one.text for one in results if (key := table_key(one.name))}
+    read = {key: read_result(tables, key, text, task.sex, task.age) for key, text in told.items()}
+    chances = posterior(tables, group, {"age": task.age, "sex": task.sex, **read} if read else {})
+    return group[max(chances, key=lambda name: chances[name])].en

@@ -1,0 +1,140 @@
+"""What a case earns: the terms of rewards.toml, by `--reward`, less `--turn-penalty` for turns beyond a number.
+
+    reward = await Scheme("terms", judge=None).score(task, episode)
+    reward.total, reward.terms, reward.score
+
+The score, in [0, 1], is the reward over its highest. Rules compare the diagnosis with the gold one's names, and the
+examinations, one to one, with those recommended. An LLM judge does both where one is set, and leaves the case unscored
+where it fails; what addresses the judge earns nothing, and is never
+shown to it.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from diagnosis_agent.judge_words import addresses_the_judge, f1
+from diagnosis_agent.protocol import Conclusion
+from diagnosis_agent.record_simulator import own_name
+from diagnosis_agent.simulator import Exchange, Result
+from diagnosis_agent.task import DiagnosisTask
+from episodes.agent import AgentError, Episode
+from episodes.text_loop import Malformed
+from scoring.case import Case, Judge
+from scoring.diagnosis import names_it
+from scoring.rubric import Reward, Rubric, parse_rubric
+
+SCHEMES = tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))
+TERMS = SCHEMES["terms"]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judge's values of the terms, kept among the events of their episode."""
+
+    values: Mapping[str, float]
+
+
+def conclusion_of(episode: Episode) -> Conclusion | None:
+    return next((event for event in episode.events if isinstance(event, Conclusion)), None)
+
+
+def results_of(episode: Episode) -> list[Result]:
+    """What came back, in order."""
+    return [event.result for event in episode.events if isinstance(event, Exchange)]
+
+
+def key_of(task: DiagnosisTask) -> set[str]:
+    """The recommended examinations by the names that orders go by."""
+    return {own_name(task, name) for name in task.key}
+
+
+def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
+    """The recommended examinations of which a result came back."""
+    return {one.name for one in results_of(episode) if one.kind != "unavailable"} & key_of(task)
+
+
+def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
+    """Precision over all orders, repeats and unavailable ones too, recall, and F1; None where nothing is known."""
+    orders, key, found = len(results_of(episode)), key_of(task), len(key_seen(task, episode))
+    return {
+        "precision": found / orders if orders else None,
+        "recall": found / len(key) if key else None,
+        "f1": f1(found, orders, found, len(key)) if key else None,
+    }
+
+
+def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
+    """The values of `diagnosis` and, where it applies, `examinations`: by a judge where it gave some."""
+    judged = next((event for event in episode.events if isinstance(event, Judged)), None)
+    if judged:
+        return dict(judged.values)
+    conclusion, share = conclusion_of(episode), examination_values(task, episode)["f1"]
+    right = conclusion is not None and names_it(conclusion.diagnosis, (task.reference, *task.aliases))
+    return {"diagnosis": float(right)} | ({} if share is None else {"examinations": share})
+
+
+def kinds_of(episode: Episode) -> Counter[str]:
+    """How many events of each kind: results by theirs, and "malformed"."""
+    malformed = sum(isinstance(event, Malformed) for event in episode.events)
+    return Counter({"malformed": malformed} | Counter(one.kind for one in results_of(episode)))
+
+
+class Scheme:
+    """One way to pay: a name of rewards.toml, or weights of the terms; `penalty`: so much for each turn beyond so many.
+
+    Raises UsageError: neither.
+    """
+
+    def __init__(self, name: str, judge: Judge | None, penalty: tuple[float, int] = (0.0, 0)) -> None:
+        if name not in SCHEMES and "=" not in name:
+            expected = f"{', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1"
+            raise AgentError(f"--reward {name}: expected {expected}")
+        self.name, self.judge, self.penalty = name, judge, penalty
+        self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
+
+    async def score(self, task: DiagnosisTask, episode: Episode) -> Reward:
+        """What an episode earns, nothing where it is not concluded; unscored with its cause where the judge failed."""
+        counters = {name: float(often) for name, often in kinds_of(episode).items()}
+        conclusion = conclusion_of(episode)
+        if conclusion and addresses_the_judge(conclusion.diagnosis):
+            conclusion = None
+        if self.judge and conclusion:
+            cause = await self._ask(task, episode, conclusion)
+            if cause:
+                return Reward(None, {}, cause, counters=counters)
+        values = self._values(task, episode) if conclusion else {}
+        paid = self.rubric.weigh({name: value for name, value in values.items() if name in self.rubric.names})
+        amount, free = self.penalty
+        if amount and episode.turns > free:
+            paid["turns"] = -amount * (episode.turns - free)
+        total = math.fsum(paid.values())
+        return Reward(total, paid, score=min(1.0, max(0.0, total / self.rubric.highest)), counters=counters)
+
+    def _values(self, task: DiagnosisTask, episode: Episode) -> dict[str, float]:
+        malformed = kinds_of(episode)["malformed"]
+        return {"format": 1 - malformed / max(1, episode.turns), **values_of(task, episode)}
+
+    async def _ask(self, task: DiagnosisTask, episode: Episode, conclusion: Conclusion) -> str | None:
+        """Note the judge's values among the events; the cause where it has none."""
+        assert self.judge
+        episode.events = [event for event in episode.events if not isinstance(event, Judged)]
+        values = values_of(task, episode)
+        verdict = await self.judge.judge(case_of(task, episode, conclusion))
+        if verdict.score is not None:
+            given = {"diagnosis": verdict.score, **verdict.parts}
+            episode.events.append(Judged({name: given.get(name, value) for name, value in values.items()}))
+        return verdict.cause
+
+
+def case_of(task: DiagnosisTask, episode: Episode, conclusion: Conclusion) -> Case:
+    """What a judge sees: of the policy's own words the diagnosis, and orders that say nothing to it."""
+    names = dict.fromkeys(one.name for one in results_of(episode) if one.kind != "unavailable")
+    ordered = [name for name in names if not addresses_the_judge(name)]
+    gold = {"key": sorted(key_of(task)), "orders": len(results_of(episode))}
+    return Case(task.question, conclusion.diagnosis, task.reference, ordered, gold)

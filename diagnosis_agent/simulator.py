@@ -1,0 +1,58 @@
+"""The interface of a simulator: an examination ordered for a case in, what comes back and of which kind that is out.
+
+    result = await simulator.examine(task, "CBC", past=[])
+    result.name, result.kind                  # "complete blood count", "recorded"
+
+record_simulator.py is the one that needs no model, llm_simulator.py any other.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from diagnosis_agent.protocol import Order
+from diagnosis_agent.task import DiagnosisTask
+
+KINDS = (
+    "recorded",  # the case has it, or a model wrote it
+    "normal",  # it exists, and the case has nothing of it
+    "unavailable",  # there is no such examination, or several were ordered at once
+    "repeated",  # ordered before, by whatever name; the text is the same
+    "withheld",  # a model's text that names the diagnosis
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came back for one order.
+
+    name: the examination's own name, or the policy's words where it is unavailable. text: what the policy reads of it,
+    alike every time. kind: one of KINDS.
+    """
+
+    name: str
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """An order and what came back."""
+
+    order: Order
+    result: Result
+
+
+class Simulator(ABC):
+    """Examines one case, alike for every episode of it. description: what its results depend on, as JSON values."""
+
+    description: Mapping[str, str]
+
+    @abstractmethod
+    async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
+        """What comes back for an examination, after those of the past. Raises EpisodeError: its model failed."""
+
+    async def check(self) -> None:  # noqa: B027 (nothing to ask)
+        """Ask for a sign of life. Raises ServiceError."""

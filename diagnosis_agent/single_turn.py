@@ -1,0 +1,53 @@
+"""Replies at every point of the recommended history: which examination comes next, and at its end which diagnosis.
+
+    python -m evaluation.evaluate diagnosis --model MODEL --single-turn
+
+Each point is asked by itself, after what should have been ordered and its results, so that no earlier reply counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from diagnosis_agent.protocol import Conclusion, Order, read_reply
+from diagnosis_agent.record_simulator import ordered, own_name
+from diagnosis_agent.rehearsal import gold_episode
+from diagnosis_agent.task import DiagnosisTask
+from episodes.agent import Episode, Policy
+from episodes.outcomes import PolicyStop
+from episodes.prompts import Prompts
+
+
+@dataclass(frozen=True)
+class Next:
+    """A reply before the end of the history. hit: it orders one of the recommended examinations still to come."""
+
+    hit: bool
+
+
+async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> Episode:
+    """The transcript is that of the last point; a budget below the number of points leaves out the first ones.
+
+    Raises EpisodeError: the policy's endpoint failed.
+    """
+    history = gold_episode(task, prompts, len(task.key) + 1).messages
+    points = [at for at, message in enumerate(history) if message["role"] == "assistant"]
+    episode, to_come = Episode(stop_reason="bad_reply"), [own_name(task, name) for name in task.key]
+    try:
+        for number, at in [*enumerate(points)][-policy.max_turns :]:
+            message = await policy.reply(history[:at])
+            episode.messages = [*history[:at], message]
+            said = read_reply(str(message["content"] or ""))
+            if at < points[-1]:
+                hit = isinstance(said, Order) and ordered(task, said.examination) in to_come[number:]
+                episode.events.append(Next(hit))
+            elif isinstance(said, Conclusion):
+                episode.events.append(said)
+                episode.answer, episode.stop_reason = str(said), "answered"
+    except PolicyStop as stop:
+        episode.stop_reason = stop.reason
+    return episode
+
+
+def hits_of(episode: Episode) -> list[bool]:
+    return [event.hit for event in episode.events if isinstance(event, Next)]

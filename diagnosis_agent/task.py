@@ -1,0 +1,129 @@
+"""One row of the diagnosis agent's data as a frozen type; rows are DiagAgent's, or of `data/diagnosis`.
+
+    rows = read_rows("data/diagnosis/val.parquet")
+    task_of(rows[0]).results["complete blood count"]
+
+Rows of data/diagnosis hold the examinations that were made, with their results. The reference's name key examinations
+alone: their results are the simulator's. docs/diagnosis.md shows both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from common.jsonl import read_jsonl
+from data.conditions.table import load_tables
+from episodes.agent import AgentError, Row, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagnosisTask(Task):
+    """A patient. `question` is the summary that the policy reads, `reference` the gold diagnosis.
+
+    text: history and complaint, without the diagnosis, as a simulator reads them. aliases: other names of the gold
+    diagnosis. results: by examination, as recorded in order, with its reference range where it has one; empty where
+    none is recorded. key: the examinations that settle the case. condition: its name in data/conditions; group: the
+    complaint; age: in years; sex: "female" or "male"; None: not known.
+    """
+
+    text: str
+    aliases: tuple[str, ...] = ()
+    results: Mapping[str, str] = field(default_factory=dict)
+    key: tuple[str, ...] = ()
+    condition: str | None = None
+    group: str | None = None
+    age: int | None = None
+    sex: str | None = None
+
+
+def read_rows(path: Path | str) -> list[Row]:
+    """The rows of a parquet or JSONL file, each with `id` and `task_type`.
+
+    Raises AgentError: not readable, or empty.
+    """
+    try:
+        rows = _parquet(path) if Path(path).suffix == ".parquet" else [row for _, row in read_jsonl(Path(path))]
+    except (OSError, ValueError) as error:
+        raise AgentError(f"{path} cannot be read: {error}; expected a parquet or JSONL file of cases") from None
+    if not rows:
+        raise AgentError(f"{path} has no rows")
+    extras = [row["extra_info"] if isinstance(row.get("extra_info"), dict) else {} for row in rows]
+    names = [_name(extra, number) for number, extra in enumerate(extras)]
+    often = Counter(names)
+    for number, (name, row, extra) in enumerate(zip(names, rows, extras, strict=True)):
+        row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
+        row.setdefault("task_type", extra.get("group") or "unknown")
+    return rows
+
+
+def _name(extra: Mapping[str, Any], number: int) -> str:
+    return str(next(name for name in (extra.get("id"), extra.get("index"), number) if name is not None))
+
+
+def _parquet(path: Path | str) -> list[Row]:
+    from pyarrow import parquet
+
+    return list(parquet.read_table(path).to_pylist())
+
+
+def task_of(row: Row) -> DiagnosisTask:
+    """Check a row; lists may be numpy arrays. Raises AgentError: a column is missing or of another form."""
+    try:
+        return _task_of(row)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise AgentError(
+            f"row {row.get('id')!r} is no case ({type(error).__name__}: {error}); expected prompt, "
+            "reward_model.ground_truth and extra_info as in data/diagnosis, or DiagAgent's columns"
+        ) from None
+
+
+def _task_of(row: Row) -> DiagnosisTask:
+    extra = row["extra_info"]
+    known = {name: _text(name, extra[name]) for name in ("condition", "group", "sex") if extra.get(name) is not None}
+    if known.get("condition", "") not in {"", *load_tables().conditions}:
+        raise ValueError(f"condition {known['condition']!r} is not in data/conditions")
+    question = _text("prompt", next((turn["content"] for turn in row["prompt"] if turn["role"] == "user"), None))
+    return DiagnosisTask(
+        id=str(row["id"]),
+        question=question,
+        reference=_text("ground_truth", row["reward_model"]["ground_truth"]),
+        text=_text("text", extra.get("text") or question),
+        aliases=_texts("aliases", extra.get("aliases")),
+        results=dict(map(_result, _list("examinations", extra.get("examinations")))),
+        key=_texts("key_exam_names", extra.get("key_exam_names")),
+        condition=known.get("condition"),
+        group=known.get("group"),
+        sex=known.get("sex"),
+        age=None if extra.get("age") is None else int(extra["age"]),
+        task_type=known.get("group", "unknown"),
+        difficulty=extra.get("difficulty") or "unknown",
+        wording=extra.get("wording") or "",
+    )
+
+
+def _result(examination: Mapping[str, Any]) -> tuple[str, str]:
+    """Name and result, with the reference range where there is one."""
+    name, results = (_text(f"examinations.{key}", examination[key]) for key in ("name", "results"))
+    usual = examination.get("reference_range")
+    return name, f"{results} (reference range: {_text('reference_range', usual)})" if usual else results
+
+
+def _texts(name: str, values: Any) -> tuple[str, ...]:
+    return tuple(_text(name, value) for value in _list(name, values))
+
+
+def _list(name: str, values: Any) -> Iterable[Any]:
+    """A list, a tuple or a numpy array; None is empty."""
+    if isinstance(values, str | bytes | Mapping):
+        raise TypeError(f"{name}: expected a list, got {str(values)[:60]!r}")
+    return () if values is None else values
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError(f"{name}: expected text, got {str(value)[:60]!r}")
+    return str(value)

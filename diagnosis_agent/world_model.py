@@ -1,0 +1,59 @@
+"""What a model of the simulator learns: recorded cases as DiagGym's texts, patient and diagnosis first, then results.
+
+    python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500        # a tiny one
+    python -m training.cold_start diagnosis --role simulator --base MODEL --out models/world
+    python -m evaluation.evaluate diagnosis --gold --simulator served --simulator-model models/world
+
+Results follow in the order of care, shuffled within a step of it, each with its reference range half of the time. A
+case has several texts, each with no more results than a policy orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+
+from data.conditions.table import load_tables
+from diagnosis_agent.llm_simulator import SEPARATOR, context, opening, split_range
+from diagnosis_agent.record_simulator import RecordSimulator
+from diagnosis_agent.task import DiagnosisTask
+from episodes.agent import Conversation, Message
+
+STEPS = ("physical", "lab", "imaging", "procedure")  # of care; what the tables do not know comes last
+RANGE_SHOWN = 0.5
+MOST_EVENTS = 8  # of a text
+OTHERS = 4  # examinations that the case has nothing of, each normal
+
+
+def world_lessons(tasks: Iterable[DiagnosisTask], seed: int = 0) -> Iterator[Conversation]:
+    """The texts of each case, raw; learned are the results."""
+    for task in tasks:
+        random = Random(f"{seed}/{task.id}")
+        events = events_of(task, random)
+        events = random.sample(events, len(events))
+        for at in range(0, len(events), MOST_EVENTS):
+            yield _text(task, in_order(events[at : at + MOST_EVENTS], random), random)
+
+
+def _text(task: DiagnosisTask, events: Sequence[tuple[str, str]], random: Random) -> Conversation:
+    messages: list[Message] = []
+    for name, text in events:
+        results, usual = split_range(text)
+        asked = opening(name, usual if random.random() < RANGE_SHOWN else "")
+        messages.append({"role": "user", "content": asked if messages else context(task) + asked})
+        messages.append({"role": "assistant", "content": results + SEPARATOR})
+    return Conversation(messages, [True] * len(events), raw=True)
+
+
+def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:
+    """Recorded results by name, and those of some other examinations of the tables where the case is theirs."""
+    names = [one.en for one in load_tables().examinations.values()] if task.condition else []
+    others = [RecordSimulator().result_of(task, name, []) for name in random.sample(names, min(OTHERS, len(names)))]
+    return [*task.results.items(), *((one.name, one.text) for one in others if one.kind == "normal")]
+
+
+def in_order(events: Sequence[tuple[str, str]], random: Random) -> list[tuple[str, str]]:
+    """Step by step, shuffled within a step."""
+    kinds = {one.en: one.kind for one in load_tables().examinations.values()}
+    shuffled = random.sample(events, len(events))
+    return sorted(shuffled, key=lambda one: STEPS.index(kinds[one[0]]) if one[0] in kinds else len(STEPS))

@@ -1,0 +1,84 @@
+"""The words a policy reads in an episode of words: those of an agent's prompts.toml, or of a file given with --prompts.
+
+    prompts = load_prompts(OWN, PROBLEMS)
+    prompts.opening("我肚子疼。", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
+
+Texts have the fields {complaint} (what the case begins with), {text} (what the partner says), {turn} and {turns}.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from episodes.agent import AgentError, Message
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Texts with the fields named above; last: added before the last turn; problems: said to a malformed reply."""
+
+    version: str
+    system: str
+    first: str
+    turn: str
+    malformed: str
+    last: str
+    problems: dict[str, str]
+
+    @property
+    def fingerprint(self) -> str:
+        """The version, and a hash that no other words have."""
+        return f"{self.version} {hashlib.sha256(repr(self).encode()).hexdigest()[:8]}"
+
+    def opening(self, complaint: str, turns: int) -> list[Message]:
+        """The messages an episode begins with."""
+        first = self._with_last(self.first.format(complaint=complaint, text="", turn=1, turns=turns), 1, turns)
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, {"role": "user", "content": first}]
+
+    def said(self, text: str, turn: int, turns: int) -> str:
+        """The partner's words, before the policy's reply number `turn` of `turns`."""
+        return self._with_last(self.turn.format(text=text, turn=turn, turns=turns, complaint=""), turn, turns)
+
+    def wrong(self, problem: str, turn: int, turns: int) -> str:
+        """What a malformed reply is answered with."""
+        words = self.malformed.format(text=self.problems[problem], turn=turn, turns=turns, complaint="")
+        return self._with_last(words, turn, turns)
+
+    def _with_last(self, words: str, turn: int, turns: int) -> str:
+        return f"{words}\n{self.last}" if turn >= turns else words
+
+
+def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -> Prompts:
+    """The prompts of a file; what it leaves out is as in the agent's own. answered: the problems that are.
+
+    Raises AgentError: not readable, a key unknown, or a text with fields that there are not.
+    """
+    path = path or own
+    try:
+        ours, given = (tomllib.loads(file.read_text(encoding="utf-8")) for file in (own, path))
+        problems = {**ours["problems"], **given.pop("problems", {})}
+        prompts = Prompts(**{**ours, **given, "problems": problems})
+        _check(prompts, answered)
+        return prompts
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        keys = ", ".join(field.name for field in fields(Prompts))
+        raise AgentError(
+            f"--prompts {path}: {type(error).__name__}: {error}; expected a TOML file with some of {keys}, and in "
+            "their texts no other fields than {complaint}, {text}, {turn} and {turns}"
+        ) from None
+
+
+def _check(prompts: Prompts, answered: Sequence[str]) -> None:
+    if strange := {*prompts.problems} - {*answered}:
+        raise ValueError(f"problems are {', '.join(answered)}, not {', '.join(strange)}")
+    if wrong := [name for name in ("version", "system", "last") if not isinstance(getattr(prompts, name), str)]:
+        raise ValueError(f"{wrong[0]} is no text")
+    prompts.opening("", 2)
+    prompts.said("", 1, 2)
+    for problem in answered:
+        prompts.wrong(problem, 1, 2)

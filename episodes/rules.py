@@ -1,0 +1,46 @@
+"""What environments have in common whose own rules score: a judge that replaces them where the settings name one.
+
+class MyEnvironment(RuledEnvironment):
+    def __init__(self, settings, options):
+        super().__init__(settings, WORDS)
+        self.judge, self.judge_name            # None and "rules" without one
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from common.settings import Settings
+from episodes.agent import Environment, Episode, ServiceError, Task
+from scoring.judge import WITHOUT_A_JUDGE, ReferenceJudge, choose_judge, why_unusable
+from scoring.llm_judge import JudgeWords
+
+
+class RuledEnvironment(Environment):
+    """`words` are the judge's. Raises SettingsError: REWARD_SCALE cannot be used."""
+
+    ways_out = WITHOUT_A_JUDGE
+
+    def __init__(self, settings: Settings, words: JudgeWords) -> None:
+        self.settings, self.words = settings, words
+        judge = choose_judge(settings, words)
+        self.judge = None if isinstance(judge, ReferenceJudge) else judge
+        self.paid = self.judge is not None
+
+    @property
+    def judge_name(self) -> str | None:
+        """Of an LLM the model's."""
+        name = self.judge.name if self.judge else "rules"
+        return self.settings.teacher_model if name == "llm" else name
+
+    def turns(self, task: Task) -> int:
+        """The budget of a task."""
+        return task.max_turns or self.settings.max_turns
+
+    def bad(self, task: Task, random: Random) -> Episode:
+        return self.dishonest(task, random)["another condition"]
+
+    async def check(self) -> None:
+        problem = await why_unusable(self.judge, self.words.known_case) if self.judge else None
+        if problem:
+            raise ServiceError(f"{problem}; start the judge, or {WITHOUT_A_JUDGE}")

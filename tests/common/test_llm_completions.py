@@ -1,0 +1,138 @@
+"""Completions over one or many addresses, against real HTTP servers: balance, failures, who is left alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from common import llm_completions
+from common.llm_completions import ATTEMPTS, Address, Completions
+from common.llm_error import LLMError
+from tests.common.llm_server import KEY, Fault, LLMServer
+from tests.serving import serving
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+NOWHERE = "http://127.0.0.1:9/v1"
+BODY = {"prompt": "Exam results:\n", "max_tokens": 5}
+
+
+@pytest.fixture
+def other() -> Iterator[LLMServer]:
+    server = LLMServer()
+    server.answer = lambda body: "b"
+    with serving(server):
+        yield server
+
+
+@pytest.fixture
+def one(llm: LLMServer) -> LLMServer:
+    llm.answer = lambda body: "a"
+    return llm
+
+
+def complete(client: Completions, times: int = 1) -> list[str]:
+    async def all_at_once() -> list[str]:
+        return list(await asyncio.gather(*(client.complete(BODY) for _ in range(times))))
+
+    return asyncio.run(all_at_once())
+
+
+def test_it_is_openais_protocol_with_the_key(one: LLMServer) -> None:
+    assert complete(Completions("EHRGenerator", [one.url + "/"], KEY)) == ["a"]
+    assert one.requests == [{"model": "EHRGenerator", **BODY}]
+    assert one.keys == {f"Bearer {KEY}"}
+
+
+def test_two_addresses_share_the_work(one: LLMServer, other: LLMServer) -> None:
+    one.delay = other.delay = 0.2
+    assert sorted(complete(Completions("m", [one.url, other.url]), 8)) == ["a"] * 4 + ["b"] * 4
+
+
+def test_a_dead_address_is_left_alone_and_costs_nothing(other: LLMServer) -> None:
+    client = Completions("m", [NOWHERE, other.url])
+    assert complete(client, 3) == ["b"] * 3
+    dead, alive = client.addresses
+    assert dead.rests_until > time.monotonic() > alive.rests_until
+    assert len(other.requests) == 3
+
+
+def test_an_address_that_recovers_is_asked_again(
+    one: LLMServer, other: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llm_completions, "REST", 0.0)
+    one.faults = [Fault(503)]
+    client = Completions("m", [one.url, other.url])
+    assert [complete(client)[0] for _ in range(3)] == ["b", "a", "a"]
+
+
+def test_who_asks_for_a_pause_has_it_while_the_other_answers(one: LLMServer, other: LLMServer) -> None:
+    one.faults = [Fault(429, {"Retry-After": "3000"})] * 9
+    client = Completions("m", [one.url, other.url], timeout=5)
+    assert complete(client, 4) == ["b"] * 4
+    assert [complete(client) for _ in range(2)] == [["b"], ["b"]]
+    assert client.addresses[0].rests_until > time.monotonic() + 2000
+
+
+def test_it_is_left_alone_for_longer_each_time_but_failures_at_once_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(llm_completions.time, "monotonic", lambda: now)
+    address, error, rests = Address(NOWHERE), LLMError("down", "connection"), []
+    for _ in range(8):
+        for _ in range(3):
+            address.rest(error)
+        rests.append(address.rests_until - now)
+        now = address.rests_until
+    assert rests == [10, 20, 40, 80, 160, 320, 320, 320]
+    address.answered()
+    address.rest(error)
+    assert address.rests_until == now + 10
+
+
+def test_a_slow_address_leaves_time_for_the_other(one: LLMServer, other: LLMServer) -> None:
+    one.delay = 3.0
+    assert complete(Completions("m", [one.url, other.url], timeout=2)) == ["b"]
+
+
+def test_another_model_at_one_address_is_no_end(one: LLMServer, other: LLMServer) -> None:
+    one.faults = [Fault(404)]
+    other.faults = [Fault(503)]
+    assert complete(Completions("m", [one.url, other.url])) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause", "requests"),
+    [
+        (Fault(503), "status", ATTEMPTS),
+        (Fault(200, body="<html>"), "malformed", ATTEMPTS),
+        (Fault(200, text="  "), "malformed", ATTEMPTS),
+        (Fault(401), "refused", 1),
+        (Fault(400), "refused", 1),
+    ],
+)
+def test_what_stays_wrong_is_an_error_without_the_key(fault: Fault, cause: str, requests: int, one: LLMServer) -> None:
+    one.faults = [fault] * 9
+    with pytest.raises(LLMError) as caught:
+        complete(Completions("m", [one.url], KEY, timeout=5))
+    assert (caught.value.cause, len(one.requests)) == (cause, requests)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("reply", ["[]", "null", '{"choices": []}', '{"choices": [{"text": 5}]}', "{not json"])
+def test_what_is_no_completion_is_malformed(reply: str, one: LLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.common.llm_server.completion", lambda text, chat: text)
+    one.answer = lambda body: reply
+    with pytest.raises(LLMError) as caught:
+        complete(Completions("m", [one.url]))
+    assert caught.value.cause == "malformed"
+    assert len(one.requests) == ATTEMPTS
+
+
+def test_a_request_that_nobody_would_take_lets_no_address_rest(one: LLMServer) -> None:
+    one.faults = [Fault(400)]
+    client = Completions("m", [one.url])
+    with pytest.raises(LLMError):
+        complete(client)
+    assert client.addresses[0].rests_until == 0

@@ -1,0 +1,180 @@
+"""The diagnosis agent's cases: open by their summary, settled by their key results, normal where nothing is wrong."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from common.command import UsageError
+from common.settings import ROOT
+from data.conditions.asking import posterior
+from data.conditions.bayes import draw_patient
+from data.conditions.cases import main
+from data.conditions.diagnosis_cases import PLAUSIBLE, SURE, Case, new_case, plausible
+from data.conditions.drawing import OPEN, ROWS
+from data.conditions.records import Spread
+from data.conditions.results import FEVER, WIDEST, Result, draw_results
+from data.conditions.table import FOLDER as TABLES_FOLDER
+from data.conditions.table import load_tables
+from diagnosis_agent.task import DiagnosisTask, read_rows, task_of
+
+TABLES = load_tables()
+FOLDER = ROOT / "data" / "diagnosis"
+
+
+@cache
+def bundled(split: str) -> list[DiagnosisTask]:
+    return [task_of(row) for row in read_rows(FOLDER / f"{split}.parquet")]
+
+
+@pytest.fixture(scope="module")
+def drawn() -> list[Case]:
+    random, seen = Random(5), set[str]()
+    return [new_case(TABLES, name, random, seen) for name in TABLES.conditions for _ in range(3)]
+
+
+def all_tasks() -> list[DiagnosisTask]:
+    return [task for split in ROWS for task in bundled(split)]
+
+
+def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
+    assert main(["diagnosis", "--out", str(tmp_path)]) == 0
+    for split in ROWS:
+        assert (tmp_path / f"{split}.parquet").read_bytes() == (FOLDER / f"{split}.parquet").read_bytes()
+
+
+def test_sizes_and_no_two_patients_alike() -> None:
+    assert {split: len(bundled(split)) for split in ROWS} == ROWS
+    assert len({task.id for task in all_tasks()}) == len(all_tasks())
+    assert len({(task.text, *task.results.items()) for task in all_tasks()}) == len(all_tasks())
+
+
+def test_every_condition_is_in_training_equally_often() -> None:
+    counts = Counter(task.condition for task in bundled("train"))
+    assert counts.keys() == TABLES.conditions.keys()
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_every_difficulty_and_many_examinations() -> None:
+    assert {task.difficulty for task in bundled("test")} == {"easy", "medium", "hard"}
+    assert len({name for task in all_tasks() for name in task.results}) >= 60
+    for task in all_tasks():
+        assert len(task.results) >= 10
+        assert set(task.key) <= task.results.keys()
+
+
+def test_a_summary_leaves_several_conditions_open(drawn: list[Case]) -> None:
+    for case in drawn:
+        chances = posterior(TABLES, TABLES.group(case.complaint), case.told)
+        assert len(plausible(chances)) >= OPEN
+        assert chances[case.name] >= PLAUSIBLE
+
+
+def test_many_summaries_point_to_another_condition(drawn: list[Case]) -> None:
+    found = [posterior(TABLES, TABLES.group(case.complaint), case.told) for case in drawn]
+    right = sum(max(chances, key=chances.__getitem__) == case.name for case, chances in zip(drawn, found, strict=True))
+    assert 0.4 < right / len(drawn) < 0.7
+
+
+def test_key_results_settle_the_case(drawn: list[Case]) -> None:
+    for case in drawn:
+        key = {name: case.results[name] for name in TABLES.conditions[case.name].key}
+        assert posterior(TABLES, TABLES.group(case.complaint), {**case.told, **key})[case.name] >= SURE
+
+
+def test_a_summary_tells_no_key_result(drawn: list[Case]) -> None:
+    for case in drawn:
+        keys = {key for one in TABLES.group(case.complaint).values() for key in one.key}
+        assert not keys & case.told.keys()
+    for task in all_tasks():
+        assert not any(task.results[name].split(" (reference")[0].rstrip(".") in task.question for name in task.key)
+
+
+def test_nothing_of_a_case_names_its_diagnosis() -> None:
+    for task in all_tasks():
+        told = [task.question, task.text, *task.results.values()]
+        for name in (task.reference, *task.aliases):
+            named = re.compile(rf"\b{re.escape(name)}\b", 0 if name.isupper() else re.IGNORECASE)
+            assert not any(named.search(text) for text in told), (task.id, name)
+
+
+def test_unseen_rows_are_worded_as_no_training_row_is() -> None:
+    sections = tomllib.loads((TABLES_FOLDER / "summaries.toml").read_text(encoding="utf-8"))
+    wordings = [text for texts in sections.values() for text in texts]
+    pieces = Counter(piece for text in wordings for piece in re.split(r"\{\w+\}", text) if len(piece) >= 7)
+    own = [piece for piece in pieces if sum(piece in text for text in wordings) == 1]
+    training, unseen = bundled("train"), [task for task in bundled("test") if task.wording == "unseen"]
+    assert len(unseen) == len(bundled("test")) // 4
+    used = {piece for piece in own if any(piece in task.question for task in unseen)}
+    assert len(used) >= 4
+    assert not [piece for piece in used if any(piece in task.question for task in training)]
+
+
+def test_what_a_condition_does_not_touch_is_normal(drawn: list[Case]) -> None:
+    for case in drawn:
+        condition = TABLES.conditions[case.name]
+        for name, result in case.results.items():
+            finding = condition.examinations.get(name, {})
+            if not result.numbers:
+                assert result.seen in (finding or result.examination.normal)
+            for part, value in result.numbers.items():
+                usual, spread = result.range_of(part), finding.get(part)
+                if part == "temperature":
+                    spread = (spread or FEVER) if case.patient.get("fever") else None
+                low, high = usual.low, usual.high
+                if isinstance(spread, Spread):
+                    low, high = spread.mean - WIDEST * spread.sd, spread.mean + WIDEST * spread.sd
+                rounding = 0.51 * 10 ** -result.examination.parts[part].decimals if spread else 0
+                assert low - rounding <= value <= high + rounding, (case.name, name, part)
+
+
+def test_numbers_of_one_examination_fit_together() -> None:
+    random = Random(2)
+    for condition in TABLES.conditions.values():
+        patient = draw_patient(TABLES, condition, random)
+        results = draw_results(TABLES, TABLES.examinations, patient, random, condition)
+        cells, signs = results["cbc"].numbers, results["vitals"].numbers
+        assert 86 <= cells["neutrophils"] + cells["lymphocytes"] + cells["eosinophils"] <= 99
+        assert signs["systolic"] >= signs["diastolic"] + 25
+
+
+def test_numbers_that_never_fit_together_are_the_tables_fault() -> None:
+    cells = {"neutrophils": Spread(90, 0.1), "lymphocytes": Spread(40, 0.1)}
+    condition = replace(TABLES.conditions["gout"], examinations={"cbc": cells})
+    with pytest.raises(UsageError, match=r"complete blood count .* fit together"):
+        draw_results(TABLES, ["cbc"], {"age": 40, "sex": "male"}, Random(0), condition)
+
+
+def test_texts_of_several_examinations_speak_of_one_side() -> None:
+    condition, random = TABLES.conditions["pneumothorax"], Random(1)
+    sides = set()
+    for _ in range(20):
+        patient = draw_patient(TABLES, condition, random)
+        results = draw_results(TABLES, ["chest_auscultation", "chest_xray"], patient, random, condition)
+        sides.add(tuple("right" in result.seen.lower() for result in results.values()))
+    assert sides == {(True, True), (False, False)}
+
+
+def test_a_result_is_told_with_marks_and_its_range() -> None:
+    crp = Result("crp", TABLES.examinations["crp"], "male", 40, {"crp": 65.0})
+    assert crp.text == "C-reactive protein 65 mg/L (high)"
+    assert crp.reference == "C-reactive protein 0 to 10"
+    ecg = draw_results(TABLES, ["ecg"], {"age": 40, "sex": "male"}, Random(0))["ecg"]
+    assert (ecg.text in TABLES.examinations["ecg"].normal, ecg.reference) == (True, None)
+
+
+def test_a_result_tells_between_conditions() -> None:
+    group = TABLES.group("abdominal_pain")
+    random = Random(0)
+    patient = draw_patient(TABLES, TABLES.conditions["pancreatitis"], random)
+    lipase = draw_results(TABLES, ["lipase"], patient, random, TABLES.conditions["pancreatitis"])
+    assert posterior(TABLES, group, lipase)["pancreatitis"] > 0.9
+    normal = draw_results(TABLES, ["lipase"], patient, random)
+    assert posterior(TABLES, group, normal)["pancreatitis"] < 0.01

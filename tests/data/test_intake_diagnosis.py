@@ -1,0 +1,169 @@
+"""DiagGym's and DiagAgent's files become rows of the diagnosis agent; what is none is named and left out."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from data.intake.consultation_rows import Refused
+from data.intake.diagnosis import Notes, main, read_row
+from diagnosis_agent.task import read_rows, task_of
+
+COLUMNS = {"data_source", "prompt", "ability", "reward_model", "extra_info"}
+EXTRA = {"split", "index", "answer", "question", "text", "key_exam_names"}
+
+
+def note(number: int) -> dict[str, Any]:
+    text = f"Patient {number}, pain in the flank since Monday.\n\nPhysical Exam:\nTender. Kidney stone seen."
+    events = [{"time": "08:00", "data": {"label": "Creatinine", "lab_data": f"{number} mg/dL"}}]
+    return {"text": text, "discharge_diagnosis": "kidney stone", "reformat_physical_exam": [], "events": events}
+
+
+def case(number: int, **other: Any) -> dict[str, Any]:
+    known = {"case_summary": f"Flank pain, patient {number}.", "final_diagnosis": "kidney stone"}
+    return {**known, "recommended_exam_names": ["CT abdomen", "Urinalysis"], "timeline": [{"step": 1}], **other}
+
+
+def written(folder: Path, **contents: Any) -> list[str]:
+    """The arguments for three files of JSON values or texts; `notes`, `train` and `test` are two records by default."""
+    usual = {"notes": {f"n{number}": note(number) for number in range(2)}}
+    usual |= {split: {f"n{number}": case(number) for number in range(2)} for split in ("train", "test")}
+    for name, content in (usual | contents).items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    named = {"diaggym_ref": "notes", "diagagent_train": "train", "diagagent_test": "test"}
+    paths = [part for flag, name in named.items() for part in (f"--{flag}_data_path", f"{folder}/{name}.json")]
+    return ["--local_dir", str(folder / "out"), *paths]
+
+
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return lambda *flags, **contents: main([*written(tmp_path, **contents), *flags])
+
+
+def rows_of(tmp_path: Path, split: str) -> list[dict[str, Any]]:
+    return list(parquet.read_table(tmp_path / "out" / f"{split}.parquet").to_pylist())
+
+
+def test_rows_have_the_columns_of_the_reference_and_are_tasks(run: Run, tmp_path: Path) -> None:
+    assert run() == 0
+    for split in ("train", "test"):
+        rows = rows_of(tmp_path, split)
+        assert [row["extra_info"]["index"] for row in rows] == [0, 1]
+        assert all(row.keys() == COLUMNS and row["extra_info"].keys() == EXTRA for row in rows)
+        assert {row["extra_info"]["split"] for row in rows} == {split}
+    task = task_of(read_rows(tmp_path / "out" / "test.parquet")[1])
+    assert (task.question, task.reference) == ("Flank pain, patient 1.", "kidney stone")
+    assert task.text == "Patient 1, pain in the flank since Monday."
+    assert (task.key, task.results) == (("CT abdomen", "Urinalysis"), {})
+
+
+def test_a_list_of_records_with_note_ids(run: Run, tmp_path: Path) -> None:
+    assert run(train=[case(number, note_id=f"n{number}") for number in (1, 0)]) == 0
+    assert [row["extra_info"]["question"][-2] for row in rows_of(tmp_path, "train")] == ["1", "0"]
+
+
+LEFT_OUT = {
+    "no object": (3, "the record is 3, expected an object"),
+    "no summary": (case(0, case_summary=" "), "case_summary is ' ', expected text"),
+    "no diagnosis": (case(0, final_diagnosis=None), "final_diagnosis is None, expected text"),
+    "no examination": (case(0, recommended_exam_names=[]), "recommended_exam_names is empty"),
+    "other examinations": (case(0, recommended_exam_names={"a": 1}), "expected a list of texts"),
+    "no note": (case(0), "has no note"),
+}
+
+
+@pytest.mark.parametrize("kind", LEFT_OUT)
+def test_what_is_left_out_is_named(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    record, reason = LEFT_OUT[kind]
+    assert run(train={"n0": case(0), "n1": case(1), "odd": record}) == 0
+    line = next(line for line in capsys.readouterr().err.splitlines() if "odd" in line)
+    assert line.startswith(f"{tmp_path}/train.json, odd: ")
+    assert reason in line
+    assert len(rows_of(tmp_path, "train")) == 2
+
+
+def test_notes_without_a_history_or_twice_are_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    notes = [note(number) | {"note_id": f"n{number}"} for number in (0, 1, 1)]
+    assert run(notes=[*notes, {"note_id": "n2", "text": "Physical Exam: tender"}]) == 0
+    said = capsys.readouterr().err
+    assert "n1: is there twice" in said
+    assert "n2: text before Physical Exam: is '', expected text" in said
+
+
+def test_nothing_is_written_where_most_is_left_out(run: Run, tmp_path: Path) -> None:
+    assert run(test={"n0": case(0), "n1": 1, "n2": 2}) == 1
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["", '"x"', '{"n0": {', "[1, 2", "[" * 5000])
+def test_files_that_are_no_records(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    assert run(test=text) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert "test.json cannot be read" in said[-1]
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_files_are_replaced_on_demand_alone(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    assert run() == 2
+    assert "--force" in capsys.readouterr().err
+    assert run("--force") == 0
+
+
+def test_the_flags_of_the_reference(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"--diaagent_test_data_path={tmp_path}/train.json") == 0
+    assert run("--hdfs_dir", "hdfs://x") == 2
+    assert "--local_dir" in capsys.readouterr().err
+    assert run("--diaggym_ref_data_path", str(tmp_path / "none.json")) == 2
+    assert "none.json does not exist" in capsys.readouterr().err
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=4,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*case(0)]), JSON) | JSON)
+def test_any_record_is_a_row_or_refused(record: Any) -> None:
+    class AnyNote(Notes):
+        def __init__(self) -> None: ...
+
+        def history(self, name: str) -> str:
+            return name
+
+    try:
+        row = read_row("n0", record, AnyNote(), "train", 0)
+    except Refused:
+        return
+    assert task_of(row | {"id": "0"}).reference == row["extra_info"]["answer"]
+
+
+def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
+    def peak(size: int) -> int:
+        notes, cases = ({f"n{number}": make(number) for number in range(size)} for make in (note, case))
+        arguments = written(tmp_path, notes=notes, train=cases)
+        del notes, cases
+        tracemalloc.start()
+        assert main([*arguments, "--force"]) == 0
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert len(rows_of(tmp_path, "train")) == size
+        return found
+
+    main(written(tmp_path))  # what is imported once does not count
+    small = peak(2_000)
+    assert peak(20_000) < 1.2 * small

@@ -1,0 +1,103 @@
+"""Replies, orders, diagnoses and verdicts written by people who had not read what reads them: corpus/README.md.
+
+The shares of orders and of kinds of diagnoses that are read as meant are held where they were measured; what must never
+happen (the wrong examination, a wrong diagnosis paid, a refusal taken for a verdict) never does.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from data.conditions.table import load_tables
+from diagnosis_agent.examinations import named, table_key
+from diagnosis_agent.judge_words import Answers
+from diagnosis_agent.protocol import Conclusion, Malformed, Order, read_reply
+from scoring.diagnosis import names_it
+
+CORPUS = Path(__file__).parent / "corpus"
+Row = dict[str, Any]
+
+
+def rows(name: str) -> list[Row]:
+    files = (CORPUS / f"{name}.jsonl", CORPUS / f"{name}_sealed.jsonl")
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def plain(text: str) -> str:
+    return re.sub(r"[\s*_`\"'“”\[\]<>.,;:。]", "", text.lower())
+
+
+def same(wanted: Any, said: str) -> bool:
+    texts = wanted if isinstance(wanted, list) else [wanted]
+    return wanted is None or plain(said) in map(plain, texts)
+
+
+def read_as_meant(row: Row) -> bool:
+    said, expect = read_reply(row["reply"]), row["expect"]
+    kind = {Order: "order", Conclusion: "final", Malformed: "malformed"}[type(said)]
+    if expect["kind"] == "any":
+        return kind != expect.get("never")
+    parts = all(same(expect.get(part), getattr(said, part, "")) for part in ("diagnosis", "examination"))
+    return kind == expect["kind"] and parts
+
+
+def meant(row: Row) -> bool:
+    wanted = row["expect"] if isinstance(row["expect"], list) else [row["expect"]]
+    name = named(row["order"])
+    return (name and table_key(name)) in [*wanted, *([None] if row["kind"] == "several" else [])]
+
+
+def judged_right(row: Row) -> bool:
+    condition = load_tables().conditions[row["gold"]]
+    return names_it(row["answer"], (condition.en, condition.zh, *condition.aliases_en, *condition.aliases_zh))
+
+
+def share(outcomes: Iterable[bool]) -> float:
+    found = list(outcomes)
+    return sum(found) / len(found)
+
+
+def verdict(row: Row) -> str | int:
+    """What is understood when the text stands where an answer belongs: as a word, or as a number where it is one."""
+    text = row["verdict_text"]
+    field, value = ("diagnosis", text) if row["question"] == "diagnosis" else ("recommended", number(text))
+    try:
+        said = Answers.model_validate({"diagnosis": "Wrong", "recommended": 0, "covered": 0, field: value})
+    except ValidationError:
+        return "failed"
+    return said.diagnosis.lower() if field == "diagnosis" else said.recommended
+
+
+def number(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def test_replies_are_read_as_they_are_meant() -> None:
+    assert share(map(read_as_meant, rows("replies"))) >= 0.95
+
+
+def test_an_order_means_the_examination_that_was_meant_or_none() -> None:
+    found = [(row, meant(row)) for row in rows("orders")]
+    assert not [row["order"] for row, right in found if not right and named(row["order"])]
+    assert share(right for _, right in found) >= 0.9
+
+
+def test_no_wrong_diagnosis_is_right_and_most_right_ones_are() -> None:
+    found = [(row, judged_right(row)) for row in rows("diagnoses")]
+    assert not [(row["gold"], row["answer"]) for row, paid in found if paid and not row["right"]]
+    assert share(paid for row, paid in found if row["right"]) >= 0.8
+
+
+def test_a_verdict_is_a_token_or_failed() -> None:
+    """A count beyond what there is is a number too; `CaseWords.parts` caps it."""
+    for row in rows("verdicts"):
+        said = verdict(row)
+        beyond = isinstance(said, int) and said > (row["n"] or 0)
+        assert said in (row["expect"], "failed") or beyond, row

@@ -1,0 +1,156 @@
+"""A case is played turn by turn within its budget; what the simulator and the protocol do shows in its events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diagnosis_agent.agent import AGENT, turn_penalty
+from diagnosis_agent.environment import DiagnosisEnvironment
+from diagnosis_agent.facts import failure
+from diagnosis_agent.protocol import Conclusion, Order, spoken
+from diagnosis_agent.simulator import Exchange
+from diagnosis_agent.single_turn import Next
+from episodes.agent import AgentError, Episode
+from episodes.text_loop import Malformed
+from tests.diagnosis_agent.cases import SETTINGS, Script, task_with, tasks
+
+TASK = task_with("appendicitis")
+END = spoken(Conclusion("appendicitis", "it fits"))
+
+
+def order(name: str) -> str:
+    return spoken(Order("unknown", name, "to see"))
+
+
+def environment(evaluating: bool = True, **options: Any) -> DiagnosisEnvironment:
+    return DiagnosisEnvironment(SETTINGS, options, evaluating)
+
+
+def played(*texts: str, max_turns: int = 4, **options: Any) -> Episode:
+    return asyncio.run(environment(**options).play(TASK, Script(*texts, max_turns=max_turns)))
+
+
+def record(episode: Episode) -> dict[str, Any]:
+    own = environment()
+    return own.record(TASK, episode) | {"facts": own.facts(TASK, episode)}
+
+
+def test_a_whole_case() -> None:
+    episode = played(order("CBC"), "CRP?", order("full blood count"), END)
+    assert episode.stop_reason == "answered"
+    assert [type(event) for event in episode.events] == [Exchange, Malformed, Exchange, Conclusion]
+    heard = [str(message["content"]) for message in episode.messages if message["role"] == "user"]
+    assert heard[0] == f"{TASK.question}\nTurn 1 of 4."
+    assert TASK.results["complete blood count"] in heard[1]
+    assert "Name one examination" in heard[2]
+    assert heard[3].endswith("Turn 4 of 4.\nLast turn: give the final diagnosis.")
+
+
+@pytest.mark.parametrize(("last", "stop"), [(order("CBC"), "bad_reply"), ("", "no_answer"), ("hm", "bad_reply")])
+def test_the_last_turn_is_for_the_diagnosis_and_without_it_a_case_is_wrong(last: str, stop: str) -> None:
+    episode = played(*[order("CBC")] * 3, last)
+    assert (episode.stop_reason, episode.answer) == (stop, None)
+    assert record(episode)["facts"]["accuracy"] == 0
+    assert record(episode)["facts"]["accuracy_concluded"] is None
+
+
+def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
+    """What is learned from gold has the very messages that an episode has."""
+    gold = asyncio.run(environment().gold(TASK))
+    texts = [str(message["content"]) for message in gold.messages if message["role"] == "assistant"]
+    episode = played(*texts, max_turns=6)
+    assert (episode.messages, episode.events) == (gold.messages, gold.events)
+
+
+def test_ordering_is_worth_something() -> None:
+    own = DiagnosisEnvironment(SETTINGS.model_copy(update={"max_turns": 30}), {})
+
+    def mean(name: str, fact: str) -> float:
+        values = [own.facts(task, asyncio.run(own.baseline(name, task)))[fact] for task in tasks()[::8]]
+        return sum(value or 0.0 for value in values) / len(values)
+
+    assert mean("at_once", "accuracy") <= 0.4
+    assert mean("everything", "accuracy") >= 0.9
+    assert mean("everything", "exam_recall") == 1
+    assert mean("everything", "exam_precision") <= 0.3
+
+
+def test_facts_record_and_groups() -> None:
+    episode = played(order(TASK.key[0]), order(TASK.key[0]), order("telepathy"), END)
+    found = record(episode)
+    assert found["facts"]["repeated_examinations"] == found["facts"]["unavailable_examinations"] == pytest.approx(1 / 3)
+    assert found["facts"]["exam_precision"] == found["facts"]["exam_recall"] == pytest.approx(1 / 3)
+    assert [turn["role"] for turn in found["dialogue"]] == ["doctor", "simulator"] * 3 + ["doctor"]
+    assert AGENT.gain_groups(found) == {"gain_by_ordering": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("right", [END]),
+        ("ordered_too_little", [spoken(Conclusion("migraine", "it fits"))]),
+        ("wrong_diagnosis", [*map(order, TASK.key), spoken(Conclusion("migraine", "it fits"))]),
+        ("no_diagnosis", [""] * 4),
+    ],
+)
+def test_kinds_of_failure(kind: str, texts: list[str]) -> None:
+    assert kind in AGENT.failures
+    assert failure(record(played(*texts))) == kind
+
+
+def test_single_turns_are_asked_at_every_point_of_the_history() -> None:
+    script = Script(order(TASK.key[2]), order(TASK.key[0]), order(TASK.key[2]), END)
+    episode = asyncio.run(environment(single_turn=True).play(TASK, script))
+    assert [event.hit for event in episode.events if isinstance(event, Next)] == [True, False, True]
+    assert all(TASK.results[name] in str(script.asked[-1]) for name in TASK.key)
+    facts = environment().facts(TASK, episode)
+    assert (facts["accuracy"], facts["next_examination_hit"]) == (1, pytest.approx(2 / 3))
+
+
+def test_single_turns_within_a_small_budget_end_with_the_diagnosis() -> None:
+    episode = asyncio.run(environment(single_turn=True).play(TASK, Script("hm", END, max_turns=2)))
+    assert [type(event) for event in episode.events] == [Next, Conclusion]
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_rubrics_are_weighed(llm: Any, tmp_path: Path) -> None:
+    path = tmp_path / "rubrics.json"
+    path.write_text(json.dumps({TASK.id: [{"criterion": "orders a CBC", "weight": 3}, {"criterion": "no CT first"}]}))
+    how = {"teacher_model": "openai/stand-in", "teacher_base_url": llm.url}
+    own = DiagnosisEnvironment(SETTINGS.model_copy(update=how), {"rubrics": str(path)}, evaluating=True)
+    own.scheme.judge = None
+    llm.answer = lambda body: '{"met_1":1,"met_2":0}'
+    assert asyncio.run(own.score(TASK, played(order("CBC"), END))).measures == {"rubric_score": 0.75}
+    other = tasks()[0] if tasks()[0].id != TASK.id else tasks()[1]
+    assert asyncio.run(own.score(other, played(END))).measures == {}
+    llm.answer = lambda body: '{"met_1":1}'
+    assert asyncio.run(own.score(TASK, played(order("CRP"), END))).unscored == "judge_malformed"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"case-1": []}', '{"case-1": [{"criterion": "x", "weight": 0}]}'])
+def test_rubrics_that_cannot_be_used_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "rubrics.json"
+    path.write_text(text)
+    with pytest.raises(AgentError, match="TEACHER_MODEL"):
+        environment(rubrics=str(path))
+    with pytest.raises(AgentError, match=r"rubrics\.json"):
+        DiagnosisEnvironment(SETTINGS.model_copy(update={"teacher_model": "openai/x"}), {"rubrics": str(path)}, True)
+
+
+@pytest.mark.parametrize("options", [{"single_turn": True}, {"rubrics": "x"}, {"simulator_model": "x"}])
+def test_flags_without_use_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(AgentError):
+        environment(evaluating=False, **options)
+
+
+def test_a_penalty_of_turns_is_read() -> None:
+    assert turn_penalty("0.05@12") == (0.05, 12)
+    for text in ("0.05", "-1@3", "x@y", "0.05@", "nan@1"):
+        with pytest.raises(ArgumentTypeError):
+            turn_penalty(text)

@@ -1,0 +1,50 @@
+"""What the diagnosis agent's tiny model is made from."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from diagnosis_agent import lessons as recipe
+from diagnosis_agent.lessons import lessons
+from diagnosis_agent.protocol import Conclusion, Order, read_reply
+from episodes.agent import Conversation
+from episodes.text_loop import Malformed
+
+FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons
+
+
+@pytest.fixture(autouse=True)
+def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "ROWS", FEW)
+
+
+def replies(one: Conversation) -> list[Order | Conclusion | Malformed]:
+    return [read_reply(str(message["content"])) for message in one.messages if message["role"] == "assistant"]
+
+
+def learned(one: Conversation) -> list[Order | Conclusion | Malformed]:
+    return [said for said, learn in zip(replies(one), one.learn, strict=True) if learn]
+
+
+def test_right_lessons_end_with_a_diagnosis_and_teach_no_mistake() -> None:
+    made = lessons(60, 0, Random(1)).right
+    for one in made:
+        assert isinstance(replies(one)[-1], Conclusion)
+        assert not any(isinstance(said, Malformed) for said in learned(one))
+        assert len(replies(one)) <= max(recipe.BUDGETS)
+        assert len({said.diagnosis for said in learned(one) if not isinstance(said, Malformed)}) == 1
+    assert any(isinstance(said, Malformed) for one in made for said in replies(one))
+    assert any(len(replies(one)) > len(learned(one)) for one in made)
+
+
+@pytest.mark.parametrize(("flaw", "fewest", "most"), [("at_once", 0, 0), ("early", 1, 1), ("aside", 1, 2)])
+def test_flawed_lessons_order_too_little(monkeypatch: pytest.MonkeyPatch, flaw: str, fewest: int, most: int) -> None:
+    monkeypatch.setattr(recipe, "FLAWS", {flaw: 100})
+    for one in lessons(0, 30, Random(1)).flawed:
+        assert fewest <= sum(isinstance(said, Order) for said in learned(one)) <= most
+
+
+def test_the_same_seed_makes_the_same_lessons() -> None:
+    assert lessons(5, 5, Random(3)) == lessons(5, 5, Random(3))

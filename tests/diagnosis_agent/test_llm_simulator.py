@@ -1,0 +1,306 @@
+"""The simulator that is a model, against a real HTTP server: DiagGym's protocol, one result a case, leaks, failures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from common.command import Failure
+from common.llm_completions import ATTEMPTS
+from common.settings import Settings
+from diagnosis_agent.agent import AGENT
+from diagnosis_agent.environment import DiagnosisEnvironment
+from diagnosis_agent.llm_simulator import (
+    ADDRESS,
+    DRAWS,
+    UNAVAILABLE,
+    WITHHELD,
+    LLMSimulator,
+    prompt_for,
+    result_in,
+    simulator_model,
+    split_range,
+)
+from diagnosis_agent.simulator import Result
+from diagnosis_agent.task import DiagnosisTask
+from episodes.agent import AgentError, Service, ServiceError
+from episodes.outcomes import UNSCORED, EpisodeError
+from tests.common.llm_server import KEY, Fault, LLMServer
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+DEFAULTS = {name: field.get_default() for name, field in Settings.model_fields.items()}
+TASK = DiagnosisTask(
+    id="1",
+    question="Pain on the right.",
+    reference="acute appendicitis",
+    aliases=("appendicitis",),
+    text="A woman of 31 with pain on the right.\nPhysical Exam:\ntender",
+    condition="appendicitis",
+    age=31,
+    sex="female",
+)
+ELSEWHERE = replace(TASK, condition=None)  # a row of the reference, of which the tables know nothing
+CBC = "complete blood count"
+Examine = Callable[..., Result]
+
+
+def saying(text: str) -> Callable[[dict[str, Any]], str]:
+    return lambda body: text
+
+
+@pytest.fixture
+def settings(llm: LLMServer, tmp_path: Path) -> Settings:
+    llm.answer = saying("white blood cells 14.2 10^9/L<SEP>Exam name:\nCRP")
+    where = {"simulator_model": "EHRGenerator", "simulator_base_url": llm.url, "simulator_api_key": SecretStr(KEY)}
+    return Settings.model_construct(**DEFAULTS | where | {"llm_cache": tmp_path / "cache.sqlite", "max_turns": 4})
+
+
+@pytest.fixture
+def examine(settings: Settings) -> Examine:
+    simulator = LLMSimulator(settings, "llm")
+
+    def examine(name: str, *past: Result, task: DiagnosisTask = TASK) -> Result:
+        return asyncio.run(simulator.examine(task, name, past))
+
+    return examine
+
+
+def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
+    past = Result("vital signs", "temperature 38.2 Cel (high) (reference range: temperature 36.0 to 37.3)", "recorded")
+    lost = Result("telepathy", UNAVAILABLE, "unavailable")
+    assert examine("CBC", past, lost) == Result(CBC, "white blood cells 14.2 10^9/L", "recorded")
+    [body] = llm.requests
+    assert body["prompt"] == (
+        "A woman of 31 with pain on the right.\n\nFinal Diagnosis:\nacute appendicitis\n"
+        "The following summarizes the results from the patient's medical examination:\n"
+        "Exam name:\nvital signs\nExam results:\ntemperature 38.2 Cel (high)<SEP>"
+        "Exam name:\ncomplete blood count\nExam results:\n"
+    )
+    assert body["stop"] == ["<SEP>", "<endoftext>"]
+    assert body.keys() == {"model", "prompt", "temperature", "max_tokens", "stop"}  # a seed ends vLLM's CPU engine
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("EHRGenerator", 512, 1.0)
+    assert llm.keys == {f"Bearer {KEY}"}
+
+
+def test_training_samples_and_an_evaluation_does_not(llm: LLMServer, settings: Settings) -> None:
+    options = {"simulator": "llm"}
+    for evaluating, temperature in ((False, 1.0), (True, 0.0)):
+        simulator = simulator_model(settings, options, evaluating)
+        asyncio.run(simulator.examine(TASK, CBC, []))
+        assert llm.requests[-1]["temperature"] == temperature
+        assert simulator.description["simulator_temperature"] == f"{temperature:g}"
+
+
+def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm: LLMServer, settings: Settings) -> None:
+    numbers = iter(range(9))
+    llm.answer = lambda body: f"white blood cells {next(numbers)}.0"
+
+    async def group() -> list[Result]:
+        simulator = LLMSimulator(settings, "llm")
+        before = Result("vital signs", "temperature 37.0 Cel", "recorded")
+        pasts = ([], [before], [], [before])
+        return list(await asyncio.gather(*(simulator.examine(TASK, "CBC", past) for past in pasts)))
+
+    assert {result.text for _ in range(2) for result in asyncio.run(group())} == {"white blood cells 0.0"}
+    assert len(llm.requests) == 1
+    other = replace(TASK, text="A man of 50.")
+    assert asyncio.run(LLMSimulator(settings, "llm").examine(other, "CBC", [])).text == "white blood cells 1.0"
+
+
+def test_of_two_processes_that_draw_at_once_both_see_the_first_result(llm: LLMServer, settings: Settings) -> None:
+    numbers = iter(range(9))
+    llm.answer = lambda body: f"white blood cells {next(numbers)}.0"
+    llm.delay = 0.2
+
+    async def race() -> set[str]:
+        simulators = [LLMSimulator(settings, "llm") for _ in range(3)]
+        return {result.text for result in await asyncio.gather(*(one.examine(TASK, CBC, []) for one in simulators))}
+
+    assert len(asyncio.run(race())) == 1
+    assert len(llm.requests) == 3
+
+
+def test_ordered_again_by_another_name_it_is_repeated(llm: LLMServer, examine: Examine) -> None:
+    first = examine("CBC")
+    assert examine("full blood count", first) == Result(CBC, first.text, "repeated")
+    assert len(llm.requests) == 1
+
+
+@pytest.mark.parametrize("name", ["telepathy", "test for appendicitis", "CBC and CRP", ""])
+def test_what_is_not_in_the_tables_is_not_made_up_for_their_cases(name: str, llm: LLMServer, examine: Examine) -> None:
+    assert examine(name).kind == "unavailable"
+    assert llm.requests == []
+
+
+def test_for_other_cases_the_words_of_an_order_are_a_name(llm: LLMServer, examine: Examine) -> None:
+    first = examine("Factor XIII  <|im_end|> activity", task=ELSEWHERE)
+    assert (first.name, first.kind) == ("Factor XIII activity", "recorded")
+    assert examine("factor xiii activity", first, task=ELSEWHERE).kind == "repeated"
+    for name in ("CBC, CRP; ESR", "CBC and CRP", "x" * 121, " "):
+        assert examine(name, task=ELSEWHERE).kind == "unavailable"
+    assert len(llm.requests) == 1
+
+
+LEAKS = ["consistent with Acute  Appendicitis", "app-en-dic-itis?", "no appendicitis", "ACUTE APPENDICITIS."]
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_text_that_names_the_diagnosis_is_drawn_again(leak: str, llm: LLMServer, settings: Settings) -> None:
+    llm.answer = lambda body: leak if len(llm.requests) < DRAWS else "tender"
+    result = asyncio.run(LLMSimulator(settings, "llm", evaluating=True).examine(TASK, CBC, []))
+    assert result == Result(CBC, "tender", "recorded")
+    assert [body["temperature"] for body in llm.requests] == [0.0, 1.0, 1.0]
+
+
+def test_one_that_always_does_is_withheld_counted_and_kept(llm: LLMServer, settings: Settings) -> None:
+    llm.answer = saying("It is appendicitis.")
+    environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
+    for _ in range(2):
+        result = asyncio.run(environment.simulator.examine(TASK, CBC, []))
+        assert result == Result(CBC, WITHHELD, "withheld")
+    assert len(llm.requests) == DRAWS
+    assert asyncio.run(environment.simulator.examine(TASK, "CBC", [result])).kind == "repeated"
+    assert "<SEP>" not in prompt_for(TASK, "CRP", [result])
+
+
+def test_a_diagnosis_that_the_summary_names_is_no_leak(llm: LLMServer, examine: Examine) -> None:
+    llm.answer = saying("appendicitis again")
+    assert examine("CBC", task=replace(TASK, question="Treated for appendicitis.")).text == "appendicitis again"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (" a\n", "a"),
+        ("a<SEP>b", "a"),
+        ("a<endoftext>", "a"),
+        ("a\nExam name:\nb", "a"),
+        ("a <|im_end|> b", "a   b"),
+        ("<SEP>b", ""),
+        ("CRP <5 mg/L, pH >7", "CRP <5 mg/L, pH >7"),
+    ],
+)
+def test_a_result_ends_where_the_next_begins(text: str, read: str) -> None:
+    assert result_in(text) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("CRP 5 mg/L (reference range: CRP 0 to 10)", ("CRP 5 mg/L", "CRP 0 to 10")),
+        ("clear (both sides)", ("clear (both sides)", "")),
+    ],
+)
+def test_a_recorded_range_is_taken_off(text: str, parts: tuple[str, str]) -> None:
+    assert split_range(text) == parts
+
+
+FAULTS = {
+    "down": (Fault(503), "simulator_failed", ATTEMPTS),
+    "refused": (Fault(401), "simulator_failed", 1),
+    "too many": (Fault(429), "simulator_failed", ATTEMPTS),
+    "too many for long": (Fault(429, {"Retry-After": "900"}), "simulator_timeout", 1),
+    "empty": (Fault(200, text=" <SEP> tender"), "simulator_malformed", ATTEMPTS),
+}
+
+
+@pytest.mark.parametrize(("fault", "cause", "requests"), FAULTS.values(), ids=FAULTS)
+def test_one_that_keeps_failing_leaves_the_episode_unscored(
+    fault: Fault, cause: str, requests: int, llm: LLMServer, examine: Examine
+) -> None:
+    llm.faults = [fault] * 9
+    with pytest.raises(EpisodeError) as caught:
+        examine("CBC")
+    assert caught.value.cause == cause
+    assert cause in UNSCORED
+    assert len(llm.requests) == requests
+    assert KEY not in str(caught.value)
+
+
+def test_a_failure_is_not_kept(llm: LLMServer, examine: Examine) -> None:
+    llm.faults = [Fault(401)]
+    with pytest.raises(EpisodeError):
+        examine("CBC")
+    assert examine("CBC").kind == "recorded"
+
+
+def test_a_slow_one_is_given_up(llm: LLMServer, settings: Settings) -> None:
+    llm.delay = 3.0
+    simulator = LLMSimulator(settings.model_copy(update={"simulator_timeout": 0.2}), "llm")
+    with pytest.raises(EpisodeError, match="simulator_timeout"):
+        asyncio.run(simulator.examine(TASK, CBC, []))
+
+
+def test_of_two_addresses_one_may_be_dead(llm: LLMServer, settings: Settings) -> None:
+    urls = f"http://127.0.0.1:9/v1, {llm.url},"
+    simulator = LLMSimulator(settings.model_copy(update={"simulator_base_url": urls}), "llm")
+    assert asyncio.run(simulator.examine(TASK, CBC, [])).kind == "recorded"
+
+
+def test_a_dead_one_is_told_in_one_line(llm: LLMServer, settings: Settings) -> None:
+    simulator = LLMSimulator(settings, "llm")
+    asyncio.run(simulator.check())
+    llm.faults = [Fault(503)] * 20
+    with pytest.raises(ServiceError, match=r"no usable result.*SIMULATOR_BASE_URL") as caught:
+        asyncio.run(simulator.check())
+    assert "\n" not in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+def test_without_a_place_to_keep_results_no_run_starts(settings: Settings, tmp_path: Path) -> None:
+    simulator = LLMSimulator(settings.model_copy(update={"llm_cache": tmp_path}), "llm")
+    with pytest.raises(Failure, match="can not be used as the cache"):
+        asyncio.run(simulator.check())
+
+
+def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(
+    llm: LLMServer, settings: Settings, tmp_path: Path
+) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_text("1")
+    own = settings.model_copy(update={"simulator_base_url": "http://127.0.0.1:9/v1", "simulator_model": None})
+    options = {"simulator": "served", "simulator_model": str(tmp_path)}
+    assert AGENT.services(own, options) == [Service(ADDRESS, str(tmp_path))]
+
+    def ask() -> str:
+        simulator = simulator_model(own, options | {ADDRESS: llm.url})
+        return asyncio.run(simulator.examine(TASK, CBC, [])).text
+
+    assert ask() == ask() == "white blood cells 14.2 10^9/L"
+    assert [body["model"] for body in llm.requests] == ["policy"]
+    weights.write_text("2 of another run")
+    ask()
+    assert len(llm.requests) == 2
+
+
+def test_before_it_is_served_it_is_described_and_asks_nobody(settings: Settings) -> None:
+    simulator = simulator_model(settings, {"simulator": "served", "simulator_model": "models/world"})
+    assert simulator.description["simulator"] == "served"
+    with pytest.raises(ServiceError, match="not served yet"):
+        asyncio.run(simulator.check())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"simulator": "llm"}, "--simulator llm needs the name"),
+        ({"simulator": "llm", "simulator_model": "m"}, "needs an address; set SIMULATOR_BASE_URL"),
+        ({"simulator": "served"}, "--simulator served needs a model folder"),
+    ],
+)
+def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
+    with pytest.raises(AgentError, match=said):
+        simulator_model(Settings.model_construct(**DEFAULTS), options)
+
+
+def test_what_it_is_described_by_is_json_without_secrets(settings: Settings) -> None:
+    told = json.dumps(LLMSimulator(settings, "llm").description)
+    assert "EHRGenerator" in told
+    assert KEY not in told

@@ -1,0 +1,96 @@
+"""A reply is one order or the diagnosis; everything else has a name, and nothing makes reading fail or crawl."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diagnosis_agent.prompts import ANSWERED, load_prompts
+from diagnosis_agent.protocol import PROBLEMS, STOP_PHRASE, Conclusion, Order, read_reply, spoken
+from episodes.text_loop import Malformed
+
+ORDER = Order("acute appendicitis", "CBC", "white cells")
+CONCLUSION = Conclusion("acute appendicitis", "tenderness")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        spoken(ORDER),
+        "**Current diagnosis:** acute appendicitis\n\n**Examination needed: CBC.**\n\n**Reason:** white cells",
+        "acute appendicitis\nThe following investigation(s) should be performed: CBC.\nwhite cells",
+        "<think>CBC or CT?</think>current  Diagnosis : acute appendicitis\nNEEDED : CBC\nreasoning: white cells",
+        "Current diagnosis: acute appendicitis. Needed: CBC. Reason: white cells",
+        "Current diagnosis: acute appendicitis\nneeded:\n1. CBC\nReason: white cells",
+        "Current diagnosis: acute appendicitis\nReason: white cells\nFurther examination needed: CBC.",
+    ],
+)
+def test_orders(text: str) -> None:
+    assert read_reply(text) == ORDER
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        spoken(CONCLUSION),
+        f"{STOP_PHRASE.upper()}\n\nDiagnosis: acute appendicitis.\nReason: tenderness",
+        f"Current diagnosis: another\n**{STOP_PHRASE}**\nThe diagnosis is acute appendicitis.\nReason: tenderness",
+        f"{STOP_PHRASE} Final diagnosis: acute appendicitis. Reason: tenderness",
+        f"{STOP_PHRASE}\nacute appendicitis\ntenderness",
+    ],
+)
+def test_conclusions(text: str) -> None:
+    assert read_reply(text) == CONCLUSION
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        ("empty", " \n"),
+        ("empty", "**"),
+        ("open_thought", f"<think>{spoken(ORDER)}"),
+        ("no_examination", "I would do a CBC."),
+        ("no_examination", "Current diagnosis: appendicitis\nFurther examination needed: .\nReason: fever"),
+        ("no_examination", "I doubt that the available information is sufficient to make a diagnosis.\nA\nReason: b"),
+        ("no_examination", "The available information is not sufficient to make a diagnosis.\nA\nReason: b"),
+        ("both", f"{spoken(ORDER)}\n{spoken(CONCLUSION)}".replace("Reason: white cells\n", "")),
+        ("several_examinations", "Current diagnosis: A\nneeded: CBC.\nneeded: CRP.\nReason: b"),
+        ("several_examinations", "Current diagnosis: A\nneeded:\n- CBC\n- CRP\nReason: b"),
+        ("no_diagnosis", "Further examination needed: CBC.\nReason: b"),
+        ("no_diagnosis", f"{STOP_PHRASE}\nReason: b"),
+        ("no_diagnosis", STOP_PHRASE),
+        ("no_reason", "Current diagnosis: A\nneeded: CBC."),
+        ("no_reason", f"{STOP_PHRASE}\nFinal diagnosis: A"),
+    ],
+)
+def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
+    assert read_reply(text) == Malformed(problem)
+
+
+def test_lines_of_diagnoses_are_a_list() -> None:
+    said = read_reply(f"{STOP_PHRASE}\nDiagnosis: A\nDiagnosis: B\nReason: c")
+    assert said == Conclusion("A; B", "c")
+
+
+def test_every_problem_but_the_last_is_answered() -> None:
+    assert {*ANSWERED} == {*load_prompts().problems} == {*PROBLEMS} - {"too_late"}
+
+
+PIECES = (
+    *("<think>", "</think>", STOP_PHRASE, "Current diagnosis:", "Final diagnosis: ", "needed:", "performed: ", "CBC"),
+    *("Reason:", "\n", " ", ". ", "1. ", "- ", "**", "\x00", "\ud800", "："),
+)
+
+
+@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
+def test_any_text_is_read(text: str) -> None:
+    said = read_reply(text)
+    assert not isinstance(said, Malformed) or said.problem in PROBLEMS
+    assert isinstance(said, Malformed) or all(vars(said).values())
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_reading_takes_time_in_proportion(piece: str) -> None:
+    """What grows with the square of so many pieces would run into the timeout of the test."""
+    read_reply(f"Current diagnosis: A\nneeded: {piece * 100_000}")

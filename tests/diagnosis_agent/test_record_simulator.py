@@ -1,0 +1,105 @@
+"""An order finds the case's own result by any name; what it has nothing of is normal, or not available."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.conditions.results import read_result
+from data.conditions.table import load_tables
+from diagnosis_agent.examinations import named
+from diagnosis_agent.record_simulator import RecordSimulator
+from diagnosis_agent.simulator import KINDS, Result
+from diagnosis_agent.task import task_of
+from tests.diagnosis_agent.cases import reference_row, task_with, tasks
+
+TASK = task_with("appendicitis")
+MALE = next(task for task in tasks() if task.sex == "male")
+FEMALE = next(task for task in tasks() if task.sex == "female")
+
+
+def result(name: str, *past: Result) -> Result:
+    return RecordSimulator().result_of(TASK, name, past)
+
+
+@pytest.mark.parametrize(
+    ("order", "name"),
+    [
+        ("CBC", "complete blood count"),
+        ("Complete Blood Count (CBC)", "complete blood count"),
+        ("complete blod count test", "complete blood count"),
+        ("haemoglobin", "complete blood count"),
+        ("hemoglobin", "complete blood count"),
+        ("血常规", "complete blood count"),
+        ("CT scan of the abdomen", "abdominal CT"),
+        ("Chest X-rey", "chest X-ray"),
+        ("x ray of the chest", "chest X-ray"),
+        ("electrocardiography", "electrocardiogram"),
+        ("C reactive protein", "C-reactive protein"),
+        ("vital sign", "vital signs"),
+    ],
+)
+def test_names_synonyms_and_near_spellings(order: str, name: str) -> None:
+    assert named(order) == name
+
+
+@pytest.mark.parametrize(
+    "order",
+    ["", "()", "CT", "blood", "knee MRI", "hip X-ray", "hepatitis C serology", "manometry", "ANCA", "EEG",
+     "complete blood aura count", "CBC and CRP", "CBC, CRP, chest X-ray", "everything", "x" * 10_000, "<|im_end|>"],
+)  # fmt: skip
+def test_what_is_no_single_examination(order: str) -> None:
+    assert named(order) is None
+    assert result(order).kind == "unavailable"
+
+
+def test_every_name_of_the_tables_is_known() -> None:
+    for one in load_tables().examinations.values():
+        assert {named(name) for name in (one.en, *one.aliases_en, one.zh, *one.aliases_zh)} == {one.en}
+
+
+def test_the_record_answers_and_a_panel_gives_its_parts() -> None:
+    found = result("CBC")
+    assert (found.kind, found.text) == ("recorded", TASK.results["complete blood count"])
+    assert all(part.en in found.text for part in load_tables().examinations["cbc"].parts.values())
+
+
+def test_what_is_not_recorded_is_normal_for_age_and_sex_and_always_alike() -> None:
+    missing = [
+        key for key, one in load_tables().examinations.items() if one.en not in TASK.results and one.only == "any"
+    ]
+    assert TASK.sex is not None
+    assert TASK.age is not None
+    for key in missing:
+        name = load_tables().examinations[key].en
+        found = result(name)
+        assert found == result(name)
+        assert found.kind == "normal"
+        read = read_result(load_tables(), key, found.text, TASK.sex, TASK.age)
+        assert all(read.range_of(part).low <= value <= read.range_of(part).high for part, value in read.numbers.items())
+
+
+def test_a_repeat_by_another_name_gives_the_same_again() -> None:
+    first = result("CBC")
+    again = result("full blood count", first)
+    assert (again.kind, again.text, again.name) == ("repeated", first.text, first.name)
+    nonsense = result("telepathy")
+    assert result("telepathy", nonsense).kind == "unavailable"
+
+
+def test_what_the_patient_cannot_have_is_not_available() -> None:
+    simulator = RecordSimulator()
+    assert simulator.result_of(FEMALE, "prostate ultrasound", []).kind == "unavailable"
+    assert simulator.result_of(MALE, "prostate ultrasound", []).kind in ("recorded", "normal")
+
+
+def test_a_row_of_the_reference() -> None:
+    task, simulator = task_of(reference_row()), RecordSimulator()
+    assert simulator.result_of(task, "ct of the abdomen", []).kind == "normal"
+    assert simulator.result_of(task, "stone analysis of the ureter", []).name == "Stone Analysis of the Ureter"
+
+
+@given(st.text())
+def test_any_order_is_answered(order: str) -> None:
+    assert result(order).kind in KINDS

@@ -1,0 +1,13 @@
+"""Train the diagnosis agent; the command line is training/launch.py's, the same for every agent.
+
+python train_diagnosis_agent.py --ci-fast                   one step on this machine, to see it work
+python train_diagnosis_agent.py                             the long run
+AGL_MANAGED_STORE=0 python train_diagnosis_agent.py --llm-proxy --model DIR --external-store-address http://HOST:4747
+"""
+
+import sys
+
+from training.launch import main
+
+if __name__ == "__main__":
+    sys.exit(main("diagnosis"))
