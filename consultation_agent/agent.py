@@ -31,9 +31,9 @@ from episodes.agent import (
     Sizes,
     Task,
 )
+from episodes.partners import PARTNERS
 from episodes.turns import drawn_turns
 
-PATIENTS = ("record", "llm", "served")
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -66,7 +66,7 @@ class ConsultationAgent(Agent):
 
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--patient", choices=PATIENTS, default="record", help="who answers; default: the record itself")
+        add("--patient", choices=PARTNERS, default="record", help="who answers; default: the record itself")
         models = "its model, over PATIENT_MODEL: litellm's name (llm), a model folder or hub id (served)"
         add("--patient-model", metavar="MODEL", help=models)
         add("--patient-gpus", metavar="N,...", help="GPUs for a served patient alone; default: a share of the policy's")

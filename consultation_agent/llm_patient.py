@@ -27,8 +27,9 @@ from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.record_patient import SAID, RecordPatient, again, memories
 from consultation_agent.task import ConsultationTask
 from data.conditions.table import load_tables
-from episodes.agent import SERVED_NAME, AgentError, Options, ServiceError
+from episodes.agent import SERVED_NAME, Options, ServiceError
 from episodes.outcomes import EpisodeError
+from episodes.partners import RECORD, partner_kind, partner_model
 from scoring.diagnosis import mention
 
 ATTEMPTS, LONGEST_WAIT = 4, 5.0  # how often it is asked, and at most so many seconds apart
@@ -58,20 +59,13 @@ class Said(BaseModel):
 
 def patient_of(settings: Settings, options: Options) -> Patient:
     """Who answers, by the flag --patient. Raises AgentError: its model is not named, or named and has no use."""
-    name = options.get("patient") or "record"
-    if name != "record":
-        return LLMPatient(settings.under(options), name, options.get(ADDRESS))
-    if options.get("patient_model"):
-        raise AgentError(f"--patient-model {options['patient_model']}: the record patient has no model; add --patient")
-    return RecordPatient()
+    kind = partner_kind("patient", options)
+    return RecordPatient() if kind == RECORD else LLMPatient(settings.under(options), kind, options.get(ADDRESS))
 
 
 def model_of(settings: Settings, name: str) -> str:
     """The model of a patient. Raises AgentError: none is named."""
-    if settings.patient_model:
-        return settings.patient_model
-    expected = "a model folder or hub id" if name == "served" else "litellm's name of a model, such as openai/NAME"
-    raise AgentError(f"--patient {name} needs {expected}; give --patient-model or set PATIENT_MODEL")
+    return partner_model("patient", name, settings, "litellm's name of a model, such as openai/NAME")
 
 
 class LLMPatient(Patient):

@@ -29,9 +29,9 @@ from episodes.agent import (
     Sizes,
     Task,
 )
+from episodes.partners import PARTNERS
 from episodes.turns import drawn_turns
 
-SIMULATORS = ("record", "llm", "served")
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -65,7 +65,7 @@ class DiagnosisAgent(Agent):
 
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--simulator", choices=SIMULATORS, default="record", help="who answers orders; default: the record itself")
+        add("--simulator", choices=PARTNERS, default="record", help="who answers orders; default: the record itself")
         models = "its model, over SIMULATOR_MODEL: the name it is served by (llm), a model folder or hub id (served)"
         add("--simulator-model", metavar="MODEL", help=models)
         schemes = "terms (diagnosis_agent/rewards.toml), or weights: NAME=WEIGHT,.."

@@ -28,6 +28,7 @@ from diagnosis_agent.simulator import Exchange, Simulator
 from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import AgentError, Episode, Options, Policy, Record, Task
+from episodes.partners import RECORD, partner_kind
 from episodes.rules import RuledEnvironment
 from episodes.text_loop import play_by_protocol
 from scoring.rubric import Reward
@@ -114,12 +115,9 @@ class DiagnosisEnvironment(RuledEnvironment):
 
 def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:
     """What answers, by the flag --simulator. Raises AgentError: its model is not named, or named and has no use."""
-    if (options.get("simulator") or "record") != "record":
-        return simulator_model(settings, options, evaluating)
-    if options.get("simulator_model"):
-        model = options["simulator_model"]
-        raise AgentError(f"--simulator-model {model}: the record simulator has no model; add --simulator")
-    return RecordSimulator()
+    if partner_kind("simulator", options) == RECORD:
+        return RecordSimulator()
+    return simulator_model(settings, options, evaluating)
 
 
 def _own(task: Task) -> DiagnosisTask:

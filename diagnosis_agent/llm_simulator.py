@@ -30,6 +30,7 @@ from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import SERVED_NAME, AgentError, Options, ServiceError
 from episodes.outcomes import EpisodeError
+from episodes.partners import partner_model
 from scoring.diagnosis import mention
 
 # The words of DiagGym's models; weights know them, so none may change.
@@ -78,10 +79,7 @@ def prompt_for(task: DiagnosisTask, name: str, past: Iterable[Result]) -> str:
 
 def model_of(settings: Settings, name: str) -> str:
     """The model of a simulator. Raises AgentError: none is named."""
-    if settings.simulator_model:
-        return settings.simulator_model
-    expected = "a model folder or hub id" if name == "served" else "the name its endpoint serves it by"
-    raise AgentError(f"--simulator {name} needs {expected}; give --simulator-model or set SIMULATOR_MODEL")
+    return partner_model("simulator", name, settings, "the name its endpoint serves it by")
 
 
 class LLMSimulator(Simulator):
