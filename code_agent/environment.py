@@ -30,7 +30,7 @@ from episodes.agent import Environment, Episode, Options, Policy, Record, Servic
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward
-from tools.sandbox import Sandbox, SandboxError
+from tools.sandbox import Sandbox, SandboxError, probe
 
 OUTPUT = 600  # characters of what comes back that a policy in training reads
 
@@ -140,13 +140,10 @@ class CodeEnvironment(Environment):
         return described | ({"hospital": str(self.hospital)} if self.hospital else {})
 
     async def check(self) -> None:
-        sandbox = Sandbox()
         try:
-            await sandbox.run("print(1)", "check")
+            await probe()
         except SandboxError as error:
             raise ServiceError(str(error)) from None
-        finally:
-            await sandbox.close()
 
     def close(self) -> None:
         for sandbox in self.sandboxes.values():

@@ -9,6 +9,7 @@ wrong; a warning is something that only some runs need.
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
@@ -145,6 +146,17 @@ def check_database(settings: Any) -> str:
     return settings.database_url.rsplit("/", 1)[-1] + " opens, read-only"
 
 
+def check_sandbox(settings: Any) -> str:
+    """Whether a program runs; only the code agent needs it."""
+    from tools.sandbox import SandboxError, probe
+
+    try:
+        asyncio.run(probe())
+    except SandboxError as error:
+        raise Doubt(str(error)) from None
+    return f"programs run in it (SANDBOX={settings.sandbox})"
+
+
 def check_judge(settings: Any) -> str:
     """Which judge a run would use, and whether its URL answers at all."""
     name, url = "reward model", settings.reward_model_url
@@ -199,6 +211,7 @@ CHECKS: dict[str, tuple[Callable[..., str], str]] = {
 WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
     "ports": (check_ports, "end what listens there, or set the port's variable"),
     "database": (check_database, "python -m data.build_database, set DATABASE_URL, or grant less (docs/sql-safety.md)"),
+    "sandbox": (check_sandbox, "apt-get install bubblewrap; docs/sandbox.md says what a container must allow"),
     "judge": (check_judge, "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL"),
     "model": (check_model, "set BASE_MODEL to a complete model folder; the bundled one: sql_agent/tiny_model"),
 }

@@ -39,6 +39,13 @@ def test_with_everything_installed_it_imports_no_engine_itself() -> None:
     assert imported.isdisjoint(ENGINE)
 
 
+def test_without_bubblewrap_the_package_to_install_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    row = row_of("sandbox", SimpleNamespace(sandbox="bubblewrap"))
+    assert row.verdict == "warning"
+    assert "apt-get install bubblewrap" in row.fix
+
+
 def test_all_it_waits_for_ends_in_ten_seconds() -> None:
     """A GPU's driver and a judge that hang, one after the other."""
     assert 2 * ANSWER_SECONDS < 10
