@@ -60,7 +60,7 @@ class CodeAgent(Agent):
         add("--debugger", metavar="MODEL", help="litellm's name of a model that explains errors; default: offline")
 
     def sizes(self, device: str) -> Sizes:
-        return Sizes(prompt=320, response=640, reply=160) if device == "cpu" else Sizes(4096, 12288, 2048)
+        return Sizes(prompt=448, response=640, reply=160) if device == "cpu" else Sizes(4096, 12288, 2048)
 
     def rows(self, path: Path | str) -> list[Row]:
         from code_agent.task import read_rows

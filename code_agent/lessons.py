@@ -45,6 +45,7 @@ def lessons(rows: Sequence[Row], right: int, flawed: int, random: Random) -> Les
         [teacher.flawed(kind) for kind in kinds],
         CHARACTERS,
         {f"share_{name}": share for name, share in (SHARES | FLAWS).items()},
+        apart=True,
     )
 
 
@@ -125,10 +126,13 @@ class Teacher:
         return CodeTask(id="lesson", question=question, task_set="ehr_demo", files=files, program=program)
 
     def _hurried(self, wording: str) -> str:
-        """Now and then without some words, so that other wordings do not throw the model."""
+        """Now and then without some words and with others, so that other wordings do not throw the model."""
         if not self._happens("hurried"):
             return wording
-        return " ".join(word for word in wording.split() if "$" in word or not self._happens("left_out"))
+        kept = [word for word in wording.split() if "$" in word or not self._happens("left_out")]
+        return " ".join(
+            f"{self.random.choice(WORDS['put_in'])} {word}" if self._happens("put_in") else word for word in kept
+        )
 
     def _happens(self, what: str) -> bool:
         return self.random.random() < SHARES[what] / 100
@@ -148,7 +152,9 @@ class Teacher:
         return self._name() if made_up else self.random.choice(self.known[slot])
 
     def _name(self) -> str:
-        """Words of syllables, such as titles and drugs have."""
+        """Words of syllables, such as titles and drugs have, or an abbreviation."""
+        if self._happens("abbreviated"):
+            return "".join(self.random.choices(string.ascii_lowercase, k=self.random.randint(2, 6)))
         words = [
             "".join(self._syllable() for _ in range(self.random.randint(1, 4)))
             for _ in range(self.random.randint(1, 3))

@@ -292,3 +292,4 @@ class Lessons:
     flawed: list[Conversation]  # imperfect on purpose, learned after the right ones
     characters: str  # what the tokenizer must know besides the conversations' text
     facts: dict[str, Any]  # numbers for the model's card
+    apart: bool = False  # the tokenizer keeps spaces apart from words, for names that are copied from prose into quotes

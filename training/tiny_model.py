@@ -62,7 +62,7 @@ def make(
     if not lessons.right:
         raise ColdStartError(f"these rows have nothing to learn for the role {role!r}; give others with --train-file")
     right = [bare(told) if random.random() < BARE_SHARE else told for told in lessons.right]
-    tokenizer = make_tokenizer(right, lessons.characters, sizes.prompt + sizes.response, random)
+    tokenizer = make_tokenizer(right, lessons.characters, sizes.prompt + sizes.response, random, lessons.apart)
     phase_a, phase_b = ([e for told in phase for e in encode(told, tokenizer)] for phase in (right, lessons.flawed))
     if role != "policy":
         tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in phase_a)

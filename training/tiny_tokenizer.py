@@ -21,6 +21,8 @@ TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 MARKS = re.compile("|".join(map(re.escape, SPECIAL + TAGS)))
 VOCABULARY = 2048
 PIECE = r"\p{Han}| ?[A-Za-z_]+|[0-9]|\n| ?[^\p{Han}A-Za-z_0-9\n ]+| +"
+# A name has the same tokens behind a space as in quotes: the first of them is else another one, and is miscopied.
+PIECE_APART = PIECE.replace(" ?", "")
 TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
 TEXTS = 3000  # of each kind
 
@@ -38,10 +40,13 @@ def render(
     return str(rendered[0])
 
 
-def make_tokenizer(conversations: Sequence[Conversation], characters: str, context: int, random: Random) -> Any:
+def make_tokenizer(
+    conversations: Sequence[Conversation], characters: str, context: int, random: Random, apart: bool = False
+) -> Any:
     """A `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template; `context`: in tokens.
 
-    It learns from conversations as they are rendered, and from random texts of the characters.
+    It learns from conversations as they are rendered, and from random texts of the characters. apart: spaces stand
+    alone, for agents that copy names of several letters.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -49,7 +54,7 @@ def make_tokenizer(conversations: Sequence[Conversation], characters: str, conte
     texts = [MARKS.sub("\n", render(one.messages, one.tools, raw=one.raw)) for one in conversations[:TEXTS]]
     texts += ["".join(random.choices(characters, k=30)) for _ in range(TEXTS if characters else 0)]
     tokenizer = Tokenizer(models.BPE())
-    pieces = pre_tokenizers.Split(Regex(PIECE), behavior="isolated")
+    pieces = pre_tokenizers.Split(Regex(PIECE_APART if apart else PIECE), behavior="isolated")
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pieces, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()

@@ -24,6 +24,7 @@ from sql_agent.prompts import TOOL, first_messages
 from training.cold_start import main, parse_arguments
 from training.cold_start_card import card, measure
 from training.supervised import NOT_LEARNED, WINDOW, ColdStartError, Schedule, batches, encode, loss_of
+from training.tiny_tokenizer import make_tokenizer
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 MODEL_FILES = {
@@ -190,6 +191,15 @@ def test_another_model_is_warmed_up_on_gold_episodes(tmp_path: Path, capsys: pyt
     assert facts["accuracy"] > 0.8
     before, after = (AutoModelForCausalLM.from_pretrained(folder).state_dict() for folder in (TINY, tmp_path / "warm"))
     assert all(not value.equal(after[name]) for name, value in before.items() if value.ndim == 2)
+
+
+def test_a_name_has_the_same_tokens_behind_a_space_as_in_quotes_where_spaces_stand_apart() -> None:
+    told = [Conversation([{"role": "user", "content": 'Count aspirin in "aspirin".'}], [])]
+    joined, apart = (
+        make_tokenizer(told, "", 64, Random(1), apart=apart).tokenize(' aspirin "aspirin"') for apart in (False, True)
+    )
+    assert apart[1 : apart.index('"') - 1] == apart[apart.index('"') + 1 : -1] != []
+    assert joined[0].startswith("Ġa")  # what the rule is for: else the first token has the space in it
 
 
 def test_another_role_is_learned_from_its_demonstrations(
