@@ -1,4 +1,7 @@
-"""Comparing two evaluations: paired differences, what changed, and what must be said with them."""
+"""Comparing two evaluations: paired differences, what changed, and what must be said with them.
+
+Keeps of docs/evaluation.md: differences are paired by question, and chance is not called a change.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,39 @@ def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, c
     assert [change["id"] for change in result["better"]] == ["z", "x"]
     assert [change["id"] for change in result["worse"]] == ["y"]
     assert result["worse"][0]["a"]["score"] == 1.0
+
+
+NOTHING = "no difference that chance could not make"
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ([0.1] * 20, "better"),
+        ([-0.1] * 20, "worse"),
+        ([0.0] * 20, NOTHING),
+        ([0.5, -0.5] * 10, NOTHING),
+        ([0.5, -0.6] * 10, NOTHING),  # lower on average, as it may be by chance
+        ([0.6, -0.5] * 10, NOTHING),
+        ([0.5, -0.1] * 10, "better"),
+        ([-0.5, 0.1] * 10, "worse"),
+        ([-0.9], NOTHING),  # of one question
+    ],
+)
+def test_chance_is_not_called_a_change(tmp_path: Path, capsys: Any, changes: list[float], verdict: str) -> None:
+    """A checkpoint would be kept or thrown away for noise."""
+    after = {str(number): 0.5 + change / 2 for number, change in enumerate(changes)}
+    before = {str(number): 0.5 - change / 2 for number, change in enumerate(changes)}
+    a = evaluation(tmp_path / "a", [record(name, score) for name, score in before.items()])
+    b = evaluation(tmp_path / "b", [record(name, score) for name, score in after.items()])
+    assert compare.main([str(a), str(b)]) == 0
+    assert f"B against A: {verdict} (" in capsys.readouterr().out
+
+
+def test_one_question_in_common_leaves_all_differences_possible(tmp_path: Path, capsys: Any) -> None:
+    a = evaluation(tmp_path / "a", [record("x", 0.5)])
+    b = evaluation(tmp_path / "b", [record("x", 0.75)])
+    assert compared(a, b, capsys)["overall"]["ci95"] == [-1.0, 1.0]
 
 
 def test_every_grouping_is_compared(tmp_path: Path, capsys: Any) -> None:
