@@ -68,7 +68,7 @@ def test_an_unscored_episode_counted_as_zero_is_found() -> None:
 def test_an_advantage_that_is_too_high_or_too_low_is_found(wrong: float, normalised: bool) -> None:
     """Either way an episode would be reinforced by more or less than it earned over its group."""
     books, scale = [record(0, 1.0), record(1, 0.0)], 0.5**0.5 if normalised else 1.0
-    with pytest.raises(RunStopped, match="should be"):
+    with pytest.raises(RunStopped, match=f"is {wrong / scale:.4f} but should be {0.5 / scale:.4f}"):
         check_advantages(books, {"g_0": wrong / scale, "g_1": -0.5 / scale}, normalised)
 
 

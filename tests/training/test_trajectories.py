@@ -87,6 +87,13 @@ def test_a_tool_call_and_its_answer_become_one_sequence() -> None:
     assert trajectory.sequences[0].mask == [1, 1, 0, 0, 1]
 
 
+def test_an_episode_of_many_calls_is_one_sequence_to_its_last_token() -> None:
+    calls = [Call([1], [2]), Call([1, 2, 9], [3]), Call([1, 2, 9, 3], [4]), Call([1, 2, 9, 3, 4, 9], [5, 6])]
+    (sequence,) = merge_calls(calls, WIDE).sequences
+    assert (sequence.prompt_ids, sequence.response_ids) == ([1], [2, 9, 3, 4, 9, 5, 6])
+    assert sequence.mask == [1, 0, 1, 1, 0, 1, 1]
+
+
 def test_a_changed_prefix_starts_a_new_sequence_and_is_counted() -> None:
     trajectory = merge_calls([Call([1, 2], [3]), Call([1, 7, 3], [4])], WIDE)
     assert [sequence.prompt_ids for sequence in trajectory.sequences] == [[1, 2], [1, 7, 3]]
