@@ -1,4 +1,7 @@
-"""The loop with tools: what a policy does wrong ends the episode, what the machine does wrong raises."""
+"""The loop with tools: what a policy does wrong ends the episode, what the machine does wrong raises.
+
+Keeps of docs/evaluation.md, "How episodes end": every end has its stop reason, and the machine's doing none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The judges behind HTTP, against a real server on this machine: good replies, and every way a judge can fail."""
+"""The judges behind HTTP, against a real server on this machine: good replies, and every way a judge can fail.
+
+Keeps of docs/rewards.md, "When a judge fails": each cause, when it is tried again, and that unscored is not 0.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Seeds that two runs agree on, whoever asks first."""
+"""Seeds that two runs agree on, whoever asks first.
+
+Keeps of docs/learning-signal.md, "The same run twice": a call's seed follows from what is asked, not from who is
+first.
+"""
 
 import json
 

@@ -1,4 +1,7 @@
-"""The tool's result: shape, limits, harmless text, and whose fault a failure is."""
+"""The tool's result: shape, limits, harmless text, and whose fault a failure is.
+
+Keeps of docs/sql-safety.md, "Whose fault it was", and of the tool's limits that nothing longer reaches the model.
+"""
 
 from __future__ import annotations
 
