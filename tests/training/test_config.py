@@ -88,6 +88,18 @@ def test_a_contradiction_or_unknown_key_is_explained(tmp_path: Path, override: s
         build(tmp_path, override)
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("data.max_response_length=288",),  # 3 x 96
+        ("data.max_prompt_length=640", "data.max_response_length=384"),  # vLLM's context of 1024
+        ("data.train_batch_size=32",),  # two updates
+    ],
+)
+def test_what_just_fits_is_taken(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    build(tmp_path, *overrides)
+
+
 def test_a_critic_needs_no_groups_and_follows_the_model(tmp_path: Path) -> None:
     config = build(tmp_path, "algorithm.adv_estimator=gae", "actor_rollout_ref.rollout.n=1", model="m")
     assert config.critic.model.path == "m"
@@ -161,6 +173,9 @@ def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
     check_rows(config, 16)
     with pytest.raises(ConfigError, match="15 rows"):
         check_rows(config, 15)
+    config.data.train_max_samples = 15
+    with pytest.raises(ConfigError, match="15 rows"):
+        check_rows(config, 16)
 
 
 def test_a_disagreement_stops_before_heavy_imports() -> None:

@@ -33,6 +33,15 @@ def test_unknown_terms_and_counters_are_added_up() -> None:
     assert metrics["episodes/counters/exams"] == 5
     assert metrics["episodes/stop_reasons/diagnosed"] == 2
     assert metrics["episodes/reward/mean"] == 0.5
+    assert (metrics["episodes/rollouts"], metrics["episodes/unscored"]) == (2, 0)
+
+
+def test_sequences_are_counted_by_scored_rollout() -> None:
+    records = [record(0, sequences=3), record(1, sequences=1), record(2, sequences=0, cause="too_long")]
+    metrics = step_metrics(records, "x")
+    assert metrics["x/sequences_per_rollout"] == 2
+    assert (metrics["x/rollouts"], metrics["x/unscored"]) == (3, 1)
+    assert unscored_share([]) == 0.0
 
 
 def test_equal_rewards_are_no_news_where_groups_are_not_compared() -> None:

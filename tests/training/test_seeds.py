@@ -35,6 +35,11 @@ def test_ids_of_tool_calls_change_nothing() -> None:
     assert seed(RequestSeeds(1), request("p", "one")) == seed(RequestSeeds(1), request("p", "two"))
 
 
+def test_what_a_tool_is_asked_changes_them() -> None:
+    asked = [request("p"), request("p").replace(b"{}", b"{ }"), request("p").replace(b"query", b"look")]
+    assert len({seed(RequestSeeds(1), body) for body in asked}) == 3
+
+
 def test_seed_and_weights_change_them() -> None:
     seeds = RequestSeeds(1)
     assert len({seed(seeds, request("p")), seed(seeds, request("p"), 1), seed(RequestSeeds(2), request("p"))}) == 3
