@@ -1,4 +1,7 @@
-"""The journal: killed at any moment it ends the same; locked; flat in memory. And the runner of many rows."""
+"""The journal: killed at any moment it ends the same; locked; flat in memory. And the runner of many rows.
+
+Keeps of docs/curation.md that a reply which arrived is never paid for twice.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from hypothesis import strategies as st
 
 from common import journal as journals
 from common.files import FileError
-from common.journal import MISSING, Failed, Journal, JournalError, RunError, open_journal, run_all
+from common.journal import MISSING, TOO_MANY_FAILURES, Failed, Journal, JournalError, RunError, open_journal, run_all
 from common.settings import ROOT
 
 WORK = {"program": "test", "model": "模型", "input": "abc"}
@@ -231,6 +234,21 @@ def test_an_endpoint_that_is_down_ends_the_run(path):
     assert len(work.done) < 40
     with Journal(path, WORK) as journal:
         assert len(journal) == 10
+
+
+def test_failures_with_successes_between_do_not_end_the_run(path):
+    """Three hours of paid replies are not given up for one bad row in a hundred."""
+    items = [f"{kind}{number}" for number in range(TOO_MANY_FAILURES + 5) for kind in ("bad", "good")]
+    bad = items[::2]
+    _, failed = run(items, Work(bad), path, concurrency=1)
+    assert set(failed) == set(bad)
+
+
+def test_one_failure_fewer_than_too_many_is_borne(path):
+    items = [f"x{number}" for number in range(2 * TOO_MANY_FAILURES)]
+    good = items[TOO_MANY_FAILURES - 1]
+    _, failed = run(items[:-1], Work([item for item in items if item != good]), path, concurrency=1)
+    assert len(failed) == 2 * (TOO_MANY_FAILURES - 1)
 
 
 def test_other_exceptions_end_the_run_as_they_are(path):

@@ -1,6 +1,9 @@
 """The evaluation program on small data: gold, template, scripted endpoints, resuming, and what it refuses.
 
 The model's side is a real HTTP server with scripted replies; tool, data and offline judge are the real ones.
+
+Keeps of docs/evaluation.md: every way to play, what is written, how episodes end, and that a stopped evaluation goes
+on.
 """
 
 from __future__ import annotations

@@ -85,6 +85,18 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_the_tests_named_by_the_page_of_tests_exist() -> None:
+    """A promise whose test was renamed or taken out is a promise without one."""
+    named = re.findall(r"`((?:\w+/)+test_\w+\.py)?(?:::(test_\w+))?`", text("docs/testing.md"))
+    file, seen = "", 0
+    for path, test in named:
+        file = path or file
+        if test:
+            seen += 1
+            assert f"def {test}(" in text(f"tests/{file}"), f"{file}::{test}"
+    assert seen > 40
+
+
 def test_the_ci_runs_the_readme_test_command() -> None:
     assert text(".ci/run").rstrip().splitlines()[-1].startswith("make test")
     assert "./check.sh" in text("Makefile").split("\ntest:")[1].split("\n\n")[0]

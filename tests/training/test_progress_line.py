@@ -1,4 +1,7 @@
-"""What is printed of a step says when it taught nothing, and when vLLM and trainer disagree."""
+"""What is printed of a step says when it taught nothing, and when vLLM and trainer disagree.
+
+Keeps of docs/learning-signal.md: a step that taught nothing is said to have, on the screen too.
+"""
 
 import json
 from pathlib import Path
