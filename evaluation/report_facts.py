@@ -58,7 +58,7 @@ class Tally:
     def _note(self, record: Record, value: float | None) -> None:
         if value is not None:
             self.values.setdefault(record["id"], []).append(value)
-            self.asked.setdefault(record["id"], {name: record.get(name) for name in ASKED})
+            self.asked.setdefault(record["id"], {name: record.get(name, "") for name in ASKED})
 
 
 def agent_of(run: Run) -> Agent | None:

@@ -2,13 +2,24 @@
 
 const WIDE = 300, HIGH = 130, LEFT = 40, BOTTOM = 18, ABOVE = 8;
 
-function chart(one) {
-  const points = one.series.flatMap((series) => series.points);
+const allPoints = (some) => some.flatMap((one) => one.series.flatMap((series) => series.points));
+
+// A round number from `value` on: the scale of an axis that begins at 0.
+function round(value) {
+  const unit = 10 ** Math.floor(Math.log10(value));
+  return unit * [1, 1.2, 1.6, 2, 3, 4, 6, 8, 10].find((part) => part * unit >= value * 0.999);
+}
+
+// Charts that are read beside each other have one scale; every scale holds 0.
+function scale(some) {
+  const low = allPoints(some).reduce((least, [, value, half = 0]) => Math.min(least, value - half), 0);
+  const high = allPoints(some).reduce((most, [, value, half = 0]) => Math.max(most, value + half), 0);
+  return [low && -round(-low), high || !low ? round(high || 1) : 0];
+}
+
+function chart(one, [low, high]) {
+  const points = allPoints([one]);
   const steps = [...new Set(points.map(([step]) => step))].sort((a, b) => a - b);
-  const lows = points.map(([, value, half = 0]) => value - half), highs = points.map(([, value, half = 0]) => value + half);
-  let low = lows.reduce((a, b) => Math.min(a, b)), high = highs.reduce((a, b) => Math.max(a, b));
-  if (low > 0 && low < high / 2) low = 0;
-  if (low === high) [low, high] = [low - (Math.abs(low) || 1) / 10, high + (Math.abs(high) || 1) / 10];
   const first = steps[0], last = steps[steps.length - 1];
   const x = (step) => LEFT + ((WIDE - LEFT - 8) * (last > first ? (step - first) / (last - first) : 0.5));
   const y = (value) => ABOVE + (HIGH - BOTTOM - ABOVE) * (1 - (value - low) / (high - low));
@@ -56,7 +67,10 @@ function chart(one) {
 
 function curves() {
   const groups = [...new Set(shared.charts.map((one) => one.group))];
-  const drawn = groups.map((group, place) => fold(t(group), place < 4, el("div", { class: "charts" }, shared.charts.filter((one) => one.group === group).map(chart))));
+  const drawn = groups.map((group, place) => {
+    const own = shared.charts.filter((one) => one.group === group), alike = /^(Reward|Validation)/.test(group);
+    return fold(t(group), place < 4, el("div", { class: "charts" }, own.map((one) => chart(one, scale(alike ? own : [one])))));
+  });
   const without = shared.absent.length ? el("p", { class: "quiet" }, t("Not written by these runs:") + " " + shared.absent.map(t).join(", ")) : null;
   return [legend("training"), ...drawn, without];
 }

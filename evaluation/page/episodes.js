@@ -109,7 +109,7 @@ function piece(one) {
   const notes = Object.entries(one.notes).filter(([, value]) => value !== null && value !== "" && value !== undefined);
   const head = el("p", { class: "who" }, t(WHO[one.who] || one.who), notes.map(([name, value]) => el("span", { class: `note ${name === "problem" || value === "error" ? "bad" : ""}` }, el("i", {}, t(name)), " ", el("bdi", {}, said(value)))));
   const text = one.text ? el(one.form === "text" ? "div" : "pre", { class: "text", dir: "auto" }, coloured(one.text, one.form)) : null;
-  const body = [text, one.table.length ? table(one.table.map((row) => (Array.isArray(row) ? row : [row]).map((cell) => (cell === null ? "NULL" : typeof cell === "object" ? JSON.stringify(cell) : String(cell)))), t("rows")) : null];
+  const body = [text, one.table.length ? table(one.table.map((row) => (Array.isArray(row) ? row : [row]).map((cell) => (cell === null ? "NULL" : typeof cell === "object" ? JSON.stringify(cell) : String(cell)))), t("rows"), { named: false }) : null];
   const long = one.who === "prompt" && one.notes.role === "system";
   return el("li", { class: Object.hasOwn(WHO, one.who) ? one.who : "world" }, long ? el("details", {}, el("summary", {}, head), body) : [head, body]);
 }

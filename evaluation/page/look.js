@@ -57,11 +57,12 @@ function number(value) {
   return String(Number(value.toPrecision(3)));
 }
 
-// rows: cells, the header first; a cell is a text or an element. marked: rows (from 1) that are set off.
-function table(rows, caption, marked = new Set()) {
+// rows: cells, the header first; a cell is a text or an element. marked: rows (from 1) that are set off. named: whether
+// the first row and column are names of ours, which are translated; an episode's table is as it is.
+function table(rows, caption, { marked = new Set(), named = true } = {}) {
   const cells = (row, tag) => row.map((cell, place) =>
     el(place || tag === "th" ? tag : "th", { scope: tag === "th" ? "col" : place ? undefined : "row", dir: "auto", class: place && /^[-+–\d.]+( |$)/.test(cell) ? "figure" : undefined },
-      typeof cell === "string" ? said(tag === "th" || !place ? t(cell) : cell) : cell));
+      typeof cell === "string" ? said(named && (tag === "th" || !place) ? t(cell) : cell) : cell));
   const body = rows.slice(1).map((row, place) => el("tr", { class: marked.has(place + 1) ? "differs" : undefined }, cells(row, "td")));
   return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
     el("table", {}, el("thead", {}, el("tr", {}, cells(rows[0], "th"))), el("tbody", {}, body)));

@@ -20,7 +20,7 @@ function overview() {
     const head = ["", ...asked.map((number) => (shared.runs.length > 1 ? el("span", {}, swatch(number), el("bdi", {}, said(shared.runs[number].label))) : ""))];
     const cells = [head, ...sorted.map((name) => [name, ...asked.map((number) => told[number].get(name) ?? "–")])];
     const marked = new Set(sorted.map((name, place) => (differs(name) ? place + 1 : 0)));
-    return fold(t(section), section === "What" || section.startsWith("Settings"), table(cells, t(section), marked));
+    return fold(t(section), section === "What" || section.startsWith("Settings"), table(cells, t(section), { marked }));
   });
 }
 
