@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from episodes import registry
-from episodes.agent import Agent, AgentError, Record
+from episodes.agent import Agent, Record
 from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare
 from evaluation.compare import report_of as comparison_of
@@ -26,7 +26,14 @@ from training.presets import choose
 Fact = tuple[str, str, str]  # section, name, value
 ASKED = ("id", "task_type", "difficulty", "wording", "question", "reference", "answer", "stop_reason")
 OWN_PATHS = ("trainer.experiment_name", "trainer.default_local_dir", "data.train_files", "data.val_files")
-NUMBERS = ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "steps_without_signal", "signal")
+NUMBERS: tuple[str, ...] = (
+    "rollouts",
+    "generated_tokens",
+    "trained_tokens",
+    "weight_updates",
+    "steps_without_signal",
+    "signal",
+)
 NUMBERS += ("canaries", "stop_reasons", "seconds")
 
 
@@ -63,11 +70,12 @@ class Tally:
 
 def agent_of(run: Run) -> Agent | None:
     """The run's agent; None, and a word about it, where no file names one that is here."""
-    try:
+    if run.agent in registry.names():
         return registry.get(run.agent)
-    except AgentError as error:
-        run.say(f"shown without its agent's words: {error}")
-        return None
+    run.say(
+        f"no agent of this place is named: {run.agent or 'no file names one'}; what only an agent knows is left out"
+    )
+    return None
 
 
 def facts_of(run: Run) -> list[Fact]:

@@ -30,9 +30,20 @@ from evaluation.run_folder import TRAINING, Run, numbers
 FOLDER = Path(__file__).with_name("page")
 SCRIPTS = ("look.js", "charts.js", "episodes.js", "page.js")
 PAGE_EPISODES, PAGE_BYTES = 5_000, 32 * 2**20  # of the runs' episodes on one page; more are a sample, or parts
-MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # characters of one text, items of one list, levels of one value
+MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # of an episode: characters of a text, items of a list, levels
+MOST_ROWS = 100_000  # of a table or a curve
 PLACED = ("transcript", "unscored", "detail", "tokens_sampled")  # shown in a place of their own
-NAMED = ("task_type", "difficulty", "wording", "question", "reference", "answer", "stop_reason", "score", "reward")
+NAMED: tuple[str, ...] = (
+    "task_type",
+    "difficulty",
+    "wording",
+    "question",
+    "reference",
+    "answer",
+    "stop_reason",
+    "score",
+    "reward",
+)
 NAMED += (
     "sample",
     "turns",
@@ -57,6 +68,11 @@ class Page:
     tallies: Sequence[Tally]
 
     @property
+    def title(self) -> str:
+        """The names of the folders that were asked for."""
+        return " · ".join(dict.fromkeys(run.given.resolve().name for run in self.runs))
+
+    @property
     def total(self) -> int:
         return sum(tally.episodes for tally in self.tallies)
 
@@ -72,7 +88,7 @@ class Page:
         for part in range(self.count if every else 1):
             episodes = [*self.episodes(part)]
             shared = self._shared() | {"parts": [*names] if every and len(names) > 1 else [], "part": part}
-            yield html(f"{_title(self.runs)}", shared, episodes)
+            yield html(self.title, shared, episodes)
 
     def episodes(self, part: int) -> Iterator[str]:
         """The JSON of each episode of a part. A task is in one part only, and in the same one for every run."""
@@ -89,7 +105,7 @@ class Page:
             for run, agent, tally in zip(self.runs, self.agents, self.tallies, strict=True)
         ]
         return {
-            "title": _title(self.runs),
+            "title": self.title,
             "words": tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8")),
             "runs": runs,
             "charts": charts_of(self.runs, [tally.validation for tally in self.tallies]),
@@ -126,25 +142,25 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     }
 
 
-def dumped(value: Any) -> str:
-    """JSON that any browser reads and that can not end the element it stands in."""
-    text = json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+def dumped(value: Any, most: int = MOST_ITEMS) -> str:
+    """JSON that any browser reads and that can not end the element it stands in; lists of at most `most` items."""
+    text = json.dumps(plain(value, most), ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair becomes JSON's escape of it
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def plain(value: Any, most: int, depth: int = 0) -> Any:
     """JSON values alone, of bounded size: NaN is null, what is cut says how much is missing."""
     if isinstance(value, str):
         return value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]} … (+{len(value) - MOST_TEXT})"
     if depth > DEEPEST:
         return "…"
     if isinstance(value, dict):
-        return {str(name)[:MOST_TEXT]: plain(item, depth + 1) for name, item in list(value.items())[:MOST_ITEMS]}
+        return {str(name)[:MOST_TEXT]: plain(item, most, depth + 1) for name, item in list(value.items())[:most]}
     if isinstance(value, list | tuple):
-        left = len(value) - MOST_ITEMS
-        return [plain(item, depth + 1) for item in value[:MOST_ITEMS]] + ([f"… (+{left})"] if left > 0 else [])
+        left = len(value) - most
+        return [plain(item, most, depth + 1) for item in value[:most]] + ([f"… (+{left})"] if left > 0 else [])
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     return value if value is None or isinstance(value, bool | int) else str(value)
@@ -155,18 +171,10 @@ def html(title: str, shared: dict[str, Any], episodes: Sequence[str]) -> str:
     style = (FOLDER / "page.css").read_text(encoding="utf-8")
     script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
     template = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
-    data = f'{{"shared":{dumped(shared)},"episodes":[{",".join(episodes)}]}}'
+    data = f'{{"shared":{dumped(shared, MOST_ROWS)},"episodes":[{",".join(episodes)}]}}'
     values = {"style": style, "script": script, "style_hash": _digest(style), "script_hash": _digest(script)}
     return template.get_template("page.html.j2").render(title=title, data=data, **values)
 
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _title(runs: Sequence[Run]) -> str:
-    return " · ".join(
-        dict.fromkeys(
-            run.folder.parent.name if run.label in ("before", "train", "after") else run.folder.name for run in runs
-        )
-    )

@@ -38,11 +38,15 @@ MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is w
 
 @dataclass
 class Run:
-    """A folder of one kind. label: its short name beside the others. missing: what could not be read, a line each."""
+    """A folder of one kind. given: the folder that was asked for, which holds it where that is a demo's.
+
+    label: its short name beside the others. missing: what could not be read, a line each.
+    """
 
     folder: Path
     kind: str
     label: str
+    given: Path
     missing: list[str] = field(default_factory=list)
 
     @cached_property
@@ -142,9 +146,9 @@ def _open(folder: Path, name: str) -> list[Run]:
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; give the folder of a run, a demo or an evaluation")
     if kind := kind_of(folder):
-        return [Run(folder, kind, name)]
+        return [Run(folder, kind, name, folder)]
     parts = [(folder / part, part) for part in DEMO if (folder / part).is_dir()]
-    runs = [Run(part, kind, f"{name} {what}".strip()) for part, what in parts if (kind := kind_of(part))]
+    runs = [Run(part, kind, f"{name} {what}".strip(), folder) for part, what in parts if (kind := kind_of(part))]
     if not runs:
         holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
         expected = "expected a run (metrics.jsonl), an evaluation (scores.json) or a demo (before, train, after)"

@@ -6,12 +6,12 @@ const ends = (episode) => episode.unscored || episode.stop_reason || "–";
 const kind = (episode) => episode.task_type || episode.mode || "–";
 const rewards = (row) => row.members.map((one) => one.reward).filter((value) => typeof value === "number");
 const ORDERS = {
-  "in the order of the file": null,
+  "order of the file": null,
   "worst first": (row) => Math.min(...rewards(row)),
   "best first": (row) => -Math.max(...rewards(row)),
   "most changed first": (row) => Math.min(...rewards(row)) - Math.max(...rewards(row)),
 };
-const chosen = { run: "", type: "", end: "", low: "", high: "", text: "", order: "in the order of the file" };
+const chosen = { run: "", type: "", end: "", low: "", high: "", text: "", order: "order of the file" };
 
 function passes(row) {
   const low = chosen.low === "" ? -Infinity : Number(chosen.low), high = chosen.high === "" ? Infinity : Number(chosen.high);
@@ -30,7 +30,7 @@ function found() {
 }
 
 const address = (row) => `#episode=${encodeURIComponent(row.members[0].id.toWellFormed())}&sample=${row.members[0].sample ?? ""}`;
-const asked = (one) => one.question || (one.mode ? `${t("step")} ${one.step} · ${one.id}` : one.id);
+const asked = (one) => String(one.question || "") || (one.mode ? `${t("step")} ${one.step} · ${one.id}` : one.id);
 
 function item(row) {
   const [first] = row.members;
@@ -81,7 +81,7 @@ function open(scroll) {
   const [first] = row.members;
   place.replaceChildren(back,
     el("p", { class: "quiet", dir: "auto" }, said([first.id, first.sample ? `${t("sample")} ${first.sample}` : "", first.task_type, first.difficulty, first.wording].filter(Boolean).join(" · ")), " ", el("a", { href: address(row), class: "link" }, t("link to this episode"))),
-    el("h3", { dir: "auto" }, said(asked(first))),
+    el("h3", { dir: "auto", class: asked(first).length > 160 ? "long" : undefined }, said(asked(first))),
     el("div", { class: "members" }, row.members.map((one) => member(one, row.members.length > 1))));
   if (scroll) { place.focus({ preventScroll: true }); document.getElementById("episodes").scrollIntoView(); }
   row.item?.scrollIntoView({ block: "nearest" });

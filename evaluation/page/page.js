@@ -1,7 +1,12 @@
 // The whole page, drawn again when the language changes.
 
 const part = (id, title, ...children) => el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, t(title)), ...children);
-const tables = (found) => Object.entries(found).map(([title, cells]) => [title ? el("h4", {}, said(t(title))) : null, table(cells, title || t("Table"))]);
+// A table whose rows are episodes leads to them.
+const linked = (cells) => {
+  const place = cells[0].indexOf("id");
+  return place < 0 ? cells : cells.map((row, at) => row.map((cell, number) => (at && number === place && rowByKey.has(`${cell}#0`) ? el("a", { href: address(rowByKey.get(`${cell}#0`)) }, said(cell)) : cell)));
+};
+const tables = (found) => Object.entries(found).map(([title, cells]) => (title ? fold(said(t(title)), false, table(linked(cells), title)) : table(cells, t("Table"))));
 const named = (run, ...children) => [shared.runs.length > 1 ? el("h3", {}, swatch(shared.runs.indexOf(run)), el("bdi", {}, said(run.label))) : null, ...children];
 
 function partLinks(hash = "") {
@@ -15,7 +20,7 @@ function overview() {
     const told = shared.runs.map((run) => new Map(run.facts.filter(([where]) => where === section).map(([, name, value]) => [name, value])));
     const asked = shared.runs.map((run, number) => number).filter((number) => told[number].size);
     const names = [...new Set(asked.flatMap((number) => [...told[number].keys()]))];
-    const differs = (name) => new Set(asked.map((number) => told[number].get(name))).size > 1;
+    const differs = (name) => new Set(asked.filter((number) => told[number].has(name)).map((number) => told[number].get(name))).size > 1;
     const sorted = [...names.filter(differs), ...names.filter((name) => !differs(name))];
     const head = ["", ...asked.map((number) => (shared.runs.length > 1 ? el("span", {}, swatch(number), el("bdi", {}, said(shared.runs[number].label))) : ""))];
     const cells = [head, ...sorted.map((name) => [name, ...asked.map((number) => told[number].get(name) ?? "–")])];
@@ -32,9 +37,9 @@ function sections() {
     part("overview", "Overview", overview()),
     shared.charts.length ? part("curves", "Curves", curves()) : null,
     finished.length ? part("scores", "Scores", el("p", { class: "quiet" }, t("Points are 100 times the share or score; the brackets hold 95 % intervals.")), finished.map((run) => named(run, tables(run.tables)))) : null,
-    part("unscored", "Without a score", shared.unscored.length > 1 ? table(shared.unscored, t("Without a score")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
+    shared.total && part("unscored", "Without a score", shared.unscored.length > 1 ? table(shared.unscored, t("Without a score")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
     shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
-    part("episodes", "Episodes", sampled(), list()),
+    part("episodes", "Episodes", sampled(), shared.total ? list() : [el("p", { class: "quiet" }, t("There are no episodes.")), el("div", { id: "one" })]),
   ].filter(Boolean);
 }
 
