@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+from common.command import UsageError
 from episodes import registry
 from episodes.agent import Agent, Record
 from episodes.outcomes import UNSCORED
@@ -167,12 +168,17 @@ def differences(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[dict[str,
     """Every other finished evaluation against the first of its agent, on the tasks both have."""
     sides = [(run, tally) for run, tally in zip(runs, tallies, strict=True) if run.scores and tally.values]
     found = []
-    for number, (run, tally) in enumerate(sides):
-        base = next(side for side in sides if side[0].agent == run.agent)
-        if base[0] is not run and {*base[1].values} & {*tally.values} and number:
-            report = comparison_of(compare(_side(*base), _side(run, tally), seed=0))
-            title = f"B: {run.label}, A: {base[0].label}"
-            found.append({"title": title, "facts": [*report.facts], "tables": dict(report.tables)})
+    for run, tally in sides:
+        base, its = next(side for side in sides if side[0].agent == run.agent)
+        if base is run:
+            continue
+        try:
+            report = comparison_of(compare(_side(base, its), _side(run, tally), seed=0))
+        except (UsageError, KeyError, TypeError) as error:
+            run.say(f"not compared with {base.label}: {type(error).__name__}: {error}")
+            continue
+        title = f"B: {run.label}, A: {base.label}"
+        found.append({"title": title, "facts": [*report.facts], "tables": dict(report.tables)})
     return found
 
 

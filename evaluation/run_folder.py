@@ -89,7 +89,8 @@ class Run:
         """When the engine was ready, or when the newest file was written; UTC."""
         written = [path.stat().st_mtime for name in FILES[self.kind] if (path := self.folder / name).is_file()]
         begun = numbers(self._object("timeline.json")).get("engine_ready")
-        moment = begun or max(written, default=self.folder.stat().st_mtime)
+        newest = max(written, default=self.folder.stat().st_mtime)
+        moment = begun if begun and 0 < begun < 1e11 else newest
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     def episodes(self) -> Iterator[dict[str, Any]]:

@@ -19,8 +19,15 @@ function passes(row) {
   const fits = (one) => (!chosen.run || one.run === Number(chosen.run)) && (!chosen.type || kind(one) === chosen.type) && (!chosen.end || ends(one) === chosen.end)
     && (!bounded || (typeof one.reward === "number" && one.reward >= low && one.reward <= high));
   if (!row.members.some(fits)) return false;
-  row.hay ??= chosen.text && JSON.stringify(row.members).toLowerCase();
-  return !chosen.text || row.hay.includes(JSON.stringify(chosen.text).slice(1, -1).toLowerCase());
+  if (!chosen.text) return true;
+  row.hay ??= texts(row.members).toLowerCase();
+  return row.hay.includes(chosen.text.toLowerCase());
+}
+
+function texts(value) {
+  const held = [];
+  JSON.stringify(value, (name, part) => { if (typeof part === "string") held.push(part); return part; });
+  return held.join("\n");
 }
 
 function found() {
