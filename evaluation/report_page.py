@@ -22,7 +22,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from episodes.agent import Agent, Record
-from episodes.shown import transcript
+from episodes.shown import Shown, transcript
 from evaluation.report_charts import absent, charts_of
 from evaluation.report_facts import Tally, differences, differing_settings, facts_of, tables_of, unscored
 from evaluation.run_folder import TRAINING, Run, numbers
@@ -121,11 +121,7 @@ class Page:
 
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     """What the page knows of an episode; `problem` says why its events are shown plainly, where they are."""
-    shown, problem = [], ""
-    try:
-        shown = [asdict(piece) for piece in (agent.shown(record) if agent and "id" in record else transcript(record))]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        problem = f"{type(error).__name__}: {error}"
+    shown, problem = shown_of(record, agent)
     own = {name: value for name, value in record.items() if name not in (*PLACED, *NAMED, "id", "rollout_id")}
     groups = {name: numbers(own.pop(name)) for name in ("terms", "measures", "facts", "checks") if name in own}
     return {
@@ -134,12 +130,23 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
         "unscored": record.get("unscored") or record.get("cause"),
         "detail": record.get("detail"),
         "problem": problem,
-        "shown": shown,
+        "shown": [asdict(piece) for piece in shown],
         "numbers": groups,
         "more": own,
         "sampled": record.get(SAMPLE),
         **{name: record[name] for name in NAMED if name in record and name not in ("cause",)},
     }
+
+
+def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]:
+    """The pieces of an episode, as its agent shows them or else as its transcript is; and why not the former."""
+    problem = ""
+    for show in (agent.shown if agent and "id" in record else transcript, transcript):
+        try:
+            return show(record), problem
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = f"{type(error).__name__}: {error}"
+    return [], problem
 
 
 def dumped(value: Any, most: int = MOST_ITEMS) -> str:

@@ -82,8 +82,11 @@ def test_a_program_is_python_with_its_output(tmp_path: Path) -> None:
 
 
 def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> None:
-    one = episode_of(0, {"id": "x", "transcript": []}, registry.get("consultation"))
-    assert (one["problem"], one["shown"]) == ("KeyError: 'dialogue'", [])
+    said = [{"role": "user", "content": "q"}, {"role": "assistant", "content": None}]
+    one = episode_of(0, {"id": "x", "transcript": said}, registry.get("consultation"))
+    assert one["problem"] == "KeyError: 'dialogue'"
+    assert [piece["text"] for piece in one["shown"]] == ["q"]
+    assert episode_of(0, {"id": "x", "transcript": [{}]}, None)["problem"] == "KeyError: 'role'"
 
 
 def test_a_training_run_without_its_agent_still_gets_a_page(tmp_path: Path) -> None:
