@@ -27,15 +27,8 @@ from training.presets import choose
 Fact = tuple[str, str, str]  # section, name, value
 ASKED = ("id", "task_type", "difficulty", "wording", "question", "reference", "answer", "stop_reason")
 OWN_PATHS = ("trainer.experiment_name", "trainer.default_local_dir", "data.train_files", "data.val_files")
-NUMBERS: tuple[str, ...] = (
-    "rollouts",
-    "generated_tokens",
-    "trained_tokens",
-    "weight_updates",
-    "steps_without_signal",
-    "signal",
-)
-NUMBERS += ("canaries", "stop_reasons", "seconds")
+COUNTS = ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "steps_without_signal")
+NUMBERS = (*COUNTS, "signal", "canaries", "stop_reasons", "seconds")
 
 
 @dataclass

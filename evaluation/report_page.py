@@ -16,6 +16,7 @@ import tomllib
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,31 +33,10 @@ SCRIPTS = ("look.js", "charts.js", "episodes.js", "page.js")
 PAGE_EPISODES, PAGE_BYTES = 5_000, 32 * 2**20  # of the runs' episodes on one page; more are a sample, or parts
 MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # of an episode: characters of a text, items of a list, levels
 MOST_ROWS = 100_000  # of a table or a curve
-PLACED = ("transcript", "unscored", "detail", "tokens_sampled")  # shown in a place of their own
-NAMED: tuple[str, ...] = (
-    "task_type",
-    "difficulty",
-    "wording",
-    "question",
-    "reference",
-    "answer",
-    "stop_reason",
-    "score",
-    "reward",
-)
-NAMED += (
-    "sample",
-    "turns",
-    "seconds",
-    "prompt_tokens",
-    "completion_tokens",
-    "mode",
-    "step",
-    "cause",
-    "status",
-    "group",
-)
-SAMPLE = "tokens_sampled"
+PLACED = ("id", "rollout_id", "transcript", "unscored", "cause", "detail")  # shown in a place of their own
+ASKED = ("task_type", "difficulty", "wording", "question", "reference")
+ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
+NAMED = (*ASKED, *ENDED, "sample", "mode", "step")
 
 
 @dataclass
@@ -76,7 +56,7 @@ class Page:
     def total(self) -> int:
         return sum(tally.episodes for tally in self.tallies)
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many parts hold every episode."""
         paths = [run.folder / "episodes.jsonl" for run in self.runs]
@@ -87,7 +67,7 @@ class Page:
         """The page of each part, all of them (their files are `names`) or the first, which is the sample."""
         for part in range(self.count if every else 1):
             episodes = [*self.episodes(part)]
-            shared = self._shared() | {"parts": [*names] if every and len(names) > 1 else [], "part": part}
+            shared = self.shared | {"parts": [*names] if every and len(names) > 1 else [], "part": part}
             yield html(self.title, shared, episodes)
 
     def episodes(self, part: int) -> Iterator[str]:
@@ -98,7 +78,9 @@ class Page:
                 if zlib.crc32(name.encode("utf-8", "replace")) % self.count == part:
                     yield dumped(episode_of(number, record, agent))
 
-    def _shared(self) -> dict[str, Any]:
+    @cached_property
+    def shared(self) -> dict[str, Any]:
+        """All but the episodes."""
         runs = [
             {"label": run.label or run.folder.name, "kind": run.kind, "facts": facts_of(run)}
             | {"tables": tables_of(run, agent), "episodes": tally.episodes, "folder": str(run.folder)}
@@ -122,7 +104,7 @@ class Page:
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     """What the page knows of an episode; `problem` says why its events are shown plainly, where they are."""
     shown, problem = shown_of(record, agent)
-    own = {name: value for name, value in record.items() if name not in (*PLACED, *NAMED, "id", "rollout_id")}
+    own = {name: value for name, value in record.items() if name not in (*PLACED, *NAMED)}
     groups = {name: numbers(own.pop(name)) for name in ("terms", "measures", "facts", "checks") if name in own}
     return {
         "run": run,
@@ -133,8 +115,7 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
         "shown": [asdict(piece) for piece in shown],
         "numbers": groups,
         "more": own,
-        "sampled": record.get(SAMPLE),
-        **{name: record[name] for name in NAMED if name in record and name not in ("cause",)},
+        **{name: record[name] for name in NAMED if name in record},
     }
 
 

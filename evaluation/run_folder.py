@@ -11,7 +11,6 @@ there or is torn stands in `missing`. Nothing here needs the agent, the engine o
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tqdm import tqdm
 
 from common.command import UsageError
 
@@ -117,16 +117,17 @@ class Run:
             file = open(self.folder / name, "rb")  # noqa: SIM115 (closed by the block below)
         except OSError:
             return
-        torn: Counter[str] = Counter()
-        with file:
+        torn, size = 0, (self.folder / name).stat().st_size
+        with file, tqdm(desc=name, total=size, unit="B", unit_scale=True, delay=2, leave=False, disable=None) as bar:
             while line := file.readline(MOST_LINE):
+                bar.update(len(line))
                 row = _row(line)
                 if row is not None:
                     yield row
                 elif line.strip():
-                    torn["torn"] += 1
-        if torn["torn"]:
-            self.say(f"{name}: {torn['torn']} lines can not be read and are left out (torn, or not JSON)")
+                    torn += 1
+        if torn:
+            self.say(f"{name}: {torn} lines can not be read and are left out (torn, or not JSON)")
 
 
 def open_folders(folders: Sequence[Path]) -> list[Run]:

@@ -1,6 +1,6 @@
 // The list of episodes, its filters, and one episode in full. A row is a task and sample, with every run that played it.
 
-const rows = [...Map.groupBy(episodes, (episode) => `${episode.id}#${episode.sample ?? ""}`)].map(([key, members]) => ({ key, members, hay: null, item: null }));
+const rows = [...Map.groupBy(episodes, (episode) => `${episode.id.toWellFormed()}#${episode.sample ?? ""}`)].map(([key, members]) => ({ key, members, hay: null, item: null }));
 const rowByKey = new Map(rows.map((row) => [row.key, row]));
 const ends = (episode) => episode.unscored || episode.stop_reason || "–";
 const kind = (episode) => episode.task_type || episode.mode || "–";
@@ -103,8 +103,7 @@ function member(one, several) {
     one.unscored ? el("p", { class: "warning" }, t("Without a score:"), " ", said(`${one.unscored} ${one.detail || ""}`)) : null,
     "answer" in one ? el("dl", { class: "answers" }, [["Answer", one.answer], ["Gold", one.reference]].map(([name, text]) => el("div", {}, el("dt", {}, t(name)), el("dd", { dir: "auto", class: text ? undefined : "none" }, text ? said(text) : "–")))) : null,
     one.problem ? el("p", { class: "warning" }, t("Shown plainly; the record is not as its agent writes it:"), " ", said(one.problem)) : null,
-    one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, t("No messages of this episode were kept.")),
-    one.sampled ? tokens(one.sampled) : null,
+    one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, t(one.mode ? "A training run keeps neither messages nor tokens of its rollouts." : "No messages of this episode were kept.")),
     numbers.map(([name, found]) => fold(t(name), name === "terms", table([[t("name"), t("value"), ""], ...Object.entries(found).map(([part, value]) => [el("bdi", {}, said(part)), number(value), measure(value)])], t(name)))),
     Object.keys(one.more).length ? fold(t("All else that is kept"), false, el("pre", { dir: "auto" }, coloured(JSON.stringify(one.more, null, 1), "json"))) : null);
 }
@@ -119,10 +118,4 @@ function piece(one) {
   const body = [text, one.table.length ? table(one.table.map((row) => (Array.isArray(row) ? row : [row]).map((cell) => (cell === null ? "NULL" : typeof cell === "object" ? JSON.stringify(cell) : String(cell)))), t("rows"), { named: false }) : null];
   const long = one.who === "prompt" && one.notes.role === "system";
   return el("li", { class: Object.hasOwn(WHO, one.who) ? one.who : "world" }, long ? el("details", {}, el("summary", {}, head), body) : [head, body]);
-}
-
-function tokens(sampled) {
-  const shade = (logProb) => (typeof logProb === "number" ? `p${Math.min(4, Math.floor(-logProb * 2))}` : "");
-  const one = ([text, trained, logProb]) => el("span", { class: trained ? `trained ${shade(logProb)}` : "untrained", title: trained && typeof logProb === "number" ? `${logProb.toFixed(3)}, p ${Math.exp(logProb).toFixed(3)}` : undefined }, said(text));
-  return fold(t("Tokens: trained ones are underlined, darker where the model was less sure"), true, sampled.map((list) => el("p", { class: "tokens", dir: "auto" }, list.map(one))));
 }

@@ -249,7 +249,7 @@ def test_rollouts_are_read_without_their_messages(tmp_path: Path) -> None:
     write_lines(run / "episodes.jsonl", [rollout(1)])
     assert made(run) == 0
     [one] = data_of(run / "report.html")["episodes"]
-    assert (one["shown"], one["sampled"], one["mode"], one["reward"]) == ([], None, "train", 0.5)
+    assert (one["shown"], one["mode"], one["reward"]) == ([], "train", 0.5)
 
 
 def test_the_documents_name_every_flag() -> None:

@@ -88,6 +88,7 @@ def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
     tags = "new Set([...document.querySelectorAll('body *')].map((node) => node.localName))"
     for number, text in enumerate(hostile_texts()):
         page.evaluate(CHOOSE, number)
+        assert page.locator("#one .pieces").count() == 1, text
         page.evaluate("document.querySelectorAll('#one details').forEach((node) => { node.open = true })")
         if text.isascii() and text.isprintable():
             assert text in page.inner_text("#one .pieces"), text
