@@ -27,6 +27,7 @@ from episodes.agent import (
     Sizes,
     Task,
 )
+from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
 ENDINGS = ("submit", "oracle")
@@ -93,6 +94,11 @@ class CodeAgent(Agent):
         from code_agent.facts import failure
 
         return failure(record)
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        from code_agent.shown import shown
+
+        return shown(record)
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         if role != "policy":

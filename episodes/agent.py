@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from common.command import Failure, UsageError
 from common.settings import ROOT, Settings
+from episodes.shown import Shown, transcript
 from scoring.rubric import Reward
 
 Message = dict[str, Any]
@@ -270,6 +271,10 @@ class Agent(ABC):
     def failure(self, record: Record) -> str:
         """The kind of failure of a scored episode, one of `failures`."""
         raise NotImplementedError
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        """What happened in an episode, as a page shows it."""
+        return transcript(record)
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         """Supervised data for a role ("policy"; others by agent): what a model is warmed up with."""
