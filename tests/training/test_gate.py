@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,3 +70,21 @@ async def test_a_failing_call_leaves_the_gate() -> None:
         async with gate:
             raise ValueError("broken")
     gate.close(0.05)
+
+
+async def test_busy_are_the_seconds_with_a_call_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("training.gate.time", SimpleNamespace(monotonic=lambda: now))
+    gate = CallGate()
+    now = 10.0
+    async with gate:
+        now = 12.0
+        async with gate:
+            now = 13.0
+            assert gate.busy_seconds() == 3.0
+        now = 14.0
+    now = 20.0
+    assert gate.busy_seconds() == 4.0
+    async with gate:
+        now = 21.0
+    assert gate.busy_seconds() == 5.0
