@@ -9,8 +9,10 @@ On a terminal a bar that moves, else a line now and then. The only file that imp
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Iterable, Sized
+from collections.abc import Awaitable, Iterable, Sequence, Sized
+from shutil import get_terminal_size
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -21,15 +23,22 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
 def progress(title: str, total: int | None, unit: str = "rows", items: Any = None, quick: float = 0.0) -> Any:
-    """A tqdm bar for `total` units; None: not known, and no end is promised. `quick` seconds long it shows nothing."""
+    """A tqdm bar for `total` units; None: not known, and no end is promised; without a unit: the time alone.
+
+    `quick` seconds long it shows nothing.
+    """
     from tqdm import tqdm
 
+    tqdm.monitor_interval = 0  # its thread is for bars that skip updates, and would be there when processes are forked
     moves = sys.stderr.isatty()
-    of = "/{total_fmt}" if total is not None else ""
-    left = "<{remaining}" if total is not None else ""
-    line = None if moves else f"{{desc}}: {{n_fmt}}{of} {unit} [{{elapsed}}{left}, {{rate_fmt}}{{postfix}}]\n"
-    interval = 0.2 if moves else quick or SECONDS_A_LINE
-    return tqdm(items, title, total, unit=f" {unit}", mininterval=interval, miniters=1, delay=quick, bar_format=line)
+    line = "{desc} [{elapsed}]" if not unit else None
+    if not moves:
+        of, left = ("", "") if total is None else ("/{total_fmt}", "<{remaining}")
+        counted = f"{{desc}}: {{n_fmt}}{of} {unit} [{{elapsed}}{left}, {{rate_fmt}}{{postfix}}]"
+        line = (line or counted) + "\n"
+    width, height = get_terminal_size()  # tqdm shows nothing where a terminal does not say its size
+    speed = {"mininterval": 0.2 if moves else quick or SECONDS_A_LINE, "miniters": 1, "delay": quick}
+    return tqdm(items, title, total, unit=f" {unit}", ncols=width, nrows=height, bar_format=line, **speed)
 
 
 def watched(items: Iterable[Item], title: str, unit: str = "rows", total: int | None = None) -> Iterable[Item]:
@@ -37,6 +46,18 @@ def watched(items: Iterable[Item], title: str, unit: str = "rows", total: int | 
     known = len(items) if total is None and isinstance(items, Sized) else total
     found: Iterable[Item] = progress(title, known, unit, items, QUICK_SECONDS)
     return found
+
+
+async def gathered(work: Sequence[Awaitable[Item]], title: str, unit: str = "rows") -> list[Item]:
+    """asyncio.gather, watched."""
+    with progress(title, len(work), unit, quick=QUICK_SECONDS) as bar:
+
+        async def one(awaited: Awaitable[Item]) -> Item:
+            found = await awaited
+            bar.update()
+            return found
+
+        return await asyncio.gather(*map(one, work))
 
 
 def printable(text: str) -> str:

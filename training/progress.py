@@ -30,6 +30,7 @@ from training.watch import IDLE, MISMATCH, MISMATCH_WARNS
 if TYPE_CHECKING:
     from agentlightning import LightningStore
 
+STARTING = "starting Ray, verl and vLLM"
 EVENTS = {"engine_ready": "engine ready (Ray, verl, vLLM, proxy)", "first_step": "first step begins"}
 # What people call the states of rollouts that have not ended; agent-lightning's "running" begins with the first call.
 STATES = {"waiting": ("queuing", "requeuing"), "begun": ("preparing",), "playing": ("running",)}
@@ -84,13 +85,15 @@ class NewLines:
 
 @dataclass
 class Seen:
-    """What is known of a run. rewards: mean of each step. dropped: rollouts by cause. last: the line of an episode.
+    """What is known of a run. phase: its last event. rewards: mean of each step. dropped: rollouts by cause. last: the
+    line of an episode.
 
     seconds, left: since the run began, and until its last step ends, as fast as its steps were so far; None: no step
     has ended. tokens_per_second, idle: of the last step.
     """
 
     steps: int
+    phase: str = STARTING
     step: int = 0
     seconds: float = 0.0
     left: float | None = None
@@ -133,7 +136,7 @@ class Progress(ExitStack):
         self._view: Any = None
 
     def __enter__(self) -> Progress:
-        self._say("starting Ray, verl and vLLM")
+        self._say(STARTING)
         if self.live:
             from training.view import View
 
@@ -144,6 +147,7 @@ class Progress(ExitStack):
         """Print new events and finished steps, and draw the view."""
         for event in [event for event in read_timeline(self.run_dir) if event not in self.events]:
             self.events.add(event)
+            self.seen.phase = EVENTS[event]
             self._say(EVENTS[event])
         for record in self._episodes.look():
             self.seen.add_episode(record)

@@ -63,7 +63,7 @@ def table_of(seen: Seen) -> Table:
 def steps_of(seen: Seen) -> Table:
     """How far it is, on one line with a bar."""
     line = Table.grid(padding=(0, 2))
-    left = f"about {duration(seen.left)} left" if seen.left is not None else "no step has ended yet"
+    left = f"about {duration(seen.left)} left" if seen.left is not None else seen.phase
     bar = ProgressBar(total=max(1, seen.steps), completed=seen.step, width=20)
     line.add_row(f"{seen.step} of {seen.steps}", bar, f"{duration(seen.seconds)} so far, {left}")
     return line

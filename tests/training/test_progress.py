@@ -218,6 +218,7 @@ def test_on_a_terminal_there_is_a_view_below_the_lines(tmp_path: Path) -> None:
     shown = in_a_terminal(tmp_path)
     for text in (
         "7 waiting, 1 begun, 12 playing",
+        "so far, first step begins",
         "2 of 2",
         "0.250  ▅▅",
         "too_long 2",
