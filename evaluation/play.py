@@ -94,13 +94,13 @@ def check_saved(path: Path) -> None:
 def opened(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Iterator[tuple[Environment, Any]]:
     """The environment, and the endpoint of the model that suggests; None without one."""
     own, device = registry.own_options(agent, arguments), arguments.device
+    player = model_player(agent, arguments.model, arguments.base_url, settings) if arguments.model else None
     with contextlib.ExitStack() as stack:
         options = stack.enter_context(serve_environment(agent, settings, own, LOGS, device))
         environment = stack.enter_context(contextlib.closing(agent.open(settings, options)))
         asyncio.run(environment.check())
         endpoint = None
-        if arguments.model:
-            player = model_player(agent, arguments.model, arguments.base_url, settings)
+        if player:
             tokens = settings.max_tokens or reply_tokens(agent, player)
             sampling = {"temperature": arguments.temperature, "max_tokens": tokens}
             memory = ALONE - BESIDE if agent.services(settings, own) else ALONE

@@ -39,8 +39,9 @@ STORE_SECONDS = 2.0
 
 def planned_steps(config: DictConfig) -> int:
     """The number of the last step, as verl counts: epochs of whole batches, or fewer where that is said."""
-    with open(config.data.train_files, "rb") as rows:
-        usable = sum(1 for _ in rows)
+    told = config.data.train_files
+    files = [told] if isinstance(told, str) else told
+    usable = sum(bool(line) for file in files for line in Path(file).read_text(encoding="utf-8").split("\n"))
     limit = int(config.data.train_max_samples)
     usable = min(usable, limit) if limit > 0 else usable
     steps = int(config.trainer.total_epochs) * (usable // int(config.data.train_batch_size))

@@ -128,8 +128,10 @@ def test_planned_steps_are_verls(rows: int, told: int | None, steps: int, tmp_pa
     assert planned_steps(config_of(tmp_path, rows, total_training_steps=told)) == steps
 
 
-def test_a_limit_of_rows_is_kept_to(tmp_path: Path) -> None:
-    config = config_of(tmp_path, 100)
+def test_several_files_and_a_limit_of_rows(tmp_path: Path) -> None:
+    config = config_of(tmp_path, 20)
+    config.data.train_files = [config.data.train_files] * 5
+    assert planned_steps(config) == 12
     config.data.train_max_samples = 32
     assert planned_steps(config) == 4
 
