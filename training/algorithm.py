@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import multiprocessing
 import os
@@ -33,6 +34,7 @@ from training.watch import POLL_SECONDS, RunStopped
 logger = logging.getLogger(__name__)
 
 END_SECONDS = 5.0
+LOOKS_A_COUNT = 4
 
 
 @dataclass
@@ -86,11 +88,13 @@ class VerlAlgorithm(Algorithm):
         )
         store = LightningStoreClient(self.plan.store_address)
         actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
-        finished = actor.run.remote(self.config, self.plan)
+        finished, looks, flight = actor.run.remote(self.config, self.plan), itertools.count(), dict[str, int]()
         try:
             while not ray.wait([finished], timeout=0)[0]:
                 await _tend(runners, store)
-                progress.look(await in_flight(store) if progress.live else None)
+                if progress.live and next(looks) % LOOKS_A_COUNT == 0:  # the store looks through all it holds
+                    flight = await in_flight(store)
+                progress.look(flight)
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             await store.close()
