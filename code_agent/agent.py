@@ -107,11 +107,6 @@ class CodeAgent(Agent):
 
         return gold_conversations([self.task(row, settings) for row in rows], settings)
 
-    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
-        from code_agent.demonstrations import kept_episodes
-
-        return kept_episodes(path)
-
     def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
         from code_agent.lessons import lessons
 

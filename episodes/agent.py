@@ -281,8 +281,13 @@ class Agent(ABC):
         raise AgentError(f"the {self.name} agent has no demonstrations for the role {role!r}")
 
     def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
-        """Supervised data from a file of dialogues, framed as episodes are. Raises AgentError: not usable, or none."""
-        raise AgentError(f"the {self.name} agent learns from no dialogues")
+        """Supervised data from a file: episodes that were kept, or what else an agent can frame as episodes are.
+
+        Raises AgentError: not usable, or none.
+        """
+        from episodes.kept import kept_episodes
+
+        return kept_episodes(path, self.name)
 
     def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
         """What its bundled model is made from."""

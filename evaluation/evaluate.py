@@ -35,9 +35,9 @@ from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
 from episodes.play import Scored, play
 from episodes.turns import turns, with_turns
 from evaluation import results
-from evaluation.players import Player, find_player, open_endpoint
+from evaluation.players import Player, model_player, open_endpoint, reply_tokens
 from evaluation.tables import report_of
-from training.serve import ALONE, BESIDE, servable, serve_environment
+from training.serve import ALONE, BESIDE, serve_environment
 
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
 TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
@@ -90,19 +90,7 @@ def choose_player(agent: Agent, arguments: argparse.Namespace, settings: Setting
     """The player the flags name; of a run, its latest checkpoint."""
     if not arguments.model:
         return Player("gold", "gold") if arguments.gold else Player("baseline", arguments.baseline)
-    player = find_player(arguments.model, arguments.base_url, settings)
-    return Player("served", servable(player.name, bool(agent.tools))) if player.kind == "served" else player
-
-
-def reply_tokens(agent: Agent, player: Player) -> int:
-    """Tokens of one reply, as in training: the bundled model's where a folder has no more positions than it needs."""
-    small, large = agent.sizes("cpu"), agent.sizes("cuda")
-    with contextlib.suppress(OSError):
-        config = json.loads((Path(player.name) / "config.json").read_text(encoding="utf-8"))
-        positions = (config.get("text_config") or config).get("max_position_embeddings")
-        if positions is not None and positions <= small.prompt + small.response:
-            return small.reply
-    return large.reply
+    return model_player(agent, arguments.model, arguments.base_url, settings)
 
 
 def configuration(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from common.command import UsageError
 from common.llm import reveal
 from common.settings import Settings
-from training.serve import serve
+from episodes.agent import Agent
+from training.serve import servable, serve
 
 if TYPE_CHECKING:
     from episodes.policy import Endpoint
@@ -68,6 +70,23 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
         f"--model {model!r} is no folder, no hub id (owner/name) and no litellm name (provider/name); "
         "for a model of an OpenAI-compatible endpoint give --base-url, or set OPENAI_BASE_URL"
     )
+
+
+def model_player(agent: Agent, model: str, base_url: str | None, settings: Settings) -> Player:
+    """Who plays an agent's tasks; of a run its latest checkpoint. Raises UsageError: not one for this agent."""
+    player = find_player(model, base_url, settings)
+    return Player("served", servable(player.name, bool(agent.tools))) if player.kind == "served" else player
+
+
+def reply_tokens(agent: Agent, player: Player) -> int:
+    """Tokens of one reply, as in training: the bundled model's where a folder has no more positions than it needs."""
+    small, large = agent.sizes("cpu"), agent.sizes("cuda")
+    with contextlib.suppress(OSError):
+        config = json.loads((Path(player.name) / "config.json").read_text(encoding="utf-8"))
+        positions = (config.get("text_config") or config).get("max_position_embeddings")
+        if positions is not None and positions <= small.prompt + small.response:
+            return small.reply
+    return large.reply
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ from typing import Any
 
 from common.command import Failure, run_command
 from common.settings import Settings
+from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.checkpoints import PREFIX, latest_checkpoint
 from training.device import choose_device, environment
@@ -191,13 +192,15 @@ def _wait(process: subprocess.Popen[bytes], model: str, address: str, log: Path)
     import httpx
 
     end = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < end:
-        with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
-            reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
-            if reply.status_code == 200:
-                length = int(reply.json()["data"][0]["max_model_len"])
-                return Server(model, f"{address}/v1", SERVED_NAME, length, process)
-        time.sleep(POLL_SECONDS)
+    with progress("waiting for vLLM", None, unit="") as bar:
+        while process.poll() is None and time.monotonic() < end:
+            with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
+                reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
+                if reply.status_code == 200:
+                    length = int(reply.json()["data"][0]["max_model_len"])
+                    return Server(model, f"{address}/v1", SERVED_NAME, length, process)
+            bar.update()
+            time.sleep(POLL_SECONDS)
     raise _failed(process, log)
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import journal as journals
+from common import terminal
 from common.files import FileError
 from common.journal import MISSING, TOO_MANY_FAILURES, Failed, Journal, JournalError, RunError, open_journal, run_all
 from common.settings import ROOT
@@ -260,7 +261,7 @@ def test_other_exceptions_end_the_run_as_they_are(path):
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(path, capsys, monkeypatch):
-    monkeypatch.setattr(journals, "SECONDS_A_LINE", 0.0)
+    monkeypatch.setattr(terminal, "SECONDS_A_LINE", 0.0)
     run("abcd", Work("b"), path, concurrency=1, describe=lambda: "$0.01")
     lines = [line for line in capsys.readouterr().err.replace("\r", "\n").splitlines() if line.strip()]
     assert lines[1].startswith("test: 1/4 rows [00:00<")

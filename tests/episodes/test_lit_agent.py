@@ -92,6 +92,8 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
         "stop_reason": "answered",
         "calls": 2,
         "canaries": {"judged": 0, "accepted": 0},
+        "question": ROW["question"],
+        "answer": ROW["answer"],
         "counters": {
             "turns": 2,
             "sql_calls": 1,

@@ -62,9 +62,9 @@ def test_programs_named_exist(page: str) -> None:
         for module in re.findall(r"python -m ([a-z_]+\.[a-z_.]+)", command):
             assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), f"{page}: {module}"
         for agent in re.findall(
-            r"python -m (?:evaluation\.evaluate|evaluation\.demo|training\.cold_start) (\S+)", command
+            r"python -m (?:evaluation\.(?:evaluate|demo|play)|training\.cold_start) (\S+)", command
         ):
-            assert agent in [*registry.names(), "<name>", "--collect"], f"{page}: {command} names no agent"
+            assert agent in [*registry.names(), "<name>", "AGENT", "--collect"], f"{page}: {command} names no agent"
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -48,6 +48,7 @@ VIOLATIONS = [
     ("Only episodes.tool_loop imports openai-agents", "sql_agent", "agents"),
     ("Only episodes.tool_loop imports openai-agents", "training", "agents"),
     ("Outside training, only episodes.lit_agent imports agent-lightning", "sql_agent", "agentlightning"),
+    ("Only common.terminal imports tqdm", "training", "tqdm"),
     (ENGINE, "sql_agent", "torch"),
     (ENGINE, "scoring", "torch"),
     (ENGINE, "evaluation", "verl"),

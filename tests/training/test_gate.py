@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -179,3 +180,21 @@ async def test_a_call_that_begins_to_wait_while_the_gate_opens_is_woken() -> Non
     gate.__dict__["closed"] = True
     async with asyncio.timeout(30), gate:
         pass
+
+
+async def test_busy_are_the_seconds_with_a_call_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("training.gate.time", SimpleNamespace(monotonic=lambda: now))
+    gate = CallGate()
+    now = 10.0
+    async with gate:
+        now = 12.0
+        async with gate:
+            now = 13.0
+            assert gate.busy_seconds() == 3.0
+        now = 14.0
+    now = 20.0
+    assert gate.busy_seconds() == 4.0
+    async with gate:
+        now = 21.0
+    assert gate.busy_seconds() == 5.0
