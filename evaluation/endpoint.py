@@ -136,11 +136,13 @@ def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
     if body.model != host.agent.name:
         raise Refused(404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}")
     words, said = ([one.text for one in body.messages if one.role == role] for role in ("user", "assistant"))
+    if body.case:
+        return Asked([], case=body.case, temperature=body.temperature), body.stream
     if not host.environment.converses:
         words, said = words[-1:], []
-    if not body.case and not (words and words[0].strip()):
+    if not (words and words[0].strip()):
         raise Refused(400, "messages: expected one of the role user that says something, or a case")
-    return Asked(words, said, body.case, body.temperature), body.stream
+    return Asked(words, said, temperature=body.temperature), body.stream
 
 
 class Answer:

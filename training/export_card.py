@@ -30,10 +30,14 @@ from training.models import HUB_ID
 CARD = "README.md"
 ROWS = 20  # of the curve's table
 PROVEN = (
-    "Before it was written, transformers and vLLM loaded it ({device}), rendered a validation task as the same "
-    "{prompt_tokens} tokens and gave the same greedy reply."
+    "Before it was written, transformers ({device}) loaded it, vLLM loaded {theirs}, and both rendered a validation "
+    "task as the same {prompt_tokens} tokens and gave the same greedy reply."
 )
 UNPROVEN = "It was not loaded in transformers and vLLM before it was written."
+USE = {
+    "merged": "python -m evaluation.serve {agent} FOLDER        # with the agent's own tools and budget",
+    "kept": 'peft.AutoPeftModelForCausalLM.from_pretrained("FOLDER")        # finds its base by adapter_config.json',
+}
 SETTINGS = {
     "algorithm": "algorithm.adv_estimator",
     "learning rate": "actor_rollout_ref.actor.optim.lr",
@@ -116,8 +120,8 @@ def write_card(
         agent=agent.name,
         prompts=agent.prompt_version,
         kind=f"{'An adapter (LoRA) for' if kept else 'Weights, from'} {_short(base)}",
-        proof=PROVEN.format(**proof) if proof else UNPROVEN,
-        parser=" --enable-auto-tool-choice --tool-call-parser hermes" if agent.tools else "",
+        proof=PROVEN.format(**proof, theirs="its merged model" if kept else "it") if proof else UNPROVEN,
+        use=USE[adapter].format(agent=agent.name),
         data=_table(("file", "tasks", "sha256"), [_data(run / "data" / f"{part}.jsonl") for part in ("train", "val")]),
         configuration=_table(("setting", "value"), settings),
         versions=", ".join(f"{name} {number}" for name, number in versions),

@@ -83,6 +83,8 @@ def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
         assert [step["role"] for step in found["agent"]["steps"]] == ["assistant", "user", "assistant"]
         assert found["choices"][0]["message"]["content"] == "诊断：急性阑尾炎\n建议：去急诊"
         assert post(address, model="consultation", case="random").json()["agent"]["case"] in host.rows
+        talk = [user("x"), {"role": "assistant", "content": ENDS}]  # is not part of a case
+        assert post(address, model="consultation", case=case, messages=talk).json()["agent"]["completion_tokens"] == 1
         assert post(address, model="consultation", case="nobody").status_code == 400
 
 
