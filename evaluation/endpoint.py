@@ -19,7 +19,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from sse_starlette import EventSourceResponse
@@ -68,25 +68,17 @@ class Body(BaseModel):
     case: str | None = None
 
 
-class Refused(Exception):
-    """A request that is not answered: an HTTP status, and what is said."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> FastAPI:
     """The application. token: what requests must carry; hosts: names it may be reached by, "*" for any."""
 
     def known(request: Request) -> None:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         if token and not hmac.compare_digest(given.encode(), token.encode()):
-            raise Refused(401, "send the server's AGL_TOKEN as Authorization: Bearer TOKEN")
+            raise HTTPException(401, "send the server's AGL_TOKEN as Authorization: Bearer TOKEN")
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
-    app.add_exception_handler(Refused, _refusal)
+    app.add_exception_handler(HTTPException, _refusal)
     for name, kind in PAGE.items():
         app.add_api_route(f"/{name}", _asset(FOLDER / (name or "page.html"), kind), response_model=None)
 
@@ -115,33 +107,33 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Fa
 async def _body(request: Request) -> Body:
     """A request's body, of JSON alone: a page of another site cannot send that without asking first."""
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "expected the Content-Type application/json")
+        raise HTTPException(415, "expected the Content-Type application/json")
     raw = b""
     async for part in request.stream():
         raw += part
         if len(raw) > MOST_BYTES:
-            raise Refused(413, f"the request has over {MOST_BYTES} bytes")
+            raise HTTPException(413, f"the request has over {MOST_BYTES} bytes")
     try:
         return Body.model_validate_json(raw)
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in error.errors()[:3])
-        raise Refused(400, "; ".join(wrong)) from None
+        raise HTTPException(400, "; ".join(wrong)) from None
 
 
 def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
     """What a request asks. An agent that does not converse is asked the last question; each is an episode of its own.
 
-    Raises Refused: another model is meant, or nothing is asked.
+    Raises HTTPException: another model is meant, or nothing is asked.
     """
     if body.model != host.agent.name:
-        raise Refused(404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}")
+        raise HTTPException(404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}")
     words, said = ([one.text for one in body.messages if one.role == role] for role in ("user", "assistant"))
     if body.case:
         return Asked([], case=body.case, temperature=body.temperature), body.stream
     if not host.environment.converses:
         words, said = words[-1:], []
     if not (words and words[0].strip()):
-        raise Refused(400, "messages: expected one of the role user that says something, or a case")
+        raise HTTPException(400, "messages: expected one of the role user that says something, or a case")
     return Asked(words, said, temperature=body.temperature), body.stream
 
 
@@ -207,7 +199,7 @@ async def _whole(host: Host, asked: Asked, answer: Answer) -> Response:
             async for step in visit:
                 steps.append(step)
     except UsageError as error:
-        raise Refused(400, str(error)) from None
+        raise HTTPException(400, str(error)) from None
     end = steps.pop()
     if end.failure:
         return Response(error_of(end.failure, end.reason), 502, media_type="application/json")
@@ -240,5 +232,6 @@ def _json(value: Any) -> Response:
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return Response(error_of(str(error), "invalid_request_error"), error.status, media_type="application/json")
+    assert isinstance(error, HTTPException)
+    said = error_of(str(error.detail), "invalid_request_error")
+    return Response(said, error.status_code, media_type="application/json")
