@@ -26,7 +26,7 @@ from sse_starlette import EventSourceResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from common.command import UsageError
-from evaluation.visits import WAITS, Asked, End, Host
+from evaluation.visits import Asked, End, Host
 
 MOST_BYTES = 512_000  # of a request
 PAGE = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
@@ -148,18 +148,13 @@ class Answer:
         return self._json("chat.completion.chunk", choice, **more)
 
     def whole(self, end: End, steps: list[Any]) -> str:
-        message = {"role": "assistant", "content": content_of(end)}
+        message = {"role": "assistant", "content": end.content}
         choice = {"index": 0, "message": message, "finish_reason": finish_of(end)}
         return self._json("chat.completion", choice, usage=usage_of(end), agent=vars(end) | {"steps": steps})
 
     def _json(self, kind: str, choice: dict[str, Any], **more: Any) -> str:
         head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
         return json.dumps({**head, "choices": [choice], **more})  # ASCII: half a surrogate pair has no UTF-8
-
-
-def content_of(end: End) -> str:
-    """What the visitor reads: the answer; in a conversation the reply itself, so that it can be sent back."""
-    return end.reply if end.reason == WAITS or end.answer is None else end.answer
 
 
 def finish_of(end: End) -> str:
@@ -185,7 +180,7 @@ async def _events(host: Host, asked: Asked, answer: Answer) -> AsyncGenerator[st
                 elif step.failure:
                     yield error_of(step.failure, step.reason)
                 else:
-                    yield answer.chunk({"role": "assistant", "content": content_of(step)})
+                    yield answer.chunk({"role": "assistant", "content": step.content})
                     yield answer.chunk({}, finish_of(step), usage=usage_of(step), agent=vars(step))
     except UsageError as error:
         yield error_of(str(error), "invalid_request_error")

@@ -45,11 +45,13 @@ class Asked:
 class End:
     """How a visit ended. reason: a stop reason, WAITS, or why there is none, which `failure` then tells.
 
-    reply: the policy's last, word for word. case, reference: of one of the agent's own.
+    reply: the policy's last, word for word. content: what a visitor reads: the answer; in a conversation the reply, so
+    that it can be sent back. case, reference: of one of the agent's own.
     """
 
     reason: str
     reply: str = ""
+    content: str = ""
     answer: str | None = None
     failure: str = ""
     turns: int = 0
@@ -145,9 +147,11 @@ class Host:
             reason, failure = "timeout", f"no end within {self.settings.episode_timeout:g} s"
         except EpisodeError as error:
             reason, failure = error.cause, str(error)
+        talks = self.environment.converses and not task
         return End(
             reason,
             policy.last,
+            policy.last if talks or answer is None else answer,
             answer,
             failure,
             policy.turns,

@@ -123,9 +123,9 @@ function ended(agent) {
 }
 
 async function* events(response) {  // the data of server-sent events
-  let rest = "";
-  for await (const bytes of response.body.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + bytes).split(/\r?\n/);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = "", piece; !(piece = await reader.read()).done;) {
+    const lines = (rest + piece.value).split(/\r?\n/);
     rest = lines.pop();
     for (const line of lines) if (line.startsWith("data: ") && line !== "data: [DONE]") yield JSON.parse(line.slice(6));
   }
@@ -163,6 +163,7 @@ async function ask() {
     if (error.name === "AbortError") state(say.stopped);
     else failed(error instanceof TypeError ? say.lost : error.message);
   }
+  if (chosen) messages = [];  // a case is no conversation of the visitor's
   running = null;
   buttons();
   (at("words").disabled ? at("fresh") : at("words")).focus();
@@ -207,7 +208,11 @@ at("words").addEventListener("keydown", (event) => {
 });
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") running?.abort(); });
 at("stop").addEventListener("click", () => running?.abort());
-at("copy").addEventListener("click", async () => { await navigator.clipboard.writeText(transcript.join("\n\n")); state(say.copied); });
+at("copy").addEventListener("click", async () => {
+  if (navigator.clipboard) await navigator.clipboard.writeText(transcript.join("\n\n"));
+  else { getSelection().selectAllChildren(at("log")); document.execCommand("copy"); }  // without TLS there is no other way
+  state(say.copied);
+});
 at("fresh").addEventListener("click", fresh);
 at("case").addEventListener("change", picked);
 at("token").addEventListener("change", begin);

@@ -126,6 +126,12 @@ def test_the_visitor_plays_the_patient(llm: ScriptedLLM, visit: Any) -> None:
         page.locator("#send").press("Enter")
         page.wait_for_selector("li.end")
         assert "Right would be" in page.locator("li.end").inner_text()
+        llm.script(says("<answer>问题：多久了？</answer>"))
+        page.select_option("#case", "")
+        page.locator("#words").fill("我头疼。")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#prompt:has-text('Your answer')")
+        assert [one["role"] for one in llm.requests[-1]["messages"]] == ["system", "user"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -102,6 +102,10 @@ def test_the_visitor_is_the_patient_over_several_requests(llm: ScriptedLLM) -> N
         assert [step["content"] for step in last["agent"]["steps"]] == [ENDS]
         assert (last["agent"]["turns"], last["agent"]["reason"]) == (3, "answered")
         assert last["usage"]["completion_tokens"] == 1  # what was said before costs nothing again
+        assert last["agent"]["answer"] == "诊断：急性阑尾炎\n建议：去急诊"
+        talk += [{"role": "assistant", "content": last["choices"][0]["message"]["content"]}, user("谢谢。")]
+        over = post(address, model="consultation", messages=talk).json()  # nothing is left to be said
+        assert (over["agent"]["reason"], over["usage"]["completion_tokens"]) == ("answered", 0)
     asked = llm.requests[-1]["messages"]
     assert [one["content"] for one in asked if one["role"] == "assistant"] == ["哪里疼", ASKS]
     assert "右下腹。" in asked[-1]["content"]
