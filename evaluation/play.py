@@ -14,16 +14,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from common.command import Failure, UsageError, number, positive, run_command
+from common.command import Failure, UsageError, positive, run_command
 from common.files import FileError
 from common.jsonl import read_jsonl
 from common.settings import ROOT, Settings, load_settings
@@ -31,10 +30,9 @@ from episodes import registry
 from episodes.agent import Agent, Environment, Task
 from episodes.kept import keep
 from episodes.play import Scored, play
-from episodes.turns import turns, with_turns
+from episodes.turns import with_turns
 from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
-from evaluation.players import model_player, open_endpoint, reply_tokens
-from training.serve import ALONE, BESIDE, serve_environment
+from evaluation.players import Opened, Player, add_flags, model_player, opened, reply_tokens
 
 LOGS = ROOT / "outputs" / "play"
 A_DAY = 86_400.0  # a person may think; what the machine does has limits of its own
@@ -54,11 +52,7 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Age
     add("--data", type=Path, help="default: the agent's test file")
     add("--save", type=Path, metavar="FILE", help="JSONL file that good episodes are added to")
     add("--model", help="who suggests replies: as evaluation.evaluate takes it")
-    add("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
-    temperature = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
-    add("--temperature", type=temperature, default=settings.temperature, help="of suggestions; default: TEMPERATURE")
-    add("--max-turns", type=turns, metavar="N|A-B", help="as in training")
-    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
+    add_flags(parser, settings)
     if agent:
         agent.arguments(parser)
     arguments = parser.parse_args(argv)
@@ -90,23 +84,13 @@ def check_saved(path: Path) -> None:
             pass
 
 
-@contextlib.contextmanager
-def opened(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Iterator[tuple[Environment, Any]]:
+def playing(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Opened:
     """The environment, and the endpoint of the model that suggests; None without one."""
-    own, device = registry.own_options(agent, arguments), arguments.device
-    player = model_player(agent, arguments.model, arguments.base_url, settings) if arguments.model else None
-    with contextlib.ExitStack() as stack:
-        options = stack.enter_context(serve_environment(agent, settings, own, LOGS, device))
-        environment = stack.enter_context(contextlib.closing(agent.open(settings, options)))
-        asyncio.run(environment.check())
-        endpoint = None
-        if player:
-            tokens = settings.max_tokens or reply_tokens(agent, player)
-            sampling = {"temperature": arguments.temperature, "max_tokens": tokens}
-            memory = ALONE - BESIDE if agent.services(settings, own) else ALONE
-            server = {"device": device, "n_gpus": 1, "tools": bool(agent.tools), "memory": memory}
-            endpoint = stack.enter_context(open_endpoint(player, sampling, settings, LOGS / "vllm.log", **server))
-        yield environment, endpoint
+    player = Player("person", "person")
+    if arguments.model:
+        player = model_player(agent, arguments.model, arguments.base_url, settings)
+        arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
+    return opened(agent, player, LOGS, arguments, settings)
 
 
 async def play_all(
@@ -167,7 +151,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         tasks, save = choose_tasks(agent, arguments, settings), arguments.save
         if save:
             check_saved(save)
-        with opened(agent, arguments, settings) as (environment, endpoint):
+        with playing(agent, arguments, settings) as (environment, endpoint):
             unscored = asyncio.run(play_all(agent, tasks, environment, endpoint, settings, save))
         if unscored:
             raise Failure(f"{unscored} of {len(tasks)} episodes have no score")

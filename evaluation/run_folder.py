@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tqdm import tqdm
 
 from common.command import UsageError
+from common.terminal import QUICK_SECONDS, progress
 
 TRAINING, EVALUATION = "training", "evaluation"
 FILES = {
@@ -118,7 +118,7 @@ class Run:
         except OSError:
             return
         torn, size = 0, (self.folder / name).stat().st_size
-        with file, tqdm(desc=name, total=size, unit="B", unit_scale=True, delay=2, leave=False, disable=None) as bar:
+        with file, progress(f"reading {name}", size, "bytes", quick=QUICK_SECONDS) as bar:
             while line := file.readline(MOST_LINE):
                 bar.update(len(line))
                 row = _row(line)
