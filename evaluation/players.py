@@ -39,7 +39,7 @@ SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training change
 
 @dataclass(frozen=True)
 class Player:
-    """`kind`: "served" (folder or hub id, by a vLLM of our own), "endpoint", "litellm", "gold", "baseline", "person"."""
+    """`kind`: "served" (folder or hub id, by our own vLLM), "endpoint", "litellm", "gold", "baseline", "person"."""
 
     kind: str
     name: str
