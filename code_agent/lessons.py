@@ -126,13 +126,10 @@ class Teacher:
         return CodeTask(id="lesson", question=question, task_set="ehr_demo", files=files, program=program)
 
     def _hurried(self, wording: str) -> str:
-        """Now and then without some words and with others, so that other wordings do not throw the model."""
+        """Now and then without some words, so that other wordings do not throw the model."""
         if not self._happens("hurried"):
             return wording
-        kept = [word for word in wording.split() if "$" in word or not self._happens("left_out")]
-        return " ".join(
-            f"{self.random.choice(WORDS['put_in'])} {word}" if self._happens("put_in") else word for word in kept
-        )
+        return " ".join(word for word in wording.split() if "$" in word or not self._happens("left_out"))
 
     def _happens(self, what: str) -> bool:
         return self.random.random() < SHARES[what] / 100

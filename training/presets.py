@@ -16,6 +16,7 @@ GPU_MODEL = "Qwen/Qwen3-0.6B"
 
 ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
+MICRO_BATCH = (f"{ACTOR}.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")  # in tokens
 TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
     Path(__file__).with_name("verl.toml").read_text(encoding="utf-8")
 )
@@ -34,14 +35,14 @@ def choose(agent: Agent, purpose: str, device: str, n_gpus: int) -> dict[str, An
         "trainer.project_name": f"{agent.name}_agent",
         "trainer.n_gpus_per_node": n_gpus,
         **told[device],
-        **(_gpu_sizes(n_gpus, longest) if device == "cuda" else {}),
+        **(_gpu_sizes(n_gpus) if device == "cuda" else {}),
+        # On the CPU attention costs the square of what is packed: a micro-batch holds one full episode, on a GPU two.
+        **dict.fromkeys(MICRO_BATCH, (2 if device == "cuda" else 1) * longest),
         **(told["small"] if small else {}),
         **told[purpose],
     }
 
 
-def _gpu_sizes(n_gpus: int, longest: int) -> dict[str, Any]:
-    """16 x 8 episodes a card make a step worth its overhead; a micro-batch holds two full episodes."""
-    batches = dict.fromkeys(("data.train_batch_size", f"{ACTOR}.ppo_mini_batch_size"), 16 * n_gpus)
-    tokens = dict.fromkeys((f"{ACTOR}.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu"), 2 * longest)
-    return batches | tokens
+def _gpu_sizes(n_gpus: int) -> dict[str, Any]:
+    """16 x 8 episodes a card make a step worth its overhead."""
+    return dict.fromkeys(("data.train_batch_size", f"{ACTOR}.ppo_mini_batch_size"), 16 * n_gpus)
