@@ -22,7 +22,7 @@ Moments = dict[int, tuple[int, float, float]]  # of validation rewards by step: 
 CURVES = (
     ("Reward", "reward", "episodes/reward/mean", ""),
     ("Reward", "*", "episodes/terms/*", ""),
-    ("Validation by task type", "*", "val-core/*/reward/mean@1", ""),
+    ("Validation", "*", "val-core/*/reward/mean@1", ""),
     ("How it plays", "share with an answer", "episodes/counters/answered", "episodes/rollouts"),
     ("How it plays", "turns", "num_turns/mean", ""),
     ("How it plays", "tokens after the prompt", "response_length/mean", ""),
@@ -51,8 +51,7 @@ def charts_of(runs: Sequence[Run], validations: Sequence[Moments]) -> list[dict[
         for name, points in _curves(run, moments):
             if points:
                 found.setdefault(name, []).append({"run": number, "points": points})
-    order = list(dict.fromkeys([VALIDATION[0], *(group for group, *_ in CURVES)]))
-    order.sort(key=lambda group: group != "Reward")
+    order = list(dict.fromkeys(group for group, *_ in CURVES))
     charts = [{"group": group, "title": title, "series": series} for (group, title), series in found.items()]
     return sorted(charts, key=lambda chart: order.index(chart["group"]))
 

@@ -69,7 +69,7 @@ function curves() {
   const groups = [...new Set(shared.charts.map((one) => one.group))];
   const drawn = groups.map((group, place) => {
     const own = shared.charts.filter((one) => one.group === group), alike = /^(Reward|Validation)/.test(group);
-    return fold(t(group), place < 4, el("div", { class: "charts" }, own.map((one) => chart(one, scale(alike ? own : [one])))));
+    return fold(t(group), place < 3, el("div", { class: "charts" }, own.map((one) => chart(one, scale(alike ? own : [one])))));
   });
   const without = shared.absent.length ? el("p", { class: "quiet" }, t("Not written by these runs:") + " " + shared.absent.map(t).join(", ")) : null;
   return [legend("training"), ...drawn, without];

@@ -104,7 +104,7 @@ def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path:
     assert charts["reward"]["series"] == [{"run": 0, "points": [[1, 0.1], [2, 0.2], [3, 0.3]]}]
     assert charts["share of the step without rollouts"]["series"][0]["points"][0] == [1, 0.25]
     assert charts["share with an answer"]["series"][0]["points"][0] == [1, 0.75]
-    assert charts["drug_field"]["group"] == "Validation by task type"
+    assert charts["drug_field"]["group"] == "Validation"
     [[step, mean, half]] = charts["reward, with 95 % interval"]["series"][0]["points"]
     assert (step, mean) == (0, 0.5)
     assert half == pytest.approx(1.96 * 0.5)  # of 0 and 1: spread 0.5, two rewards
