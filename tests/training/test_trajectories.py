@@ -20,7 +20,7 @@ def episodes(draw: st.DrawFn) -> list[Call]:
     calls: list[Call] = []
     context = draw(some_tokens)
     for _ in range(draw(st.integers(1, 6))):
-        if draw(st.integers(0, 3)) == 0:
+        if draw(st.integers(0, 9)) == 7:  # 0 is drawn far more often than its share: hardly an episode would merge
             context = draw(some_tokens)
         response = draw(some_tokens)
         calls.append(Call(context, response, [-float(token) - 1 for token in response]))
@@ -129,6 +129,12 @@ def test_a_call_over_the_limit_leaves_the_episode_out(call: Call, too_long: bool
     trajectory = merge_calls([Call([1], [2]), call], Limits(prompt=8, response=4))
     assert trajectory.too_long == too_long
     assert bool(trajectory.sequences) != too_long
+
+
+def test_an_episode_that_is_left_out_still_says_where_it_broke() -> None:
+    calls = [Call([1], [2]), Call([5], [6]), Call([5, 6], [7] * 5)]
+    trajectory = merge_calls(calls, Limits(prompt=8, response=4))
+    assert (trajectory.too_long, trajectory.breaks) == (True, {"prefix_mismatch": 1})
 
 
 def test_log_probs_have_one_number_a_token_and_are_not_made_up() -> None:
