@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common import parent
 from common.command import Failure, run_command
 from common.settings import Settings
 from common.terminal import progress
@@ -35,6 +36,7 @@ from training.plan import ConfigError
 from training.ports import free_port, require_free
 
 HOST = "127.0.0.1"
+WITH_PARENT = (sys.executable, "-P", parent.__file__)  # by its path: a model may be named relative to this folder
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -122,7 +124,7 @@ def serve(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command(model, device, port, n_gpus, tools, memory),
+            [*WITH_PARENT, str(os.getpid()), *command(model, device, port, n_gpus, tools, memory)],
             env=os.environ | environment(device) | ({"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}),
             stdin=subprocess.DEVNULL,
             stdout=output,
