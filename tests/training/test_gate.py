@@ -106,7 +106,6 @@ async def test_a_call_that_waited_is_in_flight_like_any_other() -> None:
         answered.clear()
 
 
-@pytest.mark.parametrize("closed_again", [False, True])
 async def test_a_change_waits_for_every_call_in_flight() -> None:
     gate, may_end = CallGate(), asyncio.Event()
 
@@ -125,6 +124,7 @@ async def test_a_change_waits_for_every_call_in_flight() -> None:
     gate.close(1.0)
 
 
+@pytest.mark.parametrize("closed_again", [False, True])
 async def test_calls_go_on_in_the_order_they_waited_unless_the_gate_is_closed_again(closed_again: bool) -> None:
     gate, order = CallGate(), []
 
