@@ -19,10 +19,17 @@ from tests.training.conftest import enqueue
 from training import collect
 from training.collect import Collector
 from training.live_store import RunStore
+from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.records import RolloutRecord
 from training.trajectories import Limits
 from training.watch import REWARD_MISSING, SPANS_MISSING
 
+NAMES = {
+    "prompt": "llm.hosted_vllm.prompt_token_ids",
+    "reply": RESPONSE_ATTRIBUTE,
+    "log_probs": LOG_PROBS_ATTRIBUTE,
+    "version": VERSION_ATTRIBUTE,
+}
 NOTE = {"terms": {"judge": 1.0}, "total": 1.0, "unscored": None, "stop_reason": "answered", "calls": 1, "counters": {}}
 
 
@@ -60,16 +67,19 @@ async def played(store: RunStore) -> Any:
     return store, ids
 
 
-def call_span(ids: dict[str, str], *generated: int, number: int = 1) -> Span:
+def call_span(ids: dict[str, str], *generated: int, number: int = 1, **attributes: Any) -> Span:
     attributes = {
         "llm.hosted_vllm.prompt_token_ids": "[1, 2]",
         "llm.hosted_vllm.response_token_ids": json.dumps([generated]),
+        **{NAMES[name]: value for name, value in attributes.items()},
     }
     return Span.from_attributes(name="raw_gen_ai_request", attributes=attributes, sequence_id=number, **ids)
 
 
-async def collected(store: RunStore, ids: dict[str, str], response: int = 100) -> tuple[RolloutRecord, Any]:
-    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, response), True)
+async def collected(
+    store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True
+) -> tuple[RolloutRecord, Any]:
+    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, response), merge)
     rollout = await store.get_rollout_by_id(ids["rollout_id"])
     assert rollout is not None
     return await collector.collect(rollout, RolloutRecord(ids["rollout_id"], "g", 0, "train", 1, "queuing"))
@@ -128,6 +138,26 @@ async def test_the_last_annotation_counts(store: RunStore) -> None:
     await store.update_attempt(**ids, status="succeeded")
     record, _ = await collected(store, ids)
     assert (record.cause, record.terms, record.stop_reason) == (None, {"judge": 1.0}, "answered")
+
+
+@pytest.mark.parametrize(("merge", "sequences"), [(True, 1), (False, 2)])
+async def test_every_call_keeps_its_own_log_probs_and_weights(store: RunStore, merge: bool, sequences: int) -> None:
+    """Those of another call would correct the gradient for a policy that did not sample these tokens."""
+    ids = await attempt(store)
+    second = {"prompt": "[1, 2, 3, 9]", "reply": "b", "log_probs": "[-0.5, -0.25]", "version": 5}
+    await store.add_span(call_span(ids, 4, 5, number=2, **second))
+    await store.add_span(call_span(ids, 3, number=1, reply="a", log_probs="[-1.0]", version=4))
+    extra = {"counters": {"sql_calls": 2}, "measures": {"facts": 0.5}, "canaries": {"judged": 1, "accepted": 0}}
+    await report(store, ids, {"calls": 2, **extra})
+    await store.update_attempt(**ids, status="succeeded")
+    record, trajectory = await collected(store, ids, merge=merge)
+    assert (record.cause, record.weights, record.generated_tokens, record.sequences) == (None, [4, 5], 3, sequences)
+    assert {name: getattr(record, name) for name in extra} == extra
+    found = [(one.prompt_ids, one.response_ids, one.mask, one.log_probs) for one in trajectory.sequences]
+    whole = [([1, 2], [3, 9, 4, 5], [1, 0, 1, 1], [-1.0, 0.0, -0.5, -0.25])]
+    apart = [([1, 2], [3], [1], [-1.0]), ([1, 2, 3, 9], [4, 5], [1, 1], [-0.5, -0.25])]
+    assert found == (whole if merge else apart)
+    assert record.breaks == ({} if merge else {"not_merged": 1})
 
 
 @pytest.mark.parametrize(("limit", "cause", "trained"), [(3, None, [[3, 3, 3]]), (2, "too_long", [])])
