@@ -57,6 +57,12 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
     assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
 
 
+def test_on_the_cpu_a_micro_batch_grows_with_the_context(tmp_path: Path) -> None:
+    longer = ("data.max_prompt_length=900", "actor_rollout_ref.rollout.max_model_len=1284")
+    config = build(tmp_path, *longer)
+    assert config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu == config.critic.ppo_max_token_len_per_gpu == 1284
+
+
 def test_max_turns_is_written_once(tmp_path: Path) -> None:
     config = build(tmp_path, max_turns=2)
     assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 2
