@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pty
 import subprocess
 import sys
 import unicodedata
@@ -16,6 +14,7 @@ from hypothesis import strategies as st
 from common import terminal
 from common.settings import ROOT
 from common.terminal import gathered, printable, progress, watched
+from tests.terminals import in_a_terminal
 
 WORK = """
 from common import terminal
@@ -71,19 +70,7 @@ def test_an_error_passes_through_and_leaves_no_bar_behind() -> None:
 
 
 def test_in_a_terminal_the_bar_moves_and_ends_its_line() -> None:
-    child, end = pty.fork()
-    if not child:
-        os.chdir(ROOT)
-        os.execv(sys.executable, [sys.executable, "-c", WORK])
-    shown = b""
-    try:
-        while part := os.read(end, 4096):
-            shown += part
-    except OSError:  # how Linux says that the other side is closed
-        pass
-    os.close(end)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    text = shown.decode()
+    text = in_a_terminal(WORK)
     assert "rows of it: 100%|" in text
     assert "40/40 [00:00<00:00" in text
     assert text.endswith("\r\ndone\r\n")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from common.settings import ROOT
+from tests.terminals import in_a_terminal
 from training import progress as module
 from training.plan import Plan
 from training.progress import NewLines, Progress, duration, in_flight, planned_steps, wants_view
@@ -198,26 +197,13 @@ print("after it")
 """
 
 
-def in_a_terminal(folder: Path, *flags: str) -> str:
+def in_a_run_s_terminal(folder: Path, *flags: str) -> str:
     """What a terminal of 100 x 30 is sent."""
-    child, terminal = pty.fork()
-    if not child:
-        os.chdir(ROOT)
-        os.environ |= {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
-        os.execv(sys.executable, [sys.executable, "-c", RUN, str(folder), *flags])
-    found = b""
-    try:
-        while part := os.read(terminal, 65_536):
-            found += part
-    except OSError:  # how Linux says that the other side is closed
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, found.decode()
-    return found.decode()
+    return in_a_terminal(RUN, str(folder), *flags, TERM="xterm", COLUMNS="100", LINES="30")
 
 
 def test_on_a_terminal_there_is_a_view_below_the_lines(tmp_path: Path) -> None:
-    shown = in_a_terminal(tmp_path)
+    shown = in_a_run_s_terminal(tmp_path)
     for text in (
         "7 waiting, 1 begun, 12 playing",
         "so far, first step begins",
@@ -237,7 +223,7 @@ def test_on_a_terminal_there_is_a_view_below_the_lines(tmp_path: Path) -> None:
 
 
 def test_without_the_view_a_terminal_is_sent_lines(tmp_path: Path) -> None:
-    shown = in_a_terminal(tmp_path, "--no-live")
+    shown = in_a_run_s_terminal(tmp_path, "--no-live")
     assert "] step 2 of 2: reward 0.250, 10.0 s" in shown
     assert "\x1b" not in shown
     assert "waiting" not in shown
