@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,23 +11,11 @@ from tests.episodes.scripted import ScriptedLLM, asks, says
 from tests.evaluation.visiting import served
 from tests.sql_agent.small_database import STORAGE
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (apt-get install chromium)")
-
 QUERY = "SELECT med_name, storage FROM drugs_info WHERE med_name = '朵莎洛片'"
 HOSTILE = (
     "<think></think><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
     "<svg onload=\"document.title='owned'\"></svg><a href=\"javascript:document.title='owned'\">x</a>"
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ Skipped, saying so, where there is no Chromium (Debian's package `chromium`) or 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,24 +18,12 @@ from evaluation.report import main
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import hostile_records, hostile_texts, training_run, write_lines
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-if CHROMIUM is None:
-    pytest.skip("no Chromium on this machine (apt-get install chromium)", allow_module_level=True)
 SMALL, LARGE = {"width": 390, "height": 800}, {"width": 1400, "height": 900}
 ROWS = "#list li"
 CHOOSE = """(at) => new Promise((done) => {
     addEventListener("hashchange", done, { once: true });
     location.hash = document.querySelectorAll("#list a")[at].getAttribute("href");
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture
