@@ -4,7 +4,7 @@
 PYTHON_BIN := .venv/bin/python
 AGENT ?= sql
 
-.PHONY: help train demo test nightly lint types imports bench fuzz train-external check-install install clean
+.PHONY: help train demo test nightly mutants lint types imports bench fuzz train-external check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -23,6 +23,9 @@ RANDOM_CASES = --hypothesis-profile random --hypothesis-seed $(or $(SEED),$(shel
 
 nightly: install  ## What `make test` leaves out: all generated cases drawn anew, and further runs of the real engine
 	FUZZ_CASES=20000 $(PYTHON_BIN) -m pytest -m "nightly or not engine" --timeout 3600 $(RANDOM_CASES)
+
+mutants: install  ## Change the code that decides what is learned, paid and reported, and say what no test noticed (ROOM=metrics)
+	$(PYTHON_BIN) -m tests.mutants $(ROOM)
 
 lint:           ## Style only
 	@./check.sh lint

@@ -23,6 +23,8 @@ from typing import Any, TypeVar
 
 import psutil
 
+from common.terminal import watched
+
 Sample = TypeVar("Sample")
 
 
@@ -55,7 +57,7 @@ def seconds(call: Callable[[], Any], calls: int = 1) -> float:
 def medians(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
     """Median of every side's own seconds; the sides take turns, and their first turn only warms up."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(rounds + 1):
+    for _ in watched(range(rounds + 1), "measuring", "rounds"):
         for name, side in sides.items():
             taken[name].append(side())
     return {name: median(values[1:]) for name, values in taken.items()}

@@ -27,6 +27,7 @@ from episodes.agent import (
     Sizes,
     Task,
 )
+from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
 ENDINGS = ("submit", "oracle")
@@ -94,17 +95,17 @@ class CodeAgent(Agent):
 
         return failure(record)
 
+    def shown(self, record: Record) -> Sequence[Shown]:
+        from code_agent.shown import shown
+
+        return shown(record)
+
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
         from code_agent.demonstrations import gold_conversations
 
         return gold_conversations([self.task(row, settings) for row in rows], settings)
-
-    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
-        from code_agent.demonstrations import kept_episodes
-
-        return kept_episodes(path)
 
     def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
         from code_agent.lessons import lessons

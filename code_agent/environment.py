@@ -19,14 +19,16 @@ from code_agent.canaries import dishonest_episodes
 from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
 from code_agent.facts import facts_of, record_of
 from code_agent.game import Game, permitted
+from code_agent.graders import Gold
 from code_agent.prompts import load_prompts
 from code_agent.rehearsal import Rehearsed, gold_steps, rehearse, submit
 from code_agent.reward import RUBRIC, score
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
+from code_agent.tasks.bundled import EhrDemo
 from common.settings import Settings
-from episodes.agent import Environment, Episode, Options, Policy, Record, ServiceError, Task
+from episodes.agent import AgentError, Answer, Environment, Episode, Options, Policy, Record, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward
@@ -105,6 +107,13 @@ class CodeEnvironment(Environment):
             return await play_with_words(policy, opening, respond)
         finally:
             await place.sandbox.end(place.episode)
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        """About the hospital's tables. Raises AgentError: the ending is one that needs to know what is right."""
+        if self.ending != "submit":
+            raise AgentError(f"--ending {self.ending}: of an own question nobody knows what is right; name a case")
+        unknown = Gold("text", "unknown")  # what is handed in is graded, and nobody asks how
+        return await self.play(CodeTask(id="asked", question=question, task_set=EhrDemo.name, gold=unknown), policy)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return score(self.set_of(task), own(task), episode)

@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tqdm import tqdm
-
 from code_agent import histories
 from code_agent.compute_score import scores_of, table
 from code_agent.config import RunConfig, last_index
@@ -30,6 +28,7 @@ from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from common.command import Failure, UsageError
 from common.settings import load_settings
+from common.terminal import progress
 from episodes.play import Scored, play
 
 LONGEST = 8000  # characters of what comes back that the policy reads
@@ -59,7 +58,7 @@ class Run:
     async def play_all(self) -> list[History]:
         """The finished episodes, those of earlier runs too. Raises Failure: the endpoint fails again and again."""
         slots, wanted = asyncio.Semaphore(self.config.jobs), self.episodes
-        with tqdm(total=len(wanted), unit="episode", file=sys.stderr) as bar:
+        with progress("episodes", len(wanted), "episodes") as bar:
 
             async def one(index: int, number: int | None) -> History | None:
                 async with slots:

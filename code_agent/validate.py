@@ -24,6 +24,7 @@ from code_agent.graders import grade
 from code_agent.task import CodeTask
 from code_agent.tasks.bundled import BUNDLED, MODES
 from common.command import Failure, new_parser, run_command
+from common.terminal import watched
 
 DATABASE = "hospital.db"
 
@@ -66,7 +67,8 @@ def validate(options: argparse.Namespace) -> int:
     wrong = 0
     for mode in options.mode or MODES:
         tasks = BUNDLED[options.set](options.data, mode, options.questions)
-        found = [problem for index in range(len(tasks)) for problem in problems(tasks.task(index), tasks.folder)]
+        numbers = watched(range(len(tasks)), mode, "questions")
+        found = [problem for index in numbers for problem in problems(tasks.task(index), tasks.folder)]
         print("\n".join([*found, f"{mode}: {len(tasks)} questions, {len(found)} problems"]))
         wrong += len(found)
     if wrong:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,13 +23,13 @@ from typing import Any, Generic, TypeVar
 
 from common.command import Failure, UsageError
 from common.files import refuse_existing
+from common.terminal import progress
 from common.text_store import TextStore
 
 Item = TypeVar("Item")
 
 FINGERPRINT = "\0fingerprint"  # the key of what the results depend on
 TOO_MANY_FAILURES = 20  # one after the other: the endpoint is at fault, not the rows
-SECONDS_A_LINE = 15.0  # of progress, where there is no terminal
 MISSING: Any = object()  # what Journal.get gives for a key that was not put
 
 
@@ -199,7 +198,7 @@ async def run_all(
             bar.set_postfix_str(failed + (describe() if describe else ""), refresh=False)
             bar.update()
 
-    with _progress_bar(title, len(items) if isinstance(items, Sized) else None) as bar:
+    with progress(title, len(items) if isinstance(items, Sized) else None) as bar:
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(concurrency):
@@ -207,13 +206,3 @@ async def run_all(
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
     return outcome
-
-
-def _progress_bar(title: str, total: int | None) -> Any:
-    """On stderr: one that moves on a terminal, else a line now and then."""
-    from tqdm import tqdm
-
-    moves = sys.stderr.isatty()
-    line = None if moves else "{desc}: {n_fmt}/{total_fmt} rows [{elapsed}<{remaining}, {rate_fmt}{postfix}]\n"
-    interval = 0.2 if moves else SECONDS_A_LINE
-    return tqdm(desc=title, total=total, unit=" rows", mininterval=interval, miniters=1, bar_format=line)

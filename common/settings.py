@@ -92,6 +92,7 @@ class Settings(BaseSettings):
     agl_managed_store: bool = Field(True, description="1: start a store here; 0: use --external-store-address.")
     agl_current_role: Literal["algorithm", "runner", "both"] = Field("both", description="What this process does.")
     agl_server_host: str = Field("127.0.0.1", description="Where a managed store listens.")
+    agl_token: SecretStr | None = Field(None, description="What requests must carry to evaluation.serve.")
     agl_server_port: int = Field(4747, ge=1, le=65535, description="Port of a managed store.")
 
     # The LLM proxy: where it listens, and the host name it tells the runners.

@@ -32,6 +32,7 @@ from episodes.agent import (
     Task,
 )
 from episodes.partners import PARTNERS
+from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
 NOWHERE = "http://127.0.0.1:9"
@@ -109,6 +110,11 @@ class ConsultationAgent(Agent):
         from consultation_agent.facts import failure
 
         return failure(record)
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        from consultation_agent.shown import shown
+
+        return shown(record)
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         from consultation_agent.task import task_of

@@ -20,6 +20,7 @@ from consultation_agent.record_patient import SAID, RecordPatient, question_for
 from consultation_agent.rehearsal import CHECKLIST
 from consultation_agent.task import ConsultationTask
 from episodes.agent import AgentError, Conversation, Message
+from episodes.kept import conversation_of
 
 QUESTION_MARKS = re.compile(r"[?？]+")
 PAGE = "docs/consultation.md"
@@ -42,9 +43,16 @@ def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]
 
 def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conversation]:
     """Dialogues of `data.intake.consultations` as episodes of `most_turns`, or as many as they need. Learned are
-    diagnoses and single questions. Raises AgentError: not such dialogues, or nothing to learn; FileError: not readable.
+    diagnoses and single questions. Lines of episodes that were kept (`episodes/kept.py`) are framed already.
+    Raises AgentError: not such dialogues, or nothing to learn; FileError: not readable.
     """
-    told = [_framed(_messages(row, f"{path}, line {number}"), prompts, most_turns) for number, row in read_jsonl(path)]
+
+    def conversation(row: dict[str, Any], where: str) -> Conversation:
+        if "agent" in row:
+            return conversation_of(row, "consultation", where)
+        return _framed(_messages(row, where), prompts, most_turns)
+
+    told = [conversation(row, f"{path}, line {number}") for number, row in read_jsonl(path)]
     if not any(any(conversation.learn) for conversation in told):
         raise AgentError(f"{path} has nothing to learn: no diagnosis, and no reply that asks exactly one question")
     return told

@@ -23,7 +23,7 @@ from consultation_agent.protocol import Question, read_reply
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
-from episodes.agent import Episode, Options, Policy, Record, Task
+from episodes.agent import Answer, Episode, Options, Policy, Record, Task
 from episodes.rules import RuledEnvironment
 from episodes.text_loop import play_by_protocol
 from scoring.rubric import Reward
@@ -34,6 +34,8 @@ class ConsultationEnvironment(RuledEnvironment):
 
     Raises AgentError: the patient or the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
     """
+
+    converses = True
 
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
         super().__init__(settings, WORDS)
@@ -53,6 +55,12 @@ class ConsultationEnvironment(RuledEnvironment):
             return answer.text
 
         return await play_by_protocol(policy, self.prompts, own.question, read_reply, partner)
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        async def partner(said: Question, episode: Episode) -> str:
+            return await answer(said.text)
+
+        return await play_by_protocol(policy, self.prompts, question, read_reply, partner)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await self.scheme.score(_own(task), episode)

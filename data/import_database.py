@@ -21,11 +21,9 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import track
-
 from common.command import Failure, new_parser, positive, run_command
 from common.files import replacing
+from common.terminal import watched
 from data.database.schema import NAME_COLUMN, SOURCE_LENGTH, TABLES
 from data.intake.columns import Given, Planned, plan_parts, read_mapping
 from data.intake.sources import open_parts
@@ -115,11 +113,9 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
 
 def _stage(item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]) -> int:
     """Read a part, print what was read and left out, and note the latter; returns the number of rejected rows."""
-    name, console = item.part.name, Console(stderr=True)
-    rows: Counter[str] = Counter()
+    name, rows = item.part.name, Counter[str]()
     shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], REJECTED: []}
-    records = item.part.records()
-    for record in track(records, name, console=console, transient=True) if console.is_terminal else records:
+    for record in watched(item.part.records(), name):
         findings = staging.add(item, record, strip_html)
         rows[findings[0].kind if findings else "ready"] += 1
         for kind, column, reason in findings:

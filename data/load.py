@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.command import UsageError
 from common.files import replacing
+from common.terminal import watched
 from data.database.schema import NAME_COLUMN, TABLES  # noqa: F401 (the first for agents)
 from data.intake.sources import as_record, line_records, parquet_records, refusing
 
@@ -101,7 +102,7 @@ def fill_answers(rows: Iterable[Row], database_url: str, tables: Iterable[str] =
     from data.questions.gold_check import gold_tool
 
     tool, bare = gold_tool(database_url, tables), [row for row in rows if not row["answer"]]
-    for row in bare:
+    for row in watched(bare, "drafting answers"):
         row["answer"] = draft_answer(row, tool)
     return len(bare) - count_without_reference(bare)
 

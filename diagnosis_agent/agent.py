@@ -30,6 +30,7 @@ from episodes.agent import (
     Task,
 )
 from episodes.partners import PARTNERS
+from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
 NOWHERE = "http://127.0.0.1:9"
@@ -110,6 +111,11 @@ class DiagnosisAgent(Agent):
         from diagnosis_agent.facts import failure
 
         return failure(record)
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        from diagnosis_agent.shown import shown
+
+        return shown(record)
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         from diagnosis_agent.task import task_of

@@ -27,7 +27,7 @@ from diagnosis_agent.rubrics import Rubrics
 from diagnosis_agent.simulator import Exchange, Simulator
 from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import AgentError, Episode, Options, Policy, Record, Task
+from episodes.agent import AgentError, Answer, Episode, Options, Policy, Record, Task
 from episodes.partners import RECORD, partner_kind
 from episodes.rules import RuledEnvironment
 from episodes.text_loop import play_by_protocol
@@ -39,6 +39,8 @@ class DiagnosisEnvironment(RuledEnvironment):
 
     Raises AgentError: the simulator or the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
     """
+
+    converses = True
 
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
         super().__init__(settings, WORDS)
@@ -62,6 +64,12 @@ class DiagnosisEnvironment(RuledEnvironment):
             return shown(result)
 
         return await play_by_protocol(policy, self.prompts, own.question, read_reply, partner)
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        async def partner(said: Order, episode: Episode) -> str:
+            return await answer(said.examination)
+
+        return await play_by_protocol(policy, self.prompts, question, read_reply, partner)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         reward = await self.scheme.score(_own(task), episode)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from common.command import Failure, UsageError
 from common.settings import ROOT, Settings
+from episodes.shown import Shown, transcript
 from scoring.rubric import Reward
 
 Message = dict[str, Any]
@@ -27,6 +28,7 @@ Row = dict[str, Any]
 Record = dict[str, Any]
 ToolSpec = dict[str, Any]
 Options = Mapping[str, Any]
+Answer = Callable[[str], Awaitable[str]]  # what the policy says to a person -> what the person says
 Format = Callable[[Sequence[Record]], Any]  # from lines of episodes.jsonl, one a task, to a JSON value
 
 SERVED_NAME = "policy"  # of every model that is served here, a partner's too
@@ -145,10 +147,18 @@ class Environment(ABC):
     accepted_from: Mapping[str, float] = MappingProxyType({})  # by kind of `dishonest`, where it is not ACCEPTED_FROM
     paid = False  # whether scoring asks a model that costs money or time
     ways_out = "choose another judge, or drop the rows that it cannot tell"  # where it does not pass (judge_check.py)
+    converses = False  # whether `asked` lets the person speak again
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
         """One episode. Raises EpisodeError where the machine failed; what the policy does never raises."""
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        """An episode about a person's own question or case, which earns nothing; the person speaks for the partner.
+
+        Raises AgentError: the agent takes none; EpisodeError, and what `answer` raises.
+        """
+        raise AgentError("this agent takes no question of one's own; name one of its cases")
 
     @abstractmethod
     async def score(self, task: Task, episode: Episode) -> Reward:
@@ -271,13 +281,22 @@ class Agent(ABC):
         """The kind of failure of a scored episode, one of `failures`."""
         raise NotImplementedError
 
+    def shown(self, record: Record) -> Sequence[Shown]:
+        """What happened in an episode, as a page shows it."""
+        return transcript(record)
+
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         """Supervised data for a role ("policy"; others by agent): what a model is warmed up with."""
         raise AgentError(f"the {self.name} agent has no demonstrations for the role {role!r}")
 
     def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
-        """Supervised data from a file of dialogues, framed as episodes are. Raises AgentError: not usable, or none."""
-        raise AgentError(f"the {self.name} agent learns from no dialogues")
+        """Supervised data from a file: episodes that were kept, or what else an agent can frame as episodes are.
+
+        Raises AgentError: not usable, or none.
+        """
+        from episodes.kept import kept_episodes
+
+        return kept_episodes(path, self.name)
 
     def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
         """What its bundled model is made from."""

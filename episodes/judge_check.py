@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from common.terminal import watched
 from episodes.agent import Environment, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward
@@ -57,7 +58,8 @@ async def check_judge(environment: Environment, tasks: Sequence[Task], most: int
     """
     await environment.check()
     most, random, probed, asked = min(most, PAID_TASKS) if environment.paid else most, Random(0), [], Counter[str]()
-    for number, task in enumerate(tasks[:: max(1, len(tasks) // most)][:most]):
+    sample = tasks[:: max(1, len(tasks) // most)][:most]
+    for number, task in enumerate(watched(sample, "asking the judge", "tasks")):
         try:
             honest, bad = await environment.honest(task), environment.dishonest(task, random)
             turn = PAID_KINDS * number % len(bad) if environment.paid and bad else 0

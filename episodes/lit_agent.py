@@ -3,7 +3,8 @@
 The only file outside training that imports agentlightning. The note is one annotation with the attribute `episode`,
 which is JSON: {"terms": {name: number}, "total": number | null, "unscored": cause | null, "stop_reason": text,
 "calls": replies of the policy, "counters": {name: number}, "measures": {name: number},
-"canaries": {"judged": number, "accepted": number}}.
+"canaries": {"judged": number, "accepted": number}, "question": text, "answer": text}. The texts are for people: their
+first SHOWN characters.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from episodes.turns import with_turns
 logger = logging.getLogger(__name__)
 
 RESOURCE = "main_llm"
+SHOWN = 300
 SAMPLING = ("temperature", "top_p", "max_tokens")
 
 
@@ -104,4 +106,6 @@ def note_of(scored: Scored, facts: dict[str, float | None], canaries: dict[str, 
         "counters": {"turns": episode.turns, "answered": int(bool(episode.answer)), **reward.counters},
         "measures": {**known, **reward.measures},
         "canaries": canaries,
+        "question": scored.task.question[:SHOWN],
+        "answer": (episode.answer or "")[:SHOWN],
     }

@@ -32,6 +32,7 @@ from evaluation.tables import table
 
 SEED = number(int, lambda value: value >= 0, "from 0")
 TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval needs")
+PARTS = (BEFORE, TRAIN, AFTER)
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
@@ -97,7 +98,8 @@ def run_part(name: str, command: Sequence[str]) -> None:
 
     Raises Failure: it did not end with 0; its exit code is the part's where that says usage or interrupted.
     """
-    print(f"\ndemo: {name}\n$ {shlex.join(['.venv/bin/python', *command])}", file=sys.stderr, flush=True)
+    part = f"part {PARTS.index(name) + 1} of {len(PARTS)}"
+    print(f"\ndemo: {name}, {part}\n$ {shlex.join(['.venv/bin/python', *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the terminal.
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, start_new_session=True)
     try:

@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import number, positive, run_command
+from common.command import positive, run_command
 from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
 from common.settings import ROOT, Settings, load_settings
@@ -33,14 +33,12 @@ from common.startup import collect_rarely
 from episodes import registry
 from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
 from episodes.play import Scored, play
-from episodes.turns import turns, with_turns
+from episodes.turns import with_turns
 from evaluation import results
-from evaluation.players import Player, find_player, open_endpoint
+from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
 from evaluation.tables import report_of
-from training.serve import ALONE, BESIDE, servable, serve_environment
 
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
-TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
 
 
 class Unscored(Exception):
@@ -55,25 +53,18 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Age
     add = parser.add_argument
     add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     who = parser.add_mutually_exclusive_group(required=True)
-    models = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
-    who.add_argument("--model", help=models)
+    who.add_argument("--model", help=MODELS)
     who.add_argument("--gold", action="store_true", help="no model: gold episodes, as the agent knows them")
     who.add_argument("--baseline", choices=agent.baselines if agent else None, help="no model: one of the agent's own")
-    add("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
     add("--data", type=Path, help="default: the agent's test file")
     add("--n", type=positive(int), help="tasks, a sample with every task type's share; default: all")
     add("--k", type=positive(int), default=1, help="episodes a task; default: 1")
-    add("--temperature", type=TEMPERATURE, default=settings.temperature, help="default: TEMPERATURE, as in training")
-    add("--max-tokens", type=positive(int), default=settings.max_tokens, help="of one reply; default: as trained")
-    range_help = "or a range, drawn by task; default: MAX_TURNS, else the agent's own"
-    add("--max-turns", type=turns, metavar="N|A-B", help=range_help)
     add("--seed", type=int, default=0, help="of the choice of tasks, of drawn budgets and of the intervals")
     add("--out", type=Path, help="folder; default: outputs/evaluations/ and a name made of the flags")
     add("--concurrency", type=positive(int), default=32, help="episodes at a time; default: 32")
     add("--format", choices=agent.formats if agent else None, help="also write the episodes in a form of the agent's")
     add("--force", action="store_true", help="throw away what is in --out")
-    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
-    add("--n-gpus", type=positive(int), default=1, help="GPUs the vLLM started here is split over")
+    add_flags(parser, settings)
     if agent:
         agent.arguments(parser)
     arguments = parser.parse_args(argv)
@@ -90,19 +81,7 @@ def choose_player(agent: Agent, arguments: argparse.Namespace, settings: Setting
     """The player the flags name; of a run, its latest checkpoint."""
     if not arguments.model:
         return Player("gold", "gold") if arguments.gold else Player("baseline", arguments.baseline)
-    player = find_player(arguments.model, arguments.base_url, settings)
-    return Player("served", servable(player.name, bool(agent.tools))) if player.kind == "served" else player
-
-
-def reply_tokens(agent: Agent, player: Player) -> int:
-    """Tokens of one reply, as in training: the bundled model's where a folder has no more positions than it needs."""
-    small, large = agent.sizes("cpu"), agent.sizes("cuda")
-    with contextlib.suppress(OSError):
-        config = json.loads((Path(player.name) / "config.json").read_text(encoding="utf-8"))
-        positions = (config.get("text_config") or config).get("max_position_embeddings")
-        if positions is not None and positions <= small.prompt + small.response:
-            return small.reply
-    return large.reply
+    return model_player(agent, arguments.model, arguments.base_url, settings)
 
 
 def configuration(
@@ -212,22 +191,13 @@ def player_opened(
     agent: Agent, player: Player, folder: Path, arguments: argparse.Namespace, settings: Settings
 ) -> Iterator[Callable[[results.Sample], Awaitable[Record]]]:
     """What plays an episode and records it; the agent's services and the player's server run until the end."""
-    own, device = registry.own_options(agent, arguments), arguments.device
-    sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
-    memory = ALONE - BESIDE if agent.services(settings, own) else ALONE
-    server = {"device": device, "n_gpus": arguments.n_gpus, "tools": bool(agent.tools), "memory": memory}
-    with (
-        serve_environment(agent, settings, own, folder, device) as options,
-        contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
-    ):
-        asyncio.run(environment.check())
-        with open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint:
+    with opened(agent, player, folder, arguments, settings) as (environment, endpoint):
 
-            async def play_one(sample: results.Sample) -> Record:
-                scored = await play_sample(sample.task, player, endpoint, environment, settings)
-                return results.record_of(sample, scored, environment)
+        async def play_one(sample: results.Sample) -> Record:
+            scored = await play_sample(sample.task, player, endpoint, environment, settings)
+            return results.record_of(sample, scored, environment)
 
-            yield play_one
+        yield play_one
 
 
 def report(agent: Agent, scores: dict[str, Any], folder: Path, form: str | None = None) -> int:

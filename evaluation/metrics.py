@@ -23,7 +23,8 @@ Clusters = list[list[float]]
 GROUPINGS = ("task_type", "difficulty", "wording")  # what a task carries to be grouped by; "" is in no group
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
 RESAMPLES = 10_000
-CHUNK = 500  # resamples drawn at a time: memory stays at CHUNK x questions numbers
+CHUNK = 500  # resamples drawn at a time, and fewer of many questions: memory stays at DRAWN numbers
+DRAWN = 4_000_000
 TAILS = (2.5, 97.5)  # percentiles: a 95 % interval
 
 
@@ -108,8 +109,9 @@ def interval(values: Sequence[float], seed: int, bounds: tuple[float, float] = (
     if len(values) < 2:
         return list(bounds) if values else None
     generator, data = np.random.default_rng(seed), np.asarray(values)
-    shape = (CHUNK, len(data))
-    means = [data[generator.integers(0, len(data), size=shape)].mean(axis=1) for _ in range(RESAMPLES // CHUNK)]
+    chunk = min(CHUNK, max(1, DRAWN // len(data)))
+    sizes = [(min(chunk, RESAMPLES - begun), len(data)) for begun in range(0, RESAMPLES, chunk)]
+    means = [data[generator.integers(0, len(data), size=size)].mean(axis=1) for size in sizes]
     limits: Any = np.percentile(np.concatenate(means), TAILS)
     return [float(bound) for bound in limits]
 

@@ -9,29 +9,37 @@ Importing this imports nothing heavy.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
+import json
 import re
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.command import UsageError
+from common.command import UsageError, number, positive
 from common.llm import reveal
 from common.settings import Settings
-from training.serve import serve
+from episodes import registry
+from episodes.agent import Agent, Environment
+from episodes.turns import turns
+from training.serve import ALONE, BESIDE, servable, serve, serve_environment
 
 if TYPE_CHECKING:
     from episodes.policy import Endpoint
 
+MODELS = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
+TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
 SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training changes all of them
 
 
 @dataclass(frozen=True)
 class Player:
-    """`kind`: "served" (a folder or hub id, by a vLLM of our own), "endpoint", "litellm", "gold" or "baseline"."""
+    """`kind`: "served" (folder or hub id, by our own vLLM), "endpoint", "litellm", "gold", "baseline", "person"."""
 
     kind: str
     name: str
@@ -40,13 +48,25 @@ class Player:
     @property
     def samples(self) -> bool:
         """Whether another sample of the same task may differ."""
-        return self.kind not in ("gold", "baseline")
+        return self.kind not in ("gold", "baseline", "person")
 
     def fingerprint(self) -> dict[str, Any]:
         """What distinguishes it from others; of a folder also its content."""
         content = {"model_digest": _digest(Path(self.name))} if self.kind == "served" else {}
         address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None  # without a password
         return {"model": self.name, "kind": self.kind, "base_url": address} | content
+
+
+def add_flags(parser: ArgumentParser, settings: Settings) -> None:
+    """The flags of a command that lets a model play: where it answers, how it is sampled, what it is served on."""
+    add = parser.add_argument
+    add("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
+    add("--temperature", type=TEMPERATURE, default=settings.temperature, help="default: TEMPERATURE, as in training")
+    add("--max-tokens", type=positive(int), default=settings.max_tokens, help="of one reply; default: as trained")
+    range_help = "or a range, drawn by task; default: MAX_TURNS, else the agent's own"
+    add("--max-turns", type=turns, metavar="N|A-B", help=range_help)
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
+    add("--n-gpus", type=positive(int), default=1, help="GPUs the vLLM started here is split over")
 
 
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
@@ -68,6 +88,47 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
         f"--model {model!r} is no folder, no hub id (owner/name) and no litellm name (provider/name); "
         "for a model of an OpenAI-compatible endpoint give --base-url, or set OPENAI_BASE_URL"
     )
+
+
+def model_player(agent: Agent, model: str, base_url: str | None, settings: Settings) -> Player:
+    """Who plays an agent's tasks; of a run its latest checkpoint. Raises UsageError: not one for this agent."""
+    player = find_player(model, base_url, settings)
+    return Player("served", servable(player.name, bool(agent.tools))) if player.kind == "served" else player
+
+
+def reply_tokens(agent: Agent, player: Player) -> int:
+    """Tokens of one reply, as in training: the bundled model's where a folder has no more positions than it needs."""
+    small, large = agent.sizes("cpu"), agent.sizes("cuda")
+    with contextlib.suppress(OSError):
+        config = json.loads((Path(player.name) / "config.json").read_text(encoding="utf-8"))
+        positions = (config.get("text_config") or config).get("max_position_embeddings")
+        if positions is not None and positions <= small.prompt + small.response:
+            return small.reply
+    return large.reply
+
+
+Opened = contextlib.AbstractContextManager[tuple[Environment, "Endpoint | None"]]
+
+
+@contextlib.contextmanager
+def opened(
+    agent: Agent, player: Player, folder: Path, arguments: Namespace, settings: Settings
+) -> Iterator[tuple[Environment, Endpoint | None]]:
+    """The environment, which answered for itself, and the player's endpoint, by the flags of `add_flags`.
+
+    The agent's services and the player's server run until the end; their logs lie in `folder`.
+    """
+    own, device = registry.own_options(agent, arguments), arguments.device
+    sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
+    memory = ALONE - BESIDE if agent.services(settings, own) else ALONE
+    server = {"device": device, "n_gpus": arguments.n_gpus, "tools": bool(agent.tools), "memory": memory}
+    with (
+        serve_environment(agent, settings, own, folder, device) as options,
+        contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
+    ):
+        asyncio.run(environment.check())
+        with open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint:
+            yield environment, endpoint
 
 
 @contextlib.contextmanager

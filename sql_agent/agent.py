@@ -17,6 +17,7 @@ from typing import Any
 from common.settings import ROOT, Settings
 from data.load import COLUMNS, load_rows
 from episodes.agent import Agent, Column, Conversation, Environment, Lessons, Options, Record, Row, Sizes
+from episodes.shown import Shown
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.task import SqlTask, task_of
 
@@ -73,6 +74,11 @@ class SqlAgent(Agent):
         from sql_agent.facts import failure
 
         return failure(record)
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        from sql_agent.shown import shown
+
+        return shown(record)
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
         if role != "policy":

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
+from common.terminal import watched
 from data.load import NAME_COLUMN, nested
 from episodes.agent import AgentError, Conversation, Lessons, Row
 from sql_agent.patterns import SEARCHES, Pattern, gold_of, pattern_of, swap
@@ -204,7 +205,7 @@ class Cases:
             path = Path(folder) / "scratch.db"
             write_database(path, cases)
             tool = QueryTool(f"sqlite:///{path}")
-            return [self._conversation(case, tool) for case in cases]
+            return [self._conversation(case, tool) for case in watched(cases, "playing", "conversations")]
 
     def _conversation(self, case: Case, tool: QueryTool) -> Conversation:
         """A few right ones begin with a mistake that is mended; it is shown and not learned."""

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import Environment, Episode, Policy, Record, ServiceError, Task
+from episodes.agent import Answer, Environment, Episode, Policy, Record, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Case, Judge, ReferenceJudge, choose_judge, why_unusable
@@ -61,6 +61,9 @@ class SqlEnvironment(Environment):
         episode = await play_with_tools(policy, prompt, task.question, self._tools(queries))
         episode.events = queries
         return episode
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        return await self.play(SqlTask(id="asked", question=question), policy)
 
     def _tools(self, queries: list[Query]) -> list[Tool]:
         async def query(sql: str) -> str:

@@ -123,7 +123,7 @@ def _check_budgets(config: DictConfig, plan: Plan) -> None:
             f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = {generated} tokens do not fit "
             f"data.max_response_length={response}. Raise it, or lower --max-turns or MAX_TOKENS."
         )
-    places = {f"{ACTOR}.ppo_max_token_len_per_gpu": "one micro-batch", f"{ROLLOUT}.max_model_len": "vLLM's context"}
+    places = {f"{ROLLOUT}.max_model_len": "vLLM's context", f"{ACTOR}.ppo_max_token_len_per_gpu": "one micro-batch"}
     for key, place in places.items():
         limit = OmegaConf.select(config, key)
         if limit is not None and prompt + response > int(limit):

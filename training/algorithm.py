@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import multiprocessing
 import os
@@ -26,13 +27,14 @@ from omegaconf import DictConfig
 from training.device import environment
 from training.handover import give_up, worker_name
 from training.plan import Plan
+from training.progress import Progress, in_flight, planned_steps, wants_view
 from training.store import serving
-from training.summary import Progress
 from training.watch import POLL_SECONDS, RunStopped
 
 logger = logging.getLogger(__name__)
 
 END_SECONDS = 5.0
+LOOKS_A_COUNT = 4
 
 
 @dataclass
@@ -74,19 +76,25 @@ class VerlAlgorithm(Algorithm):
             self.outcome = Outcome("failed", message, traceback.format_exc())
 
     async def _train(self, runners: list[BaseProcess]) -> None:
+        with Progress(self.plan.run_dir, planned_steps(self.config), wants_view(self.plan)) as progress:
+            await self._watch(runners, progress)
+
+    async def _watch(self, runners: list[BaseProcess], progress: Progress) -> None:
         ray = _start_ray(self.plan, self.config)
         from training.trainer import TrainingActor
 
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
-        progress, store = Progress(self.plan.run_dir), LightningStoreClient(self.plan.store_address)
+        store = LightningStoreClient(self.plan.store_address)
         actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
-        finished = actor.run.remote(self.config, self.plan)
+        finished, looks, flight = actor.run.remote(self.config, self.plan), itertools.count(), dict[str, int]()
         try:
             while not ray.wait([finished], timeout=0)[0]:
                 await _tend(runners, store)
-                progress.look()
+                if progress.live and next(looks) % LOOKS_A_COUNT == 0:  # the store looks through all it holds
+                    flight = await in_flight(store)
+                progress.look(flight)
                 await asyncio.sleep(POLL_SECONDS)
         finally:
             await store.close()

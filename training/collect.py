@@ -113,6 +113,7 @@ def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episo
     record.measures = dict(episode.get("measures") or {})
     record.canaries = dict(episode.get("canaries") or {})
     record.stop_reason = episode["stop_reason"]
+    record.question, record.answer = episode.get("question", ""), episode.get("answer", "")
     record.calls = int(episode["calls"])
     record.reward = find_final_reward(spans)
     record.cause = _cause(record, episode["unscored"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -27,12 +28,14 @@ class CallGate:
         self._state = threading.Condition()
         self._closed = False
         self._in_flight = 0
+        self._busy = self._since = 0.0  # seconds with a call in flight, and when the calls of now began
         self._waiting: list[asyncio.Future[None]] = []
 
     async def __aenter__(self) -> None:
         while True:
             with self._state:
                 if not self._closed:
+                    self._since = self._since if self._in_flight else time.monotonic()
                     self._in_flight += 1
                     return
                 reopened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -42,7 +45,13 @@ class CallGate:
     async def __aexit__(self, *_: object) -> None:
         with self._state:
             self._in_flight -= 1
+            self._busy += 0.0 if self._in_flight else time.monotonic() - self._since
             self._state.notify_all()
+
+    def busy_seconds(self) -> float:
+        """How long there has been at least one call in flight."""
+        with self._state:
+            return self._busy + (time.monotonic() - self._since if self._in_flight else 0.0)
 
     def close(self, seconds: float) -> None:
         """Hold new calls back and wait until none is in flight.

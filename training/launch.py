@@ -32,7 +32,7 @@ TRACKERS = ("SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR", "WANDB_API_KEY
 # What the plan takes as it is, under the same name.
 FLAGS = (
     *("n_runners", "concurrency", "keep_spans", "llm_proxy", "proxy", "asynchronous", "trajectory_level", "debug"),
-    *("keep_thinking", "lora_adapter_path", "deterministic", "external_store_address", "mongo_uri"),
+    *("live", "keep_thinking", "lora_adapter_path", "deterministic", "external_store_address", "mongo_uri"),
 )
 SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 

@@ -24,7 +24,8 @@ class Plan:
     with the same seed equal, at the price of one call after another.
     `max_unscored_share` is the share of a step's rollouts that may be unscored before the step is skipped.
     `tools`: the agent calls tools, which the model's chat template must render. `keep_thinking`: serve the model with
-    a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`).
+    a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`). `live`: a view of the
+    run where there is a terminal (`training.view`).
     """
 
     run_dir: Path
@@ -58,6 +59,7 @@ class Plan:
     proxy_public_host: str | None = None
     max_unscored_share: float = MAX_UNSCORED_SHARE
     debug: bool = False
+    live: bool = True
 
     @property
     def store_address(self) -> str:

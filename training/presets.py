@@ -37,7 +37,7 @@ def choose(agent: Agent, purpose: str, device: str, n_gpus: int) -> dict[str, An
         **told[device],
         **(_gpu_sizes(n_gpus) if device == "cuda" else {}),
         # On the CPU attention costs the square of what is packed: a micro-batch holds one full episode, on a GPU two.
-        **dict.fromkeys(MICRO_BATCH, (2 if device == "cuda" else 1) * longest),
+        **dict.fromkeys(MICRO_BATCH, 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}"),
         **(told["small"] if small else {}),
         **told[purpose],
     }

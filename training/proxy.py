@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -56,6 +57,7 @@ class PolicyAccess:
         self.store = store
         self.weights_version = 0
         self.gate = CallGate()
+        self._asked = time.monotonic(), 0.0  # when `idle_share` last was, and how busy vLLM had been by then
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
         self.proxy: LLMProxy | PythonServerLauncher | None = None
@@ -84,6 +86,12 @@ class PolicyAccess:
             self.weights_version = version
         finally:
             self.gate.open()
+
+    def idle_share(self) -> float | None:
+        """Share of the time since this was last asked in which no call was with vLLM; None: they do not pass here."""
+        (since, before), self._asked = self._asked, (time.monotonic(), self.gate.busy_seconds())
+        now, busy = self._asked
+        return max(0.0, 1 - (busy - before) / (now - since)) if self.plan.llm_proxy else None
 
     def resource(self, mode: str, group: int) -> str:
         """The resource id for all rollouts of a prompt group; groups take turns where there are several servers."""

@@ -4,9 +4,9 @@ An agent writes one annotation a rollout, `{"episode": JSON}`:
 
     {"terms": {name: float}, "total": float | null, "unscored": cause | null, "stop_reason": str,
      "calls": int, "counters": {name: number},
-     "measures": {name: number}, "canaries": {"judged": int, "accepted": int}}
+     "measures": {name: number}, "canaries": {"judged": int, "accepted": int}, "question": str, "answer": str}
 
-The last two may be missing. The engine takes means of terms and measures and sums of counters without knowing their
+The last four may be missing. The engine takes means of terms and measures and sums of counters without knowing their
 names. Canaries are known-bad answers that were judged beside the episode's. `calls` is how many completions the policy
 gave: the trace must hold as many. A record with a `cause` is left out of the update and counted under that cause; it is
 not zero.
@@ -27,7 +27,7 @@ EPISODE_ATTRIBUTE = "episode"
 class RolloutRecord:
     """One rollout, as written to `episodes.jsonl`; token counts cover all its policy calls.
 
-    `weights` is, for every call, the step that made the weights which answered it.
+    `weights` is, for every call, the step that made the weights which answered it. `question` and `answer` may be cut.
     """
 
     rollout_id: str
@@ -50,6 +50,8 @@ class RolloutRecord:
     breaks: dict[str, int] = field(default_factory=dict)
     weights: list[int] = field(default_factory=list)
     seconds: float = 0.0
+    question: str = ""
+    answer: str = ""
 
     @property
     def key(self) -> str:

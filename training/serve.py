@@ -24,8 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from common import parent
 from common.command import Failure, run_command
 from common.settings import Settings
+from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.checkpoints import PREFIX, latest_checkpoint
 from training.device import choose_device, environment
@@ -34,6 +36,7 @@ from training.plan import ConfigError
 from training.ports import free_port, require_free
 
 HOST = "127.0.0.1"
+WITH_PARENT = (sys.executable, "-P", parent.__file__)  # by its path: a model may be named relative to this folder
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -121,7 +124,7 @@ def serve(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            command(model, device, port, n_gpus, tools, memory),
+            [*WITH_PARENT, str(os.getpid()), *command(model, device, port, n_gpus, tools, memory)],
             env=os.environ | environment(device) | ({"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -191,13 +194,15 @@ def _wait(process: subprocess.Popen[bytes], model: str, address: str, log: Path)
     import httpx
 
     end = time.monotonic() + START_SECONDS
-    while process.poll() is None and time.monotonic() < end:
-        with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
-            reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
-            if reply.status_code == 200:
-                length = int(reply.json()["data"][0]["max_model_len"])
-                return Server(model, f"{address}/v1", SERVED_NAME, length, process)
-        time.sleep(POLL_SECONDS)
+    with progress("waiting for vLLM", None, unit="") as bar:
+        while process.poll() is None and time.monotonic() < end:
+            with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
+                reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
+                if reply.status_code == 200:
+                    length = int(reply.json()["data"][0]["max_model_len"])
+                    return Server(model, f"{address}/v1", SERVED_NAME, length, process)
+            bar.update()
+            time.sleep(POLL_SECONDS)
     raise _failed(process, log)
 
 

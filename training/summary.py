@@ -1,4 +1,4 @@
-"""A run's plain files -> what is printed while it works, `summary.json`, and what is printed at the end.
+"""A run's plain files -> `summary.json`, and what is printed at the end.
 
 `episodes.jsonl` holds one rollout a line, `metrics.jsonl` verl's metrics a step, `timeline.json` when the engine was
 ready. The summary is computed from these alone, so it is as true after a crash as after success.
@@ -15,10 +15,9 @@ from typing import Any
 from common.jsonl import write_text
 from training.plan import Plan
 from training.records import RolloutRecord, means, sum_canaries, sums
-from training.watch import MISMATCH, MISMATCH_WARNS
+from training.watch import MISMATCH
 
 ENVIRONMENT = "environment.json"  # what episodes are played with; its `notes` are for whoever reads the numbers
-EVENTS = {"engine_ready": "engine ready (Ray, verl, vLLM, proxy)", "first_step": "first step begins"}
 PHASES = {
     "rollout": "timing_s/gen",
     "log_prob": "timing_s/old_log_prob",
@@ -141,49 +140,6 @@ def _signal(books: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
         "sequences_per_episode": round(books["sequences"] / episodes, 4) if episodes else None,
         "log_prob_mismatch": max(mismatches, default=None),
     }
-
-
-class Progress:
-    """Prints what is new since the last look."""
-
-    def __init__(self, run_dir: Path) -> None:
-        self.run_dir = run_dir
-        self.started = time.time()
-        self.seen: set[str] = set()
-        self.rows = len(read_lines(run_dir / "metrics.jsonl"))
-
-    def look(self) -> None:
-        """Print new events and finished steps."""
-        for event in [event for event in read_timeline(self.run_dir) if event not in self.seen]:
-            self.seen.add(event)
-            self._say(EVENTS[event])
-        rows = read_lines(self.run_dir / "metrics.jsonl")
-        for row in rows[self.rows :]:
-            self._say(_step_line(row["step"], row["data"]))
-        self.rows = len(rows)
-
-    def _say(self, text: str) -> None:
-        print(f"[{time.time() - self.started:5.0f} s] {text}", flush=True)
-
-
-def _step_line(step: int, data: dict[str, float]) -> str:
-    parts = []
-    if "episodes/reward/mean" in data:
-        parts.append(f"reward {data['episodes/reward/mean']:.3f}")
-    if "books/trained_tokens" in data:
-        parts.append(f"{data['books/episodes']:.0f} episodes, {data['books/trained_tokens']:.0f} tokens trained")
-    validation = [value for name, value in data.items() if name.startswith("val-core/")]
-    if validation:
-        parts.append(f"validation {sum(validation) / len(validation):.3f}")
-    if data.get(MISMATCH, 0.0) > MISMATCH_WARNS:
-        parts.append(f"vLLM and trainer disagree ({MISMATCH} {data[MISMATCH]:.2g})")
-    if "timing_s/step" in data:
-        parts.append(f"{data['timing_s/step']:.1f} s")
-    if data.get("books/learnable_groups") == 0:
-        parts.append("every group has equal reward: nothing learned, weights left as they were")
-    elif data.get("episodes/equal_reward_groups"):
-        parts.append(f"{data['episodes/equal_reward_groups']:.0f} groups with equal reward (no gradient)")
-    return f"step {step}: " + ", ".join(parts)
 
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:

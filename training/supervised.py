@@ -23,11 +23,11 @@ from typing import Any
 import torch
 from jinja2 import TemplateError
 from torch.nn.utils.rnn import pad_sequence
-from tqdm import tqdm
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.command import Failure
 from common.files import replacing
+from common.terminal import progress, watched
 from episodes.agent import Conversation
 
 NOT_LEARNED = -100
@@ -160,7 +160,7 @@ def train(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rates = [torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers]
     model.to(device).train()
-    with tqdm(desc=title, total=schedule.end, unit="step", mininterval=5) as bar:
+    with progress(title, schedule.end, "steps") as bar:
         for batch in schedule.until_end(data, random):
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
                 loss, accuracy = loss_of(model, {name: tensor.to(device) for name, tensor in batch.items()})
@@ -170,6 +170,7 @@ def train(
                 part.step()
             model.zero_grad()
             schedule.update(accuracy)
+            bar.total = schedule.end  # nearer, once the examples are mastered
             bar.set_postfix(accuracy=f"{schedule.accuracy:.3f}", refresh=False)
             bar.update()
 
@@ -192,7 +193,8 @@ def warm_up(
     if not tokenizer.chat_template:
         raise ColdStartError(f"--base {base} has no chat template; take its instruction-tuned version")
     try:
-        examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
+        told = watched(conversations, "encoding", "conversations")
+        examples = [example for conversation in told for example in encode(conversation, tokenizer)]
     except TemplateError as error:
         raise ColdStartError(f"--base {base}: its chat template refuses the conversations: {error}") from None
     context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize

@@ -22,6 +22,7 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from common.files import replacing
 from common.settings import Settings
+from common.terminal import watched
 from episodes.agent import Agent, Conversation, Lessons, Row
 from training.supervised import ColdStartError, Schedule, batches, encode, save, train
 from training.tiny_tokenizer import make_tokenizer
@@ -63,7 +64,10 @@ def make(
         raise ColdStartError(f"these rows have nothing to learn for the role {role!r}; give others with --train-file")
     right = [bare(told) if random.random() < BARE_SHARE else told for told in lessons.right]
     tokenizer = make_tokenizer(right, lessons.characters, sizes.prompt + sizes.response, random, lessons.apart)
-    phase_a, phase_b = ([e for told in phase for e in encode(told, tokenizer)] for phase in (right, lessons.flawed))
+    phase_a, phase_b = (
+        [example for told in watched(phase, "encoding", "conversations") for example in encode(told, tokenizer)]
+        for phase in (right, lessons.flawed)
+    )
     if role != "policy":
         tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in phase_a)
     model, pad = build_model(tokenizer, seed), tokenizer.pad_token_id

@@ -30,7 +30,7 @@ from training.plan import Plan
 from training.records import rewards_by_group, step_metrics, weights_age
 from training.rollouts import RolloutManager
 from training.summary import read_timeline
-from training.watch import check_advantages, check_episodes, learnable_groups, session_of
+from training.watch import IDLE, check_advantages, check_episodes, learnable_groups, session_of
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +110,8 @@ class RolloutsFromStore(PPOTrainer):
             check_advantages(books, found, algorithm.norm_adv_by_std_in_grpo)
         if compared:
             metrics |= {"books/groups": len(rewards_by_group(books)), "books/learnable_groups": learnable_groups(books)}
+        if (idle := self.agent_loop_manager.policy.idle_share()) is not None:
+            metrics[IDLE] = idle
         records = self.agent_loop_manager.take_step_records()
         return {**metrics, **weights_age(books, self.global_steps), **step_metrics(records, "episodes", compared)}
 

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from common.command import Failure, new_parser, run_command
 from common.files import refuse_existing
 from common.jsonl import write_jsonl
+from common.terminal import watched
 from scoring.reference.text import words_only
 from utils.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
 from utils.curation.chat_questions import judge
@@ -48,7 +49,7 @@ class Candidates:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of the output; memory grows by some hundred bytes a question."""
-        for message in read_messages(self._options.input, self._options.encoding):
+        for message in watched(read_messages(self._options.input, self._options.encoding), "reading", "messages"):
             made = self._row_or_reason(message)
             if isinstance(made, str):
                 self.dropped[made] += 1

@@ -28,6 +28,7 @@ from common.files import FileError, refuse_existing
 from common.jsonl import write_jsonl
 from common.llm import reveal
 from common.settings import load_settings
+from common.terminal import watched
 from data.load import DataError, read_records
 from data.questions.near_duplicates import NEAR, NearDuplicates
 from scoring.reference.text import words_only
@@ -128,10 +129,11 @@ def filter_rows(arguments: argparse.Namespace) -> None:
     for file in (arguments.output, dropped_file):
         refuse_existing(file, arguments.force)
     known = KnownQuestions(arguments.near)
-    for source, _ in (item for path in arguments.against for item in read_questions(path)):
+    for source, _ in (item for path in arguments.against for item in watched(read_questions(path), path.name)):
         known.add(source)
     old = len(known.by_words)
-    rows = [(source, row, known.match_or_add(source)) for source, row in read_questions(arguments.input)]
+    asked = watched(read_questions(arguments.input), arguments.input.name)
+    rows = [(source, row, known.match_or_add(source)) for source, row in asked]
     sources = [*known.by_words.values()]
     same = embedding_matches(arguments, sources, old) if arguments.embedding_model and sources[old:] else {}
     new = [row for source, row, found in rows if not found and source not in same]

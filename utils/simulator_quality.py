@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from common.command import Failure, UsageError, new_parser, number, positive, run_command
 from common.files import refuse_existing, replacing
 from common.settings import Settings, load_settings
+from common.terminal import gathered
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.llm_simulator import LLMSimulator, simulator_model
 from diagnosis_agent.simulator import Result
@@ -66,7 +67,7 @@ async def judged(results: Sequence[Made], settings: Settings) -> list[dict[str, 
     if not settings.teacher_model:
         return [rules(made) for made in results]
     judge = choose_judge(settings, WORDS)
-    verdicts = await asyncio.gather(*(judge.judge(case_of(made)) for made in results))
+    verdicts = await gathered([judge.judge(case_of(made)) for made in results], "judging", "results")
     causes = [verdict.cause for verdict in verdicts if verdict.score is None]
     if causes:
         raise Failure(f"{len(causes)} of {len(results)} results are not judged, the first one for {causes[0]}")
@@ -78,7 +79,7 @@ async def measure(simulator: LLMSimulator, tasks: Sequence[DiagnosisTask], setti
     await simulator.check()
     return {
         mode: await _summary(
-            await asyncio.gather(*(make(simulator, task, mode == "chain") for task in tasks)), settings
+            await gathered([make(simulator, task, mode == "chain") for task in tasks], mode, "cases"), settings
         )
         for mode in ("single", "chain")
     }

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from common.command import UsageError
+from common.terminal import watched
 from data.conditions.asking import most_telling, posterior
 from data.conditions.bayes import draw_patient
 from data.conditions.check import items_of
@@ -91,7 +92,8 @@ def draw_rows(
     for split, wanted in rows.items():
         unseen = int(UNSEEN * wanted) if split == "test" else 0
         marks = random.sample(["unseen"] * unseen + ["seen"] * (wanted - unseen), wanted)
-        cases = [new_case(tables, name, random, seen) for name, _ in zip(_in_turn(tables, random), marks, strict=False)]
+        names = watched(zip(_in_turn(tables, random), marks, strict=False), split, "cases", wanted)
+        cases = [new_case(tables, name, random, seen) for name, _ in names]
         drawn[split] = [
             to_row(tables, case, next(index), speech, mark) for case, mark in zip(cases, marks, strict=True)
         ]

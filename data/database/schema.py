@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.files import replacing
+from common.terminal import watched
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, MetaData, Table
@@ -91,6 +92,8 @@ def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[st
         engine, schema = create_engine(f"sqlite:///{draft}"), metadata()
         schema.create_all(engine)
         with engine.begin() as connection:
-            counts = {name: insert_rows(connection, schema.tables[name], rows) for name, rows in tables.items()}
+            counts = {
+                name: insert_rows(connection, schema.tables[name], watched(rows, name)) for name, rows in tables.items()
+            }
         engine.dispose()
     return counts

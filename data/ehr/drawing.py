@@ -19,6 +19,8 @@ from random import Random
 from string import Template
 from typing import Any
 
+from common.terminal import watched
+
 TEMPLATES: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("templates.toml").read_text(encoding="utf-8")
 )
@@ -45,7 +47,7 @@ def draw_questions(database: Path, rows: Mapping[str, int] = ROWS, seed: int = 0
     drawn: dict[str, list[Row]] = {split: [] for split in rows}
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as tables:
         split_of = {slot: divided(sorted(selected(tables, sql)), slot, seed) for slot, sql in NAMES.items()}
-        for name, template in TEMPLATES.items():
+        for name, template in watched(TEMPLATES.items(), "drawing", "templates"):
             candidates = sorted(slots_of(tables, template["draw"]), key=str)
             for split, wanted in counts(name, rows).items():
                 mine = [each for each in candidates if {split_of[s][each[s]] for s in each.keys() & NAMES} == {split}]

@@ -17,6 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from common.terminal import watched
+
 HERE = Path(__file__).resolve().parent
 DATABASE = "hospital.db"  # beside the CSV files
 PATIENTS, MOST = 2000, 15_000
@@ -73,7 +75,7 @@ def column_names(table: str) -> list[str]:
 def draw_hospital(seed: int = 0, patients: int = PATIENTS) -> dict[str, list[Row]]:
     """All rows by table; the same arguments give the same rows."""
     hospital = Hospital(seed)
-    for subject in sorted(hospital.random.sample(range(10_000, 100_000), patients)):
+    for subject in watched(sorted(hospital.random.sample(range(10_000, 100_000), patients)), "hospital", "patients"):
         hospital.add_patient(subject)
     return hospital.tables
 

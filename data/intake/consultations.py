@@ -38,6 +38,7 @@ from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import FileError, refuse_existing, replacing
+from common.terminal import watched
 from data.intake.consultation_rows import Consultation, Message, Refused, read_consultation
 from data.intake.sources import open_parts
 
@@ -73,7 +74,7 @@ def open_rows(path: Path) -> Rows:
     (part,) = open_parts(str(path))
 
     def rows() -> Iterator[tuple[int, Consultation | Refused]]:
-        for record in part.records():
+        for record in watched(part.records(), path.name):
             if record.problem:
                 yield record.number, Refused(record.problem)
             elif record.values:

@@ -28,6 +28,7 @@ from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import refuse_existing, replacing
+from common.terminal import watched
 from data.conditions.diagnosis_cases import INSTRUCTION
 from data.intake.consultation_rows import Refused, object_of, text_of, texts_of
 from data.intake.sources import SourceError, detect_encoding, json_events, refusing
@@ -77,7 +78,7 @@ class Notes:
         """Reads the file, and names each note that has no history. Raises SourceError."""
         self._file = sqlite3.connect("")
         self._file.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, history TEXT)")
-        for name, value in read_records(path):
+        for name, value in watched(read_records(path), path.name, "records"):
             try:
                 history = text_of(object_of(value, "the record").get("text"), "text").partition(EXAMINED)[0]
                 self._add(name, text_of(history, f"text before {EXAMINED}"))
@@ -125,7 +126,7 @@ def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
         Failure: after the last row, where more than half were left out, or none was there.
     """
     kept = left_out = 0
-    for name, value in read_records(path):
+    for name, value in watched(read_records(path), path.name, "records"):
         try:
             row = read_row(name, value, notes, split, kept)
         except Refused as refusal:

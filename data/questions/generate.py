@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from common.terminal import QUICK_SECONDS, progress
 from data.load import Row, nested
 from data.questions import entities
 from data.questions.entities import Catalogue, Mentions, SearchWord
@@ -129,14 +130,17 @@ class Generator:
         sources = {kind: self._accepted(stream(pool), split) for kind, stream in STREAMS.items()}
         left = dict(self.request.rows[split])
         rows: list[Row] = []
-        while any(left.values()):
-            for kind, count in left.items():
-                drafts = list(islice(sources[kind], count))  # less where the stream has ended
-                found = [(draft, await confirmed(draft, tool, judge)) for draft in drafts]
-                made = [row_of(draft, lines, split) for draft, lines in found if lines is not None]
-                rows += made
-                left[kind] = len(drafts) - len(made)
-                self.dataset.refused.update(["not confirmed"] * left[kind])
+        with progress(split, sum(left.values()), "questions", quick=QUICK_SECONDS) as bar:
+            while any(left.values()):
+                for kind, count in left.items():
+                    drafts = list(islice(sources[kind], count))  # less where the stream has ended
+                    before = len(rows)
+                    for draft in drafts:
+                        if (lines := await confirmed(draft, tool, judge)) is not None:
+                            rows.append(row_of(draft, lines, split))
+                            bar.update()
+                    left[kind] = len(drafts) - (len(rows) - before)
+                    self.dataset.refused.update(["not confirmed"] * left[kind])
         self.rng.shuffle(rows)
         return rows
 

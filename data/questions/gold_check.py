@@ -17,6 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from common.terminal import watched
 from data.load import DataError, Note, Row, nested, normalise, read_records, statements
 from data.questions.cited import KEPT_CHARACTERS, CitedCells, Missing
 from data.questions.markup import comparable, markup_asked, plain_cell, without_markup
@@ -95,7 +96,7 @@ class Checker:
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
         """One finding a record, in order. Records may be rows, or as `data.load.read_records` gives them."""
-        return [self._check(record) for record in records]
+        return [self._check(record) for record in watched(records, "checking")]
 
     def _check(self, record: Mapping[str, Any] | DataError) -> Finding:
         if isinstance(record, DataError):

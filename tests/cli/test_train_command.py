@@ -1,4 +1,7 @@
-"""The command line: every user's mistake ends in one message, code 2 and no traceback, before anything is started."""
+"""The command line: every user's mistake ends in one message, code 2 and no traceback, before anything is started.
+
+Keeps of docs/settings.md that a variable says what it says, and of README.md the exit codes.
+"""
 
 import socket
 import subprocess
@@ -19,12 +22,14 @@ from tests.episodes.guessing_agent import GuessingAgent
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from training.arguments import parse
-from training.launch import main, start
+from training.launch import main, make_plan, start
 
 
 @pytest.fixture(autouse=True)
 def fresh_settings(monkeypatch: pytest.MonkeyPatch):
+    """Settings of the test, and no engine: whatever gets past the checks it is about fails at once."""
     monkeypatch.delenv("AGL_MANAGED_STORE", raising=False)
+    monkeypatch.setattr("training.run.run", lambda *arguments: pytest.fail("the engine was started"))
     load_settings.cache_clear()
     yield
     load_settings.cache_clear()
@@ -103,6 +108,36 @@ def test_an_adapter_that_cannot_be_gone_on_from(tmp_path: Path, capsys: pytest.C
     (tmp_path / "adapter_model.safetensors").touch()
     (tmp_path / "adapter_config.json").write_text('{"r": 4}')
     assert "has rank 4, but --lora-rank is 8" in refused(capsys, *given)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "field", "meant"),
+    [
+        ("TEMPERATURE", "0.7", "temperature", 0.7),
+        ("MAX_UNSCORED_SHARE", "0.05", "max_unscored_share", 0.05),
+        ("EPISODE_TIMEOUT", "77", "episode_timeout", 77.0),
+        ("MAX_TURNS", "5", "max_turns", 5),
+        ("MAX_TOKENS", "33", "max_tokens", 33),
+        ("BASE_MODEL", "./mine", "model", "./mine"),
+        ("AGL_CURRENT_ROLE", "runner", "role", "runner"),
+        ("AGL_MANAGED_STORE", "0", "managed_store", False),
+        ("AGL_SERVER_HOST", "127.0.0.2", "store_host", "127.0.0.2"),
+        ("AGL_SERVER_PORT", "4800", "store_port", 4800),
+        ("LLM_PROXY_HOST", "127.0.0.3", "proxy_host", "127.0.0.3"),
+        ("LLM_PROXY_PORT", "4801", "proxy_port", 4801),
+        ("LLM_PROXY_PUBLIC_HOST", "here", "proxy_public_host", "here"),
+    ],
+)
+def test_a_variable_reaches_the_run(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, field: str, meant: object
+) -> None:
+    """Left behind silently, a run would be sampled, judged or bounded in another way than it was told."""
+    options = parse(AGENT, ["--ci-fast", "--device", "cpu"])
+    before = getattr(make_plan(AGENT, options)[0], field)
+    monkeypatch.setenv(variable, value)
+    load_settings.cache_clear()
+    assert before != meant, "the value is not the default"
+    assert getattr(make_plan(AGENT, options)[0], field) == meant
 
 
 def test_files_that_cannot_be_trained_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,7 @@
-"""Values are compared: what means the gold value scores in any spelling, and nothing else does."""
+"""Values are compared: what means the gold value scores in any spelling, and nothing else does.
+
+Keeps of docs/code.md: who answers the gold value is right, however it is spelled, and nobody else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Outputs appear whole or not at all."""
+"""Outputs appear whole or not at all.
+
+Keeps of docs/curation.md: a program writes its outputs at once, and replaces none unasked.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The journal: killed at any moment it ends the same; locked; flat in memory. And the runner of many rows."""
+"""The journal: killed at any moment it ends the same; locked; flat in memory. And the runner of many rows.
+
+Keeps of docs/curation.md that a reply which arrived is never paid for twice.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common import journal as journals
+from common import terminal
 from common.files import FileError
-from common.journal import MISSING, Failed, Journal, JournalError, RunError, open_journal, run_all
+from common.journal import MISSING, TOO_MANY_FAILURES, Failed, Journal, JournalError, RunError, open_journal, run_all
 from common.settings import ROOT
 
 WORK = {"program": "test", "model": "模型", "input": "abc"}
@@ -233,6 +237,21 @@ def test_an_endpoint_that_is_down_ends_the_run(path):
         assert len(journal) == 10
 
 
+def test_failures_with_successes_between_do_not_end_the_run(path):
+    """Three hours of paid replies are not given up for one bad row in a hundred."""
+    items = [f"{kind}{number}" for number in range(TOO_MANY_FAILURES + 5) for kind in ("bad", "good")]
+    bad = items[::2]
+    _, failed = run(items, Work(bad), path, concurrency=1)
+    assert set(failed) == set(bad)
+
+
+def test_one_failure_fewer_than_too_many_is_borne(path):
+    items = [f"x{number}" for number in range(2 * TOO_MANY_FAILURES)]
+    good = items[TOO_MANY_FAILURES - 1]
+    _, failed = run(items[:-1], Work([item for item in items if item != good]), path, concurrency=1)
+    assert len(failed) == 2 * (TOO_MANY_FAILURES - 1)
+
+
 def test_other_exceptions_end_the_run_as_they_are(path):
     with pytest.raises(ConnectionError, match="no b"):
         run("abc", Work("b"), path, failures=(), concurrency=1)
@@ -242,7 +261,7 @@ def test_other_exceptions_end_the_run_as_they_are(path):
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(path, capsys, monkeypatch):
-    monkeypatch.setattr(journals, "SECONDS_A_LINE", 0.0)
+    monkeypatch.setattr(terminal, "SECONDS_A_LINE", 0.0)
     run("abcd", Work("b"), path, concurrency=1, describe=lambda: "$0.01")
     lines = [line for line in capsys.readouterr().err.replace("\r", "\n").splitlines() if line.strip()]
     assert lines[1].startswith("test: 1/4 rows [00:00<")

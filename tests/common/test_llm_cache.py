@@ -1,4 +1,7 @@
-"""What the LLM client keeps and counts: the cache on disk, calls, tokens and cost, and its limits."""
+"""What the LLM client keeps and counts: the cache on disk, calls, tokens and cost, and its limits.
+
+Keeps of docs/curation.md, "The LLM": a reply is paid for once, and what it cost is not guessed.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """What every agent keeps to: one test over every name in the registry, and over the tests' own agent.
 
 A new agent is covered by having a folder; what it brings (gold, known-bad episodes, tasks) is all these tests use.
+
+Keeps of docs/agents.md: what a new agent is promised and must keep; among it that a dead judge leaves no reward.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What each term pays, that nothing else is paid, and that the reference's numbers come out as they were."""
+"""What each term pays, that nothing else is paid, and that the reference's numbers come out as they were.
+
+Keeps of docs/consultation.md: what is paid, to the number.
+"""
 
 from __future__ import annotations
 

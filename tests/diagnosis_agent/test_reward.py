@@ -1,4 +1,7 @@
-"""What a case earns: its diagnosis by any name, what was ordered one to one, and nothing for fooling either."""
+"""What a case earns: its diagnosis by any name, what was ordered one to one, and nothing for fooling either.
+
+Keeps of docs/diagnosis.md: what is paid, to the number.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`--ci-fast`: one step of the whole loop with the real engine, and what it leaves behind."""
+"""`--ci-fast`: one step of the whole loop with the real engine, and what it leaves behind.
+
+Keeps of README.md and docs/architecture.md, "A run's folder": one step, its files, its account of every token.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,7 @@
-"""Which judges a run refuses: by the order of honest and dishonest episodes, and by what the surest one earns."""
+"""Which judges a run refuses: by the order of honest and dishonest episodes, and by what the surest one earns.
+
+Keeps of docs/rewards.md, "Before a run": the bounds at which a run is refused.
+"""
 
 from __future__ import annotations
 

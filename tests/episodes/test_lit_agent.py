@@ -1,4 +1,7 @@
-"""Any agent in agent-lightning's own runner, with its store and tracer, against a scripted server."""
+"""Any agent in agent-lightning's own runner, with its store and tracer, against a scripted server.
+
+Keeps of docs/architecture.md, "The episode annotation": what the books are told of an episode is what happened in it.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +92,8 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
         "stop_reason": "answered",
         "calls": 2,
         "canaries": {"judged": 0, "accepted": 0},
+        "question": ROW["question"],
+        "answer": ROW["answer"],
         "counters": {
             "turns": 2,
             "sql_calls": 1,

@@ -1,4 +1,7 @@
-"""Every stop reason and every cause that the code uses stands in the one list, and the page shows the list."""
+"""Every stop reason and every cause that the code uses stands in the one list, and the page shows the list.
+
+Keeps of docs/evaluation.md, "How episodes end": both tables are the code's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The loop with tools: what a policy does wrong ends the episode, what the machine does wrong raises."""
+"""The loop with tools: what a policy does wrong ends the episode, what the machine does wrong raises.
+
+Keeps of docs/evaluation.md, "How episodes end": every end has its stop reason, and the machine's doing none.
+"""
 
 from __future__ import annotations
 
@@ -80,6 +83,24 @@ def test_several_calls_of_one_reply_are_answered_in_their_order() -> None:
     both["message"]["tool_calls"] += calls("look", word="b")["message"]["tool_calls"]
     episode = play(ScriptedPolicy(both, says("c")))
     assert [message["content"] for message in episode.messages if message["role"] == "tool"] == ["1.5", "seen: b"]
+
+
+def test_several_calls_are_answered_in_their_order_however_long_each_takes() -> None:
+    """Together they would be answered as they end: the same reply would lead to other tokens, and to another reward."""
+
+    async def patient(word: str) -> str:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return f"seen: {word}"
+
+    both = calls("look", word="a")
+    both["message"]["tool_calls"] += calls("index")["message"]["tool_calls"]
+    policy = ScriptedPolicy(both, says("c"))
+    episode = play(policy, [Tool(spec("look", word="string"), patient), TOOLS[2]])
+    assert [message["content"] for message in episode.messages if message["role"] == "tool"] == [
+        "seen: a",
+        "apple, salt",
+    ]
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "[]", "null", '{"word": 1}', '{"words": "x"}', '"x"', "[" * 9000])

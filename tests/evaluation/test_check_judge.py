@@ -1,6 +1,8 @@
 """The command that checks an agent's judge, on real agents and against a real HTTP judge; and its table in the docs.
 
 .venv/bin/python -m tests.evaluation.test_check_judge      # writes the table of docs/rewards.md anew
+
+Keeps of docs/rewards.md, "Before a run": a judge that pays dishonest answers is refused, and the table is the code's.
 """
 
 from __future__ import annotations

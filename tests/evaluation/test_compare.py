@@ -1,4 +1,7 @@
-"""Comparing two evaluations: paired differences, what changed, and what must be said with them."""
+"""Comparing two evaluations: paired differences, what changed, and what must be said with them.
+
+Keeps of docs/evaluation.md: differences are paired by question, and chance is not called a change.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,39 @@ def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, c
     assert result["worse"][0]["a"]["score"] == 1.0
 
 
+NOTHING = "no difference that chance could not make"
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ([0.1] * 20, "better"),
+        ([-0.1] * 20, "worse"),
+        ([0.0] * 20, NOTHING),
+        ([0.5, -0.5] * 10, NOTHING),
+        ([0.5, -0.6] * 10, NOTHING),  # lower on average, as it may be by chance
+        ([0.6, -0.5] * 10, NOTHING),
+        ([0.5, -0.1] * 10, "better"),
+        ([-0.5, 0.1] * 10, "worse"),
+        ([-0.9], NOTHING),  # of one question
+    ],
+)
+def test_chance_is_not_called_a_change(tmp_path: Path, capsys: Any, changes: list[float], verdict: str) -> None:
+    """A checkpoint would be kept or thrown away for noise."""
+    after = {str(number): 0.5 + change / 2 for number, change in enumerate(changes)}
+    before = {str(number): 0.5 - change / 2 for number, change in enumerate(changes)}
+    a = evaluation(tmp_path / "a", [record(name, score) for name, score in before.items()])
+    b = evaluation(tmp_path / "b", [record(name, score) for name, score in after.items()])
+    assert compare.main([str(a), str(b)]) == 0
+    assert f"B against A: {verdict} (" in capsys.readouterr().out
+
+
+def test_one_question_in_common_leaves_all_differences_possible(tmp_path: Path, capsys: Any) -> None:
+    a = evaluation(tmp_path / "a", [record("x", 0.5)])
+    b = evaluation(tmp_path / "b", [record("x", 0.75)])
+    assert compared(a, b, capsys)["overall"]["ci95"] == [-1.0, 1.0]
+
+
 def test_every_grouping_is_compared(tmp_path: Path, capsys: Any) -> None:
     a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0, difficulty="hard")])
     wordings = {"x": {"wording": "seen"}, "y": {"wording": "unseen", "difficulty": "hard"}}
@@ -74,6 +110,16 @@ def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: 
     assert (result["overall"]["n"], result["left_out"], result["same_data"]) == (1, 1, False)
     assert compare.main([str(a), str(b)]) == 0
     assert "THE DATA FILES DIFFER" in capsys.readouterr().out
+
+
+def test_another_way_of_sampling_is_said_and_none_at_all_is_not(tmp_path: Path, capsys: Any) -> None:
+    """A difference that temperature made would be taken for the model's."""
+    greedy = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 9}
+    a = evaluation(tmp_path / "a", [record("x", 0.0)])
+    b = evaluation(tmp_path / "b", [record("x", 0.0)], sampling=greedy, model="n", k=2, seed=3)
+    c = evaluation(tmp_path / "c", [record("x", 0.0)], sampling=None, kind="gold", model="gold")
+    assert compared(a, b, capsys)["different_conditions"]["sampling"][1] == greedy
+    assert "sampling" not in compared(a, c, capsys)["different_conditions"]
 
 
 def test_what_cannot_be_compared_is_told_in_one_line(tmp_path: Path, capsys: Any) -> None:

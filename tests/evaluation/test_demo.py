@@ -1,4 +1,8 @@
-"""The demo: which commands it runs, what its numbers are made of, and that it refuses and stops as it says."""
+"""The demo: which commands it runs, what its numbers are made of, and that it refuses and stops as it says.
+
+Keeps of README.md, "Watch it learn": the demo evaluates, trains and evaluates, and its numbers are those of the
+parts.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """The evaluation program on small data: gold, template, scripted endpoints, resuming, and what it refuses.
 
 The model's side is a real HTTP server with scripted replies; tool, data and offline judge are the real ones.
+
+Keeps of docs/evaluation.md: every way to play, what is written, how episodes end, and that a stopped evaluation goes
+on.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import pytest
 from common.command import UsageError
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
-from evaluation import evaluate
+from evaluation import evaluate, players
 from evaluation.players import Player, find_player
 from evaluation.results import read_episodes, read_scores, sample_rows
 from sql_agent.agent import AGENT
@@ -445,7 +448,7 @@ def test_a_finished_evaluation_starts_no_service(
     llm.script(says("salt"))
     flags = ("--model", "m", "--base-url", llm.base_url)
     first = run(words, *flags, agent="guessing")
-    monkeypatch.setattr(evaluate, "serve_environment", lambda *_: pytest.fail("a service was started"))
+    monkeypatch.setattr(players, "serve_environment", lambda *_: pytest.fail("a service was started"))
     assert run(words, *flags, agent="guessing") == first
 
 

@@ -1,4 +1,8 @@
-"""The arithmetic of evaluations: clusters, intervals, pass@k, and what is None because nothing was there to measure."""
+"""The arithmetic of evaluations: clusters, intervals, pass@k, and what is None because nothing was there to measure.
+
+Keeps of docs/evaluation.md: numbers are means over questions, intervals come from resampling questions, what is
+unscored is left out and counted.
+"""
 
 from __future__ import annotations
 
@@ -120,13 +124,26 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
 
 def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
     """Ten copies of every episode say no more about questions than one."""
-    once = [record(str(number), float(number % 2)) for number in range(20)]
-    assert scores_of(once)["ci95"] == scores_of(once * 10)["ci95"]
+    facts = {"execution_accuracy": 1.0, "evidence_recall": None, "queried": 0.0}
+    other = {**facts, "execution_accuracy": 0.0}
+    once = [record(str(number), float(number % 2), facts=(facts, other)[number % 2]) for number in range(20)]
+    few, many = scores_of(once), scores_of(once * 10)
+    for name in ("ci95", "execution_accuracy_ci95"):
+        assert few[name][1] - few[name][0] > 0.3, "values that vary"
+        assert few[name] == many[name]
+
+
+def test_facts_of_unscored_episodes_are_left_out() -> None:
+    known = {"execution_accuracy": 1.0, "evidence_recall": None, "queried": 0.0}
+    scores = scores_of([record("a", 1.0, facts={**known, "execution_accuracy": 0.0}), record("b", None, facts=known)])
+    assert (scores["execution_accuracy"], scores["execution_accuracy_ci95"]) == (0.0, [0.0, 1.0])
 
 
 def test_one_question_says_nothing_about_the_spread() -> None:
     assert interval([0.5], seed=0) == [0.0, 1.0]
+    assert interval([-0.5], seed=0, bounds=(-1.0, 1.0)) == [-1.0, 1.0]
     assert interval([], seed=0) is None
+    assert interval([0.25, 0.75], seed=0) == [0.25, 0.75], "two of them do"
 
 
 @settings(deadline=None, max_examples=30)

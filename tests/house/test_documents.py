@@ -62,9 +62,9 @@ def test_programs_named_exist(page: str) -> None:
         for module in re.findall(r"python -m ([a-z_]+\.[a-z_.]+)", command):
             assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), f"{page}: {module}"
         for agent in re.findall(
-            r"python -m (?:evaluation\.evaluate|evaluation\.demo|training\.cold_start) (\S+)", command
+            r"python -m (?:evaluation\.(?:evaluate|demo|play)|training\.cold_start) (\S+)", command
         ):
-            assert agent in [*registry.names(), "<name>", "--collect"], f"{page}: {command} names no agent"
+            assert agent in [*registry.names(), "<name>", "AGENT", "--collect"], f"{page}: {command} names no agent"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -83,6 +83,18 @@ def anchors(path: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_tests_named_by_the_page_of_tests_exist() -> None:
+    """A promise whose test was renamed or taken out is a promise without one."""
+    named = re.findall(r"`((?:\w+/)+test_\w+\.py)?(?:::(test_\w+))?`", text("docs/testing.md"))
+    file, seen = "", 0
+    for path, test in named:
+        file = path or file
+        if test:
+            seen += 1
+            assert f"def {test}(" in text(f"tests/{file}"), f"{file}::{test}"
+    assert seen > 40
 
 
 def test_the_ci_runs_the_readme_test_command() -> None:

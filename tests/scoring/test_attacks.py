@@ -3,6 +3,8 @@
 `attack_cases.jsonl` has questions with gold, the rows the tool returned, an honest partial answer and a wrong one.
 `attacks.jsonl` has texts by kind; {partial}, {wrong}, {value} (all that is right), {question} and {row} (all cells of
 the result) are filled in. Behind the LLM judge stands a real HTTP server that obeys whatever leaves the fence.
+
+Keeps of docs/rewards.md: an answer cannot earn by addressing the judge.
 """
 
 from __future__ import annotations

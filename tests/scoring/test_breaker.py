@@ -1,4 +1,8 @@
-"""The circuit breaker: closed, or open with one probe a pause."""
+"""The circuit breaker: closed, or open with one probe a pause.
+
+Keeps of docs/rewards.md, "When a judge fails": after five failures in a row it is left alone but for one call every
+30 s.
+"""
 
 from __future__ import annotations
 

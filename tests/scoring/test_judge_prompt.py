@@ -1,4 +1,8 @@
-"""What an LLM judge reads: nothing leaves the fence; what it replies: the four scores or nothing."""
+"""What an LLM judge reads: nothing leaves the fence; what it replies: the four scores or nothing.
+
+Keeps of docs/rewards.md, "Judges": one JSON object between two lines with a random mark, and scores or a named
+failure.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the offline judge is made of, by example: forms of text, polarity, abstentions; and rewards and verdicts."""
+"""What the offline judge is made of, by example: forms of text, polarity, abstentions; and rewards and verdicts.
+
+Keeps of docs/offline-judge.md: each factor of the score does what the page says.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The offline judge: 1 for every gold answer, 0 for answers that say nothing, in between for answers partly right."""
+"""The offline judge: 1 for every gold answer, 0 for answers that say nothing, in between for answers partly right.
+
+Keeps of docs/offline-judge.md: the same answer scores the same, right answers high and wrong ones low.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The judges behind HTTP, against a real server on this machine: good replies, and every way a judge can fail."""
+"""The judges behind HTTP, against a real server on this machine: good replies, and every way a judge can fail.
+
+Keeps of docs/rewards.md, "When a judge fails": each cause, when it is tried again, and that unscored is not 0.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import time
 import pytest
 
 from common import llm_retry
+from common.llm import LLMError, Usage
 from common.settings import Settings
 from scoring.judge import (
     Case,
@@ -20,7 +24,7 @@ from scoring.judge import (
     choose_judge,
     why_unusable,
 )
-from scoring.remote import ATTEMPTS, FAILURES
+from scoring.remote import ATTEMPTS, FAILURES, RemoteJudge
 from scoring.scale import LogisticScale
 from sql_agent.judge_words import WORDS
 from tests.scoring.judge_servers import (
@@ -149,6 +153,33 @@ def test_requests_count_that_were_refused_too_slow_or_reached_nobody(server, whi
     gone = Server()
     gone.server_close()
     assert calls(JUDGES[which](gone, 20.0)) == ATTEMPTS
+
+
+class Priced(RemoteJudge):
+    """Sends so many requests, the last of which answers or fails, and knows the price of replies only."""
+
+    name = "priced"
+
+    def __init__(self, requests, answers):
+        super().__init__()
+        self.requests, self.answers = requests, answers
+
+    async def _ask(self, case, spent):
+        spent.add(Usage(calls=self.requests, cost_usd=0.5 if self.answers else 0.0))
+        if not self.answers:
+            raise LLMError("no", "timeout")
+        return Verdict(1.0)
+
+
+@pytest.mark.parametrize(
+    ("requests", "answers", "cost"),
+    [(1, True, 0.5), (2, True, None), (0, False, 0.0), (1, False, None), (4, False, None)],
+)
+def test_a_cost_is_claimed_only_where_every_request_of_it_was_answered(requests, answers, cost):
+    """An attempt that failed may have been billed: a sum without it would be reported as what a run has cost."""
+    verdict = asyncio.run(Priced(requests, answers).judge(CASE))
+    assert (verdict.score is not None) == answers
+    assert (verdict.usage.calls, verdict.usage.cost_usd) == (requests, cost)
 
 
 def test_a_slow_judge_ends_within_its_budget(server):

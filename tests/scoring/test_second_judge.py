@@ -1,4 +1,7 @@
-"""The second judge: what it measures, whom it sees, and that it changes nothing."""
+"""The second judge: what it measures, whom it sees, and that it changes nothing.
+
+Keeps of docs/rewards.md, "Judges": a second judge measures and never changes a reward.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The arithmetic behind reward terms: result sets, evidence, quantities, citations, manner."""
+"""The arithmetic behind reward terms: result sets, evidence, quantities, citations, manner.
+
+Keeps of docs/rewards.md, "Terms": what earns each term.
+"""
 
 from __future__ import annotations
 

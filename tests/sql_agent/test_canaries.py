@@ -1,4 +1,7 @@
-"""Canaries are really bad answers, which the offline judge hardly ever accepts; what stands against them is right."""
+"""Canaries are really bad answers, which the offline judge hardly ever accepts; what stands against them is right.
+
+Keeps of docs/rewards.md, "Canaries": they are bad, and what beats them is honest.
+"""
 
 from __future__ import annotations
 

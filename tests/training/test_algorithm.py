@@ -1,4 +1,8 @@
-"""What the end of a runner process means, decided without an engine."""
+"""What the end of a runner process means, decided without an engine.
+
+Keeps of docs/architecture.md, "What is done about what": a dead runner's rollouts are taken over, the last one stops
+the run.
+"""
 
 import multiprocessing
 import os

@@ -1,4 +1,8 @@
-"""The checks before every update find what would make the learning signal wrong."""
+"""The checks before every update find what would make the learning signal wrong.
+
+Keeps of docs/architecture.md, "What is done about what": trained tokens, sequences and advantages that differ from the
+books stop the run; unscored is never 0.
+"""
 
 import pytest
 
@@ -29,7 +33,11 @@ def test_the_books_of_an_update() -> None:
     [
         (record(0, 1.0), ["g_0_0"], 4, "4 tokens would be trained but the policy generated 5"),
         (record(0, 1.0, sequences=2), ["g_0_0"], 5, "became 2 sequences but 1 of them"),
+        (record(0, 1.0, sequences=2), ["g_0_0", "g_0_1", "g_0_2"], 5, "became 2 sequences but 3 of them"),
+        (record(0, 1.0), ["g_0_0"], 6, "6 tokens would be trained but the policy generated 5"),
         (record(0, None, cause="judge_failed"), ["g_0_0"], 5, r"unscored \(judge_failed\)"),
+        (record(0, 0.7, cause="judge_failed"), ["g_0_0"], 5, r"unscored \(judge_failed\)"),  # left from a retry, say
+        (record(0, None), ["g_0_0"], 5, r"unscored \(None\)"),
     ],
 )
 def test_what_differs_from_the_books_stops(book: RolloutRecord, keys: list[str], tokens: int, message: str) -> None:
@@ -53,3 +61,29 @@ def test_an_unscored_episode_counted_as_zero_is_found() -> None:
     """Of three episodes one is unscored; with it as 0 the mean of the others would be 1/3 instead of 1/2."""
     with pytest.raises(RunStopped, match=r"its advantage is 0\.6667 but should be 0\.5000"):
         check_advantages([record(0, 1.0), record(1, 0.0)], {"g_0": 0.6667, "g_1": -0.3333}, normalised=False)
+
+
+@pytest.mark.parametrize("wrong", [0.6, 0.4])
+@pytest.mark.parametrize("normalised", [False, True])
+def test_an_advantage_that_is_too_high_or_too_low_is_found(wrong: float, normalised: bool) -> None:
+    """Either way an episode would be reinforced by more or less than it earned over its group."""
+    books, scale = [record(0, 1.0), record(1, 0.0)], 0.5**0.5 if normalised else 1.0
+    with pytest.raises(RunStopped, match=f"is {wrong / scale:.4f} but should be {0.5 / scale:.4f}"):
+        check_advantages(books, {"g_0": wrong / scale, "g_1": -0.5 / scale}, normalised)
+
+
+def test_an_advantage_may_differ_by_what_32_bits_round() -> None:
+    books = [record(0, 1.0), record(1, 0.0)]
+    check_advantages(books, {"g_0": 0.5 + 0.9e-4, "g_1": -0.5 - 0.9e-4}, normalised=False)
+    for off in (1.1e-4, -1.1e-4):
+        with pytest.raises(RunStopped):
+            check_advantages(books, {"g_0": 0.5 + off, "g_1": -0.5}, normalised=False)
+
+
+def test_an_advantage_is_measured_against_its_own_group() -> None:
+    """Another question's rewards would make an easy question teach that everything is good."""
+    books = [record(0, 1.0, "a"), record(1, 0.8, "a"), record(2, 0.2, "b"), record(3, 0.0, "b")]
+    own = {"a_0": 0.1, "a_1": -0.1, "b_2": 0.1, "b_3": -0.1}
+    check_advantages(books, own, normalised=False)
+    with pytest.raises(RunStopped):
+        check_advantages(books, {**own, "a_0": 0.5}, normalised=False)  # against all four

@@ -1,4 +1,7 @@
-"""The bundled model's chat template: a conversation that goes on begins with exactly the tokens that were there."""
+"""The bundled model's chat template: a conversation that goes on begins with exactly the tokens that were there.
+
+Keeps of docs/architecture.md: calls of an episode merge by prefix, so that no token is trained twice.
+"""
 
 from __future__ import annotations
 

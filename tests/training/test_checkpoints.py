@@ -1,4 +1,7 @@
-"""Which checkpoint a resumed run continues."""
+"""Which checkpoint a resumed run continues.
+
+Keeps of docs/architecture.md: `--resume` continues from the last complete checkpoint, of the run that is meant.
+"""
 
 import os
 from pathlib import Path

@@ -123,7 +123,7 @@ def test_each_mode_has_its_defaults() -> None:
         (["sql", "--base", str(TINY), "--role", "doctor"], 2, "no demonstrations for the role 'doctor'"),
         (["sql", "--role", "doctor"], 2, "no demonstrations for the role 'doctor'"),
         (["sql", "--base", "no/such/model"], 1, "cannot be loaded"),
-        (["sql", "--base", str(TINY), "--dialogues", "f"], 2, "the sql agent learns from no dialogues"),
+        (["sql", "--base", str(TINY), "--dialogues", "f"], 2, "f can not be read"),
         (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl can not be read"),
     ],
 )

@@ -1,4 +1,8 @@
-"""A finished rollout becomes a record and a trajectory, however late its spans come."""
+"""A finished rollout becomes a record and a trajectory, however late its spans come.
+
+Keeps of docs/architecture.md, "How a step runs": what is trained is what the latest attempt generated, with the reward
+that attempt earned; whatever cannot be matched call for call is left out under a cause, never a number.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +19,67 @@ from tests.training.conftest import enqueue
 from training import collect
 from training.collect import Collector
 from training.live_store import RunStore
+from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.records import RolloutRecord
 from training.trajectories import Limits
-from training.watch import SPANS_MISSING
+from training.watch import REWARD_MISSING, SPANS_MISSING
 
+NAMES = {
+    "prompt": "llm.hosted_vllm.prompt_token_ids",
+    "reply": RESPONSE_ATTRIBUTE,
+    "log_probs": LOG_PROBS_ATTRIBUTE,
+    "version": VERSION_ATTRIBUTE,
+}
 NOTE = {"terms": {"judge": 1.0}, "total": 1.0, "unscored": None, "stop_reason": "answered", "calls": 1, "counters": {}}
 
 
 @pytest.fixture
-async def played() -> Any:
-    """A store with one rollout that has ended, its annotation and reward written, its call not yet."""
+async def store() -> RunStore:
+    """A store with one rollout in its queue."""
     store = RunStore()
     await store.add_resources({})
     await enqueue(store, [{"name": "a"}])
+    return store
+
+
+async def attempt(store: RunStore) -> dict[str, str]:
+    """Take the rollout as a runner does; what its attempt is called."""
     rollout = await store.dequeue_rollout()
     assert rollout is not None
-    ids = {"rollout_id": rollout.rollout_id, "attempt_id": rollout.attempt.attempt_id}
-    note = emit_annotation({"episode": json.dumps(NOTE)}, propagate=False)
-    for number, core in enumerate([note, emit_reward(1.0, propagate=False)], start=2):
+    return {"rollout_id": rollout.rollout_id, "attempt_id": rollout.attempt.attempt_id}
+
+
+async def report(store: RunStore, ids: dict[str, str], *notes: dict[str, Any], reward: float | None = 1.0) -> None:
+    """What an attempt's runner writes at its end: annotations, then the reward."""
+    spans = [emit_annotation({"episode": json.dumps(NOTE | note)}, propagate=False) for note in notes]
+    if reward is not None:
+        spans.append(emit_reward(reward, propagate=False))
+    for number, core in enumerate(spans, start=10):
         await store.add_span(Span.from_core_fields(core, sequence_id=number, **ids))
-    await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status="succeeded")
+
+
+@pytest.fixture
+async def played(store: RunStore) -> Any:
+    """The rollout has ended, its annotation and reward written, its call not yet."""
+    ids = await attempt(store)
+    await report(store, ids, {})
+    await store.update_attempt(**ids, status="succeeded")
     return store, ids
 
 
-def call_span(ids: dict[str, str]) -> Span:
-    attributes = {"llm.hosted_vllm.prompt_token_ids": "[1, 2]", "llm.hosted_vllm.response_token_ids": "[[3]]"}
-    return Span.from_attributes(name="raw_gen_ai_request", attributes=attributes, sequence_id=1, **ids)
+def call_span(ids: dict[str, str], *generated: int, number: int = 1, **attributes: Any) -> Span:
+    attributes = {
+        "llm.hosted_vllm.prompt_token_ids": "[1, 2]",
+        "llm.hosted_vllm.response_token_ids": json.dumps([generated]),
+        **{NAMES[name]: value for name, value in attributes.items()},
+    }
+    return Span.from_attributes(name="raw_gen_ai_request", attributes=attributes, sequence_id=number, **ids)
 
 
-async def collected(store: RunStore, ids: dict[str, str]) -> tuple[RolloutRecord, Any]:
-    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, 100), True)
+async def collected(
+    store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True
+) -> tuple[RolloutRecord, Any]:
+    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, response), merge)
     rollout = await store.get_rollout_by_id(ids["rollout_id"])
     assert rollout is not None
     return await collector.collect(rollout, RolloutRecord(ids["rollout_id"], "g", 0, "train", 1, "queuing"))
@@ -53,7 +88,7 @@ async def collected(store: RunStore, ids: dict[str, str]) -> tuple[RolloutRecord
 async def test_late_spans_are_waited_for_and_not_longer(played: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     store, ids = played
     monkeypatch.setattr(collect, "LATE_SPANS_SECONDS", 3600)
-    asyncio.get_running_loop().call_later(0.1, lambda: asyncio.create_task(store.add_span(call_span(ids))))
+    asyncio.get_running_loop().call_later(0.1, lambda: asyncio.create_task(store.add_span(call_span(ids, 3))))
     record, trajectory = await asyncio.wait_for(collected(store, ids), 60)
     assert (record.cause, record.reward, record.triplets, record.generated_tokens) == (None, 1.0, 1, 1)
     assert trajectory.sequences[0].response_ids == [3]
@@ -65,3 +100,110 @@ async def test_spans_that_never_come_leave_the_rollout_out(played: Any, monkeypa
     record, trajectory = await collected(store, ids)
     assert record.cause == SPANS_MISSING
     assert trajectory.sequences == []
+
+
+async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_paid(store: RunStore) -> None:
+    """Else the tokens of a lost attempt would be trained on the reward of another."""
+    lost = await attempt(store)
+    await report(store, lost, {"terms": {"judge": 0.0}, "stop_reason": "max_turns"}, reward=0.0)
+    await store.add_span(call_span(lost, 7))
+    await store.update_attempt(**lost, status="unresponsive")
+    ids = await attempt(store)
+    await store.add_span(call_span(ids, 3))
+    await report(store, ids, {})
+    await store.add_span(call_span(lost, 8, number=99))  # it goes on, and nobody knows
+    await store.update_attempt(**ids, status="succeeded")
+    record, trajectory = await collected(store, ids)
+    assert lost["rollout_id"] == ids["rollout_id"]
+    assert (record.cause, record.reward, record.stop_reason, record.triplets) == (None, 1.0, "answered", 1)
+    assert [sequence.response_ids for sequence in trajectory.sequences] == [[3]]
+
+
+async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played: Any) -> None:
+    """A call the agent knows nothing of, such as one that was sent twice, would be paid like those it made."""
+    store, ids = played
+    for number in (1, 2):
+        await store.add_span(call_span(ids, 3, number=number))
+    record, trajectory = await collected(store, ids)
+    assert (record.cause, record.triplets, record.calls) == (SPANS_MISSING, 2, 1)
+    assert trajectory.sequences == []
+
+
+async def test_the_last_annotation_counts(store: RunStore) -> None:
+    """It is what the agent says at the end: an earlier one has other terms and calls."""
+    ids = await attempt(store)
+    await store.add_span(call_span(ids, 3))
+    early = {"terms": {"judge": 0.2}, "calls": 9, "stop_reason": "max_turns"}
+    await report(store, ids, early, {})
+    await store.update_attempt(**ids, status="succeeded")
+    record, _ = await collected(store, ids)
+    assert (record.cause, record.terms, record.stop_reason) == (None, {"judge": 1.0}, "answered")
+
+
+@pytest.mark.parametrize(("merge", "sequences"), [(True, 1), (False, 2)])
+async def test_every_call_keeps_its_own_log_probs_and_weights(store: RunStore, merge: bool, sequences: int) -> None:
+    """Those of another call would correct the gradient for a policy that did not sample these tokens."""
+    ids = await attempt(store)
+    second = {"prompt": "[1, 2, 3, 9]", "reply": "b", "log_probs": "[-0.5, -0.25]", "version": 5}
+    await store.add_span(call_span(ids, 4, 5, number=2, **second))
+    await store.add_span(call_span(ids, 3, number=1, reply="a", log_probs="[-1.0]", version=4))
+    extra = {"counters": {"sql_calls": 2}, "measures": {"facts": 0.5}, "canaries": {"judged": 1, "accepted": 0}}
+    await report(store, ids, {"calls": 2, **extra})
+    await store.update_attempt(**ids, status="succeeded")
+    record, trajectory = await collected(store, ids, merge=merge)
+    assert (record.cause, record.weights, record.generated_tokens, record.sequences) == (None, [4, 5], 3, sequences)
+    assert {name: getattr(record, name) for name in extra} == extra
+    found = [(one.prompt_ids, one.response_ids, one.mask, one.log_probs) for one in trajectory.sequences]
+    whole = [([1, 2], [3, 9, 4, 5], [1, 0, 1, 1], [-1.0, 0.0, -0.5, -0.25])]
+    apart = [([1, 2], [3], [1], [-1.0]), ([1, 2, 3, 9], [4, 5], [1, 1], [-0.5, -0.25])]
+    assert found == (whole if merge else apart)
+    assert record.breaks == ({} if merge else {"not_merged": 1})
+
+
+@pytest.mark.parametrize(("limit", "cause", "trained"), [(3, None, [[3, 3, 3]]), (2, "too_long", [])])
+async def test_an_episode_over_the_limit_is_left_out_under_its_cause(
+    played: Any, limit: int, cause: str | None, trained: list[list[int]]
+) -> None:
+    """Without the cause it would count as scored, enter its group's mean, and leave nothing to train on."""
+    store, ids = played
+    await store.add_span(call_span(ids, 3, 3, 3))
+    record, trajectory = await collected(store, ids, limit)
+    assert (record.cause, record.reward) == (cause, 1.0)
+    assert [sequence.response_ids for sequence in trajectory.sequences] == trained
+    assert record.sequences == len(trained)
+
+
+@pytest.mark.parametrize(
+    ("note", "reward", "cause"),
+    [
+        ({"unscored": "judge_failed", "total": None}, 1.0, "judge_failed"),
+        ({"unscored": "judge_failed", "total": None}, None, "judge_failed"),
+        ({}, None, REWARD_MISSING),
+        ({}, 0.0, None),
+    ],
+)
+async def test_an_episode_without_a_score_is_left_out_and_0_is_a_score(
+    store: RunStore, note: dict[str, Any], reward: float | None, cause: str | None
+) -> None:
+    ids = await attempt(store)
+    await store.add_span(call_span(ids, 3))
+    await report(store, ids, note, reward=reward)
+    await store.update_attempt(**ids, status="succeeded")
+    record, trajectory = await collected(store, ids)
+    assert (record.cause, len(trajectory.sequences)) == (cause, int(cause is None))
+
+
+async def test_an_episode_that_never_called_the_policy_is_not_trained(store: RunStore) -> None:
+    ids = await attempt(store)
+    await report(store, ids, {"calls": 0})
+    await store.update_attempt(**ids, status="succeeded")
+    assert (await collected(store, ids))[0].cause == "no_calls"
+
+
+async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store: RunStore) -> None:
+    ids = await attempt(store)
+    await store.add_span(call_span(ids, 3))
+    await report(store, ids, {})
+    await store.update_attempt(**ids, status="failed")
+    record, trajectory = await collected(store, ids)
+    assert (record.cause, record.reward, trajectory.sequences) == ("rollout_failed", None, [])

@@ -1,4 +1,8 @@
-"""Our settings and verl's tree agree, or the run stops before anything heavy is imported."""
+"""Our settings and verl's tree agree, or the run stops before anything heavy is imported.
+
+Keeps of docs/architecture.md, "max_turns": an override that makes agent and trainer differ, or a temperature, token
+budget or batch size that cannot work, stops the run.
+"""
 
 import subprocess
 import sys
@@ -47,6 +51,18 @@ def test_every_preset_passes_the_checks(tmp_path: Path, purpose: str, device: st
     assert config.algorithm.adv_estimator == "grpo"
 
 
+def test_validation_samples_as_training_does(tmp_path: Path) -> None:
+    """verl validates greedily by default: the reported reward would be of another policy than the one that learns."""
+    rollout = build(tmp_path, temperature=0.7).actor_rollout_ref.rollout
+    assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
+
+
+def test_on_the_cpu_a_micro_batch_grows_with_the_context(tmp_path: Path) -> None:
+    longer = ("data.max_prompt_length=900", "actor_rollout_ref.rollout.max_model_len=1284")
+    config = build(tmp_path, *longer)
+    assert config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu == config.critic.ppo_max_token_len_per_gpu == 1284
+
+
 def test_max_turns_is_written_once(tmp_path: Path) -> None:
     config = build(tmp_path, max_turns=2)
     assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 2
@@ -57,7 +73,8 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
     [
         (f"{TURNS}=5", r"agent plays 3 turns \(--max-turns\), verl is told 5 .*max_assistant_turns=5"),
         ("actor_rollout_ref.rollout.temperature=0.7", r"samples at 1.0 \(TEMPERATURE\), verl is told 0.7"),
-        ("actor_rollout_ref.rollout.top_p=0.9", "top_p=1"),
+        ("actor_rollout_ref.rollout.top_p=0.9", "top_p=0.9, top_k=-1: verl's log-probabilities need top_p=1"),
+        ("actor_rollout_ref.rollout.top_k=20", "top_k=20: verl.s log-probabilities need top_p=1, top_k=-1"),
         ("data.max_response_length=200", r"3 x 96 = 288 tokens do not fit data.max_response_length=200"),
         ("data.max_prompt_length=900", r"900 \+ 384 exceed actor_rollout_ref.rollout.max_model_len=1024"),
         ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", "must fit one micro-batch"),
@@ -75,6 +92,18 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
 def test_a_contradiction_or_unknown_key_is_explained(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build(tmp_path, override)
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("data.max_response_length=288",),  # 3 x 96
+        ("data.max_prompt_length=640", "data.max_response_length=384"),  # vLLM's context of 1024
+        ("data.train_batch_size=32",),  # two updates
+    ],
+)
+def test_what_just_fits_is_taken(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    build(tmp_path, *overrides)
 
 
 def test_a_critic_needs_no_groups_and_follows_the_model(tmp_path: Path) -> None:
@@ -150,6 +179,9 @@ def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
     check_rows(config, 16)
     with pytest.raises(ConfigError, match="15 rows"):
         check_rows(config, 15)
+    config.data.train_max_samples = 15
+    with pytest.raises(ConfigError, match="15 rows"):
+        check_rows(config, 16)
 
 
 def test_a_disagreement_stops_before_heavy_imports() -> None:

@@ -1,4 +1,8 @@
-"""News of the store: at once from ours, polled from others; released in time; rollouts of the dead taken over."""
+"""News of the store: at once from ours, polled from others; released in time; rollouts of the dead taken over.
+
+Keeps of docs/architecture.md, "Runners and the store": nobody asks again and again, and no rollout is lost with a
+runner.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The LLM proxy and the direct endpoint, real ones, before a stand-in vLLM that speaks its protocol over HTTP."""
+"""The LLM proxy and the direct endpoint, real ones, before a stand-in vLLM that speaks its protocol over HTTP.
+
+Keeps of docs/architecture.md, "How a step runs": every call of the policy is in the store with the token ids that vLLM
+read and generated, sampled as the trainer was told.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +28,12 @@ from training.middleware import TAKEN, take_from_body
 from training.plan import Plan
 from training.ports import free_port
 from training.proxy import RESOURCE, PolicyAccess
-from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
+from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
 from training.watch import RunStopped
 
 MODEL = "tiny"
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
+VALIDATION = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
 
 
 class StandInVllm:
@@ -107,15 +112,17 @@ def access(
     kind: str, servers: list[StandInVllm], store: LightningStoreClient, log_probs: bool = True, exact: bool = False
 ) -> PolicyAccess:
     plan = Plan(Path("."), "cpu", MODEL, 3, "test", 1.0, 32, 10.0, proxy=kind, deterministic=exact)
-    rollout = {**SAMPLING, "val_kwargs": SAMPLING, "calculate_log_probs": log_probs}
+    rollout = {**SAMPLING, "val_kwargs": VALIDATION, "calculate_log_probs": log_probs}
     config = OmegaConf.create(
         {"data": {"seed": 42}, "actor_rollout_ref": {"model": {"path": MODEL}, "rollout": rollout}}
     )
     return PolicyAccess(plan, config, [f"127.0.0.1:{server.port}" for server in servers], store)
 
 
-async def ask(policy: PolicyAccess, store: LightningStoreClient, group: int, rollout: Any, text: str) -> httpx.Response:
-    resources = await store.get_resources_by_id(policy.resource("train", group))
+async def ask(
+    policy: PolicyAccess, store: LightningStoreClient, group: int, rollout: Any, text: str, mode: str = "train"
+) -> httpx.Response:
+    resources = await store.get_resources_by_id(policy.resource(mode, group))
     llm = resources.resources[RESOURCE]
     url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id) + "/chat/completions"
     body = {"model": llm.model, "messages": [{"role": "user", "content": text}], **llm.sampling_parameters}
@@ -167,6 +174,23 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert "token_ids" not in reply.text
     assert refused.status_code == 400
     assert "maximum context length" in refused.text
+
+
+@pytest.mark.parametrize(("mode", "sampling"), [("train", SAMPLING), ("val", VALIDATION)])
+async def test_training_and_validation_are_each_sampled_as_they_are_told(
+    servers: list[StandInVllm], mode: str, sampling: dict[str, float]
+) -> None:
+    """Swapped, the policy would be trained on tokens drawn from a distribution that verl does not compute."""
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        await policy.start()
+        try:
+            await ask(policy, store, 0, await store.start_rollout(input={}), "一", mode)
+        finally:
+            await policy.stop()
+    (request,) = servers[0].requests
+    assert {name: request[name] for name in SAMPLING} == sampling
+    assert request["max_tokens"] == 32
 
 
 async def test_log_probs_are_left_out_where_verl_does_not_want_them(servers: list[StandInVllm]) -> None:
@@ -254,6 +278,36 @@ async def test_calls_wait_for_a_store_that_is_away() -> None:
     assert [seen[2].index(f"r{number}".encode()) for number in range(3)] == sorted(
         seen[2].index(f"r{number}".encode()) for number in range(3)
     )
+    assert recorder.lost == 0
+
+
+class Sender:
+    """Takes what is sent as names of replies; the first time it never comes to an end."""
+
+    def __init__(self) -> None:
+        self.sent: list[list[str]] = []
+        self.asked = asyncio.Event()
+
+    async def send(self, endpoint: str, spans: Any) -> None:
+        self.sent.append([span.attributes[RESPONSE_ATTRIBUTE] for _, _, span in spans])
+        self.asked.set()
+        if len(self.sent) == 1:
+            await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def test_a_request_cut_off_by_the_end_is_sent_again_with_what_came_after() -> None:
+    """Lost, its calls would be missed by the collector, and their episodes left out as if the store were at fault."""
+    recorder, sender = CallRecorder("nowhere", lambda: 0), Sender()
+    recorder._sender = sender  # type: ignore[assignment]
+    for name in ("r0", "r1"):
+        recorder.record("ro", "at", Taken(name, [1], [2], None), 1.0)
+    await asyncio.wait_for(sender.asked.wait(), 30)
+    recorder.record("ro", "at", Taken("r2", [1], [2], None), 1.0)
+    await recorder.close()
+    assert sender.sent == [["r0", "r1"], ["r0", "r1", "r2"]]
     assert recorder.lost == 0
 
 

@@ -1,4 +1,7 @@
-"""The engine's books: adds up what agents report without knowing their names."""
+"""The engine's books: adds up what agents report without knowing their names.
+
+Keeps of docs/architecture.md, "How a step runs": an unscored rollout is absent from its group's mean; it is never 0.
+"""
 
 import json
 
@@ -30,6 +33,15 @@ def test_unknown_terms_and_counters_are_added_up() -> None:
     assert metrics["episodes/counters/exams"] == 5
     assert metrics["episodes/stop_reasons/diagnosed"] == 2
     assert metrics["episodes/reward/mean"] == 0.5
+    assert (metrics["episodes/rollouts"], metrics["episodes/unscored"]) == (2, 0)
+
+
+def test_sequences_are_counted_by_scored_rollout() -> None:
+    records = [record(0, sequences=3), record(1, sequences=1), record(2, sequences=0, cause="too_long")]
+    metrics = step_metrics(records, "x")
+    assert metrics["x/sequences_per_rollout"] == 2
+    assert (metrics["x/rollouts"], metrics["x/unscored"]) == (3, 1)
+    assert unscored_share([]) == 0.0
 
 
 def test_equal_rewards_are_no_news_where_groups_are_not_compared() -> None:
@@ -39,9 +51,13 @@ def test_equal_rewards_are_no_news_where_groups_are_not_compared() -> None:
 
 
 def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
-    records = [record(0, reward=1.0), record(1, reward=None, cause="judge_failed", counters={"exams": 1})]
+    records = [
+        record(0, reward=1.0, terms={"judge": 1.0}),
+        record(1, reward=0.25, cause="judge_failed", counters={"exams": 1}, terms={"judge": 0.5}),  # left of a retry
+    ]
     metrics = step_metrics(records, "episodes")
     assert metrics["episodes/reward/mean"] == 1.0
+    assert metrics["episodes/terms/judge"] == 1.0
     assert metrics["episodes/causes/judge_failed"] == 1
     assert metrics["episodes/counters/exams"] == 1
     assert unscored_share(records) == 0.5

@@ -1,4 +1,7 @@
-"""What verl is given of a file of questions: its lines, untouched."""
+"""What verl is given of a file of questions: its lines, untouched.
+
+Keeps of docs/architecture.md: what is trained on is the run folder's own rows.
+"""
 
 from pathlib import Path
 

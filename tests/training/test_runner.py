@@ -1,4 +1,8 @@
-"""Many episodes in one process: apart from each other, bounded, and given back when something goes wrong."""
+"""Many episodes in one process: apart from each other, bounded, and given back when something goes wrong.
+
+Keeps of docs/architecture.md, "Runners and the store": each way an attempt ends, and that one result of a rollout
+counts, that of its latest attempt.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import agentlightning as agl
-from agentlightning.types import AttemptedRollout
+import aiohttp
+import pytest
+from agentlightning.types import Attempt, AttemptedRollout, Rollout
 
 from tests.training.conftest import ToyAgent, enqueue, served
 from training.handover import Endings
 from training.live_store import RunStore
-from training.runner import EpisodeRunner
+from training.recorder import SpanSender
+from training.runner import EpisodeRunner, _is_current
 
 
 @asynccontextmanager
@@ -167,3 +174,63 @@ async def test_stopping_gives_back_what_is_unfinished(store: Any) -> None:
     async with running(EpisodeRunner(4, 90), ToyAgent(), store):
         (rollout,) = await ends(store, ids)
     assert rollout.status == "succeeded"
+
+
+async def test_the_spans_are_in_the_store_before_the_rollout_counts_as_ended(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other way round, a process that dies between the two leaves an ended rollout without its reward."""
+    (rollout_id,) = await enqueue(store, [{"name": "a"}])
+    send, seen = SpanSender.send, []
+
+    async def look(sender: SpanSender, endpoint: str, spans: Any) -> None:
+        seen.append((await store.get_rollout_by_id(rollout_id)).status)
+        await send(sender, endpoint, spans)
+
+    monkeypatch.setattr(SpanSender, "send", look)
+    async with running(EpisodeRunner(1, 30), ToyAgent(), store):
+        (rollout,) = await ends(store, [rollout_id])
+    assert rollout.status == "succeeded"
+    assert seen == ["preparing"]
+
+
+async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays the store's to give to somebody else; as ended it would be an episode nobody knows the reward of."""
+    tried = asyncio.Event()
+
+    async def refuse(sender: SpanSender, endpoint: str, spans: Any) -> None:
+        tried.set()
+        raise aiohttp.ClientError("away")
+
+    monkeypatch.setattr(SpanSender, "send", refuse)
+    (rollout_id,) = await enqueue(store, [{"name": "a"}])
+    async with running(EpisodeRunner(1, 30), ToyAgent(), store):
+        await asyncio.wait_for(tried.wait(), 30)
+        await asyncio.sleep(0.2)
+        assert (await store.get_rollout_by_id(rollout_id)).status == "preparing"
+
+
+def known(status: str = "running", attempt: str = "mine", attempt_status: str = "running") -> AttemptedRollout:
+    of = Attempt(rollout_id="r", attempt_id=attempt, sequence_id=1, start_time=0.0, status=attempt_status)
+    return AttemptedRollout(rollout_id="r", input={}, start_time=0.0, status=status, attempt=of)
+
+
+@pytest.mark.parametrize(
+    ("rollout", "current"),
+    [
+        (known(), True),
+        (known("preparing", attempt_status="preparing"), True),
+        (known(attempt="another's"), False),  # superseded: kept alive, two attempts would be played to the end
+        (known(attempt_status="timeout"), False),
+        (known(attempt_status="unresponsive"), False),
+        (known(attempt_status="failed"), False),
+        (known("cancelled"), False),
+        (known("succeeded", attempt_status="succeeded"), False),
+        (Rollout(rollout_id="r", input={}, start_time=0.0, status="queuing"), False),
+        (None, False),  # released
+    ],
+)
+def test_an_attempt_goes_on_only_while_the_store_waits_for_it(rollout: Rollout | None, current: bool) -> None:
+    assert _is_current(rollout, "mine") == current

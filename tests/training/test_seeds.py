@@ -1,4 +1,8 @@
-"""Seeds that two runs agree on, whoever asks first."""
+"""Seeds that two runs agree on, whoever asks first.
+
+Keeps of docs/learning-signal.md, "The same run twice": a call's seed follows from what is asked, not from who is
+first.
+"""
 
 import json
 
@@ -29,6 +33,11 @@ def test_the_same_questions_get_the_same_seeds_in_any_order() -> None:
 
 def test_ids_of_tool_calls_change_nothing() -> None:
     assert seed(RequestSeeds(1), request("p", "one")) == seed(RequestSeeds(1), request("p", "two"))
+
+
+def test_what_a_tool_is_asked_changes_them() -> None:
+    asked = [request("p"), request("p").replace(b"{}", b"{ }"), request("p").replace(b"query", b"look")]
+    assert len({seed(RequestSeeds(1), body) for body in asked}) == 3
 
 
 def test_seed_and_weights_change_them() -> None:

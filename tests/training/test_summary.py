@@ -1,4 +1,7 @@
-"""summary.json is computed from a run's plain files, whatever state they are in."""
+"""summary.json is computed from a run's plain files, whatever state they are in.
+
+Keeps of docs/architecture.md, "A run's folder": what was left out is counted under its cause and enters no mean.
+"""
 
 import json
 from pathlib import Path
@@ -44,14 +47,17 @@ def test_tokens_left_out_are_counted_by_cause(plan: Plan) -> None:
     }
     records = [
         record("train", 1, 1.0),
-        record("train", 1, None, "judge_failed", tokens=7),
+        record("train", 1, None, "judge_failed", tokens=4),
+        record("train", 1, 0.0, "step_skipped", tokens=3),
+        record("train", 1, 0.1, "too_long", tokens=9),
         record("train", 2, 0.5, tokens=5),
     ]
     write(plan, records, [step])
     summary = build_summary(plan, "failed", "", started=0.0)
-    assert summary["dropped_tokens"] == {"judge_failed": 7, "no_update": 5}
+    assert summary["dropped_tokens"] == {"judge_failed": 4, "step_skipped": 3, "too_long": 9, "no_update": 5}
     assert summary["generated_tokens"] == summary["trained_tokens"] == 10
-    assert summary["reward"]["mean"] == 0.75
+    assert summary["reward"]["mean"] == 0.75, "what was left out has a reward, and is not in the mean"
+    assert summary["rollouts"] == {"finished": 5, "failed": 0, "unscored": 3}
     assert summary["weight_updates"] == 1
 
 

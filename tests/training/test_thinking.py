@@ -1,4 +1,7 @@
-"""Chat templates that drop the thoughts of earlier turns are noticed, and mended where that is safe."""
+"""Chat templates that drop the thoughts of earlier turns are noticed, and mended where that is safe.
+
+Keeps of docs/learning-signal.md, "Policies that think": what drops thoughts is said, and mended or refused.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,7 @@
-"""Merging an episode's calls: exactly the generated tokens are trained, whatever the calls look like."""
+"""Merging an episode's calls: exactly the generated tokens are trained, whatever the calls look like.
+
+Keeps of README.md, "How data flows": the policy is trained on the tokens it generated, never on a tool's or a prompt's.
+"""
 
 import pytest
 from hypothesis import given
@@ -17,7 +20,7 @@ def episodes(draw: st.DrawFn) -> list[Call]:
     calls: list[Call] = []
     context = draw(some_tokens)
     for _ in range(draw(st.integers(1, 6))):
-        if draw(st.integers(0, 3)) == 0:
+        if draw(st.integers(0, 9)) == 7:  # 0 is drawn far more often than its share: hardly an episode would merge
             context = draw(some_tokens)
         response = draw(some_tokens)
         calls.append(Call(context, response, [-float(token) - 1 for token in response]))
@@ -84,6 +87,13 @@ def test_a_tool_call_and_its_answer_become_one_sequence() -> None:
     assert trajectory.sequences[0].mask == [1, 1, 0, 0, 1]
 
 
+def test_an_episode_of_many_calls_is_one_sequence_to_its_last_token() -> None:
+    calls = [Call([1], [2]), Call([1, 2, 9], [3]), Call([1, 2, 9, 3], [4]), Call([1, 2, 9, 3, 4, 9], [5, 6])]
+    (sequence,) = merge_calls(calls, WIDE).sequences
+    assert (sequence.prompt_ids, sequence.response_ids) == ([1], [2, 9, 3, 4, 9, 5, 6])
+    assert sequence.mask == [1, 0, 1, 1, 0, 1, 1]
+
+
 def test_a_changed_prefix_starts_a_new_sequence_and_is_counted() -> None:
     trajectory = merge_calls([Call([1, 2], [3]), Call([1, 7, 3], [4])], WIDE)
     assert [sequence.prompt_ids for sequence in trajectory.sequences] == [[1, 2], [1, 7, 3]]
@@ -97,9 +107,34 @@ def test_a_merged_sequence_over_the_limit_is_broken_not_cut() -> None:
     assert [sum(sequence.mask) for sequence in trajectory.sequences] == [2, 2]
 
 
-def test_a_call_over_the_limit_leaves_the_episode_out() -> None:
-    assert merge_calls([Call([1], [2] * 5)], Limits(prompt=8, response=4)).too_long
-    assert merge_calls([Call([1] * 13, [2])], Limits(prompt=8, response=4)).too_long
+@pytest.mark.parametrize(("between", "breaks"), [(0, {}), (1, {"length": 1})])
+def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(between: int, breaks: dict) -> None:
+    """One token over, and verl would cut the last one the policy generated off, or refuse the batch."""
+    calls = [Call([1], [2, 2]), Call([1, 2, 2, *[9] * between], [3, 3])]
+    trajectory = merge_calls(calls, Limits(prompt=8, response=4))
+    assert trajectory.breaks == breaks
+    assert max(len(sequence.response_ids) for sequence in trajectory.sequences) <= 4
+
+
+@pytest.mark.parametrize(
+    ("call", "too_long"),
+    [
+        (Call([1], [2] * 4), False),
+        (Call([1], [2] * 5), True),
+        (Call([1] * 12, [2]), False),
+        (Call([1] * 13, [2]), True),
+    ],
+)
+def test_a_call_over_the_limit_leaves_the_episode_out(call: Call, too_long: bool) -> None:
+    trajectory = merge_calls([Call([1], [2]), call], Limits(prompt=8, response=4))
+    assert trajectory.too_long == too_long
+    assert bool(trajectory.sequences) != too_long
+
+
+def test_an_episode_that_is_left_out_still_says_where_it_broke() -> None:
+    calls = [Call([1], [2]), Call([5], [6]), Call([5, 6], [7] * 5)]
+    trajectory = merge_calls(calls, Limits(prompt=8, response=4))
+    assert (trajectory.too_long, trajectory.breaks) == (True, {"prefix_mismatch": 1})
 
 
 def test_log_probs_have_one_number_a_token_and_are_not_made_up() -> None:

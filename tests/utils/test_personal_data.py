@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.utils.survivors import survivors
-from utils.curation.personal_data import has_check_digit, mask
+from utils.curation.personal_data import _apart, has_check_digit, mask
 
 
 def spread(digits, places, separator):
@@ -107,10 +107,24 @@ def test_landlines_are_found(number):
         ("车牌粤B·12345", "车牌[车牌]", "plate"),
         ("护照E12345678", "护照[护照号]", "passport"),
         ("卡6222 0214 0600 7183 925", "卡[号码]", "number"),
+        ("住院号：a1234519491231VX，", "住院号：[号码]，", "number"),  # two patterns, one within the other
     ],
 )
 def test_each_kind_is_masked(text, masked, kind):
     assert mask(text) == (masked, [kind])
+
+
+@pytest.mark.parametrize(
+    ("spans", "apart"),
+    [
+        ([(0, 20), (3, 9)], [(0, 20)]),  # cut at 9, what follows would stay readable
+        ([(3, 9), (0, 5)], [(0, 9)]),
+        ([(0, 3), (3, 6)], [(0, 3), (3, 6)]),
+        ([(0, 9), (9, 9), (4, 4)], [(0, 9)]),
+    ],
+)
+def test_what_overlaps_is_one_piece_and_what_touches_is_two(spans, apart):
+    assert _apart(iter(spans)) == apart
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ import os
 import resource
 import signal
 import sys
-import threading
-import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from common.parent import end_with
 from tools.sql.database import DatabaseError, open_database
 from tools.sql.guard import nodes
 from tools.sql.query import QueryTool
@@ -29,7 +28,7 @@ MEMORY = 512 * 2**20  # bytes of address space beyond what the program itself ha
 
 def main() -> None:
     channel, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
-    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+    end_with(parent)  # a closed channel says so too, but not while a statement runs
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # which ends the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
     limit_memory()
@@ -56,13 +55,6 @@ def answer(url: str, tool: QueryTool, sql: str) -> Any:
         os._exit(1)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def end_with(parent: int) -> None:
-    """End when the parent has: a closed channel says so too, but not while a statement runs."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def limit_memory() -> None:

@@ -18,6 +18,7 @@ from common.llm import open_cache
 from common.llm_endpoint import LLMEndpoint, load_litellm
 from common.llm_error import LLMError
 from common.llm_retry import persist
+from common.terminal import watched
 
 BATCH = 64  # texts of one request
 ATTEMPTS = 5
@@ -41,7 +42,7 @@ class Embeddings:
         kept = {text: self._cache.get(self._key(text)) for text in texts}
         missing = [text for text, row in kept.items() if row is None]
         self.cached += len(texts) - len(missing)
-        for start in range(0, len(missing), BATCH):
+        for start in watched(range(0, len(missing), BATCH), "embedding", "batches"):
             batch = missing[start : start + BATCH]
             for text, vector in zip(batch, await self._vectors(batch), strict=True):
                 kept[text] = base64.b64encode(vector.tobytes()).decode()

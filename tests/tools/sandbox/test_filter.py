@@ -1,4 +1,7 @@
-"""The filter of system calls, run as the kernel runs it."""
+"""The filter of system calls, run as the kernel runs it.
+
+Keeps of docs/sandbox.md, "What holds, and by what": the calls the filter refuses.
+"""
 
 import struct
 

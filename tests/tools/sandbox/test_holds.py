@@ -1,4 +1,7 @@
-"""What a hostile program gets out of the sandbox: nothing, and no neighbour notices."""
+"""What a hostile program gets out of the sandbox: nothing, and no neighbour notices.
+
+Keeps of docs/sandbox.md, "What holds, and by what": every row.
+"""
 
 import asyncio
 import json

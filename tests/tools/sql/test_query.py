@@ -1,4 +1,7 @@
-"""The tool's result: shape, limits, harmless text, and whose fault a failure is."""
+"""The tool's result: shape, limits, harmless text, and whose fault a failure is.
+
+Keeps of docs/sql-safety.md, "Whose fault it was", and of the tool's limits that nothing longer reaches the model.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.settings import ROOT
-from tools.sql.database import DatabaseError
+from tools.sql.database import DatabaseError, Rows
 from tools.sql.query import Limits, QueryTool, neutralise
+from tools.sql.result import fit
 
 KEYS = ["status", "columns", "rows", "count", "truncated", "error"]
 
@@ -173,6 +177,17 @@ def test_any_cells_give_valid_json_within_the_limits(strange, rows):
     assert bool(result.truncated) or len(result.rows) == len(rows)
 
 
+def test_a_text_may_be_as_long_as_the_limit_and_no_character_longer():
+    """What is longer would push the question out of the policy's context, or break the budget of an episode."""
+    found = Rows(["a"], [("药" * 300,)] * 4, 4, True)
+    whole = len(fit(found, Limits()).to_json())
+    exact, below = (fit(found, Limits(max_chars=limit)) for limit in (whole, whole - 1))
+    assert (len(exact.to_json()), len(exact.rows), exact.truncated) == (whole, 4, False)
+    assert (len(below.rows), below.truncated) == (3, "共 4 行，只显示前 3 行")
+    for limit in range(1_000, 1_400):
+        assert len(fit(found, Limits(max_chars=limit)).to_json()) <= limit
+
+
 def test_the_widest_result_still_fits(tool):
     names = ", ".join(f"'{'长' * 80}' AS \"{number}{'n' * 63}\"" for number in range(60))
     result = tool.run(f"SELECT {names} FROM disease")
@@ -213,6 +228,29 @@ def test_column_names_and_errors_are_cut(tool):
     result = tool.run(f'SELECT 1 AS "{"名" * 300}" FROM disease LIMIT 1')
     assert len(result.columns[0]) == 64
     assert len(tool.run(f'SELECT "a"."{"名" * 900}" FROM disease').error or "") == 300
+
+
+def test_results_of_one_tool_are_not_another_s(tool):
+    """Tools of one process share what they keep: only what decides a result tells whose it is."""
+    url, sql = tool.database_url, "SELECT id FROM drugs_info"
+    shown = [len(QueryTool(url, limits=Limits(max_rows=rows)).run(sql).rows) for rows in (3, 20, 3)]
+    assert shown == [3, 20, 3]
+    assert [QueryTool(url, tables).run(sql).ok for tables in (["disease"], ["drugs_info"])] == [False, True]
+    wrong = "SELECT med_nam FROM drugs_info"
+    assert [bool(QueryTool(url, hints=hints).run(wrong).hint) for hints in (False, True, False)] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_results_of_one_database_are_not_another_s(strange, tool, monkeypatch):
+    """Two servers look the same from here; two files that do are told apart by where they are, too."""
+    monkeypatch.setattr("tools.sql.sqlite._state", lambda path: 0)
+    other = strange([("a", "b")])
+    tool = QueryTool(tool.database_url, ("drugs_info",), other.limits)
+    sql = "SELECT count(*) FROM drugs_info"
+    assert other.run(sql).rows != tool.run(sql).rows
 
 
 def test_many_threads_share_one_tool(tool):

@@ -1,4 +1,7 @@
-"""The processes that run SQL: a statement can end them and nothing else, and they end with the program that asks."""
+"""The processes that run SQL: a statement can end them and nothing else, and they end with the program that asks.
+
+Keeps of docs/sql-safety.md, "Workers".
+"""
 
 from __future__ import annotations
 
@@ -98,9 +101,9 @@ def test_shaping_looks_at_no_more_than_it_shows(monkeypatch):
 
 def test_a_worker_that_died_between_questions_is_replaced(tool):
     assert tool.run("SELECT 1").ok
-    for pid in pids():
-        os.kill(pid, signal.SIGKILL)
-    assert gone(pids())
+    for worker in filter(None, POOL.workers.queue):
+        worker.process.kill()
+        worker.process.wait(20)  # a process is a zombie while threads of it still end, and not yet over
     assert tool.run("SELECT 2").rows == [[2]]
 
 

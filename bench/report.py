@@ -1,0 +1,115 @@
+"""What the report costs: reading many episodes, opening a page, scrolling its list.
+
+    python -m bench.report                   # about two minutes; one line of JSON last
+
+The episodes are gold episodes of the SQL agent, repeated under ids of their own: 5,000 on one page, and
+100,000 of which a sample is shown.
+
+- read_seconds, read_peak_mb: `python -m evaluation.report` of 100,000 episodes, and its largest resident set.
+- page_mb: the page of 5,000 episodes.
+- open_seconds: from asking Chromium for that page to all rows drawn; median of 5 with a new context each.
+- search_seconds: from the last key of a search in all texts to the rows drawn; first search, median of 5.
+- frames_per_second, slowest_frame_ms: the list scrolled from top to end in 2 s, a step a frame; median of 5.
+  frames_at_rest: the same without moving, which is what this browser draws at all (60, where the machine is free).
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench._harness import main
+from common.command import UsageError
+from common.jsonl import read_jsonl
+
+SHOWN, MANY, ROUNDS = 5_000, 100_000, 5
+SCROLL = """(speed) => new Promise((done) => {
+    const list = document.getElementById("list"), frames = [], begin = performance.now();
+    let last = begin;
+    requestAnimationFrame(function step(now) {
+        frames.push(now - last); last = now;
+        list.scrollTop = speed * list.scrollHeight * (now - begin) / 2000;
+        now - begin < 2000 ? requestAnimationFrame(step) : done(frames.slice(2));
+    });
+})"""
+SEARCH = """() => new Promise((done) => {
+    const box = document.getElementById("by-text"), begin = performance.now();
+    box.value = "乙"; box.dispatchEvent(new Event("input"));
+    document.getElementById("list").getBoundingClientRect();
+    requestAnimationFrame(() => done(performance.now() - begin));
+})"""
+
+
+def folder_of(path: Path, records: list[dict[str, Any]], count: int) -> Path:
+    """An evaluation of so many episodes, whose file is written a line at a time."""
+    path.mkdir()
+    with open(path / "episodes.jsonl", "w", encoding="utf-8") as file:
+        for number in range(count):
+            record = records[number % len(records)] | {"id": f"task-{number}"}
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    (path / "scores.json").write_text('{"agent": "sql", "model": "gold"}', encoding="utf-8")
+    return path
+
+
+def reported(folder: Path) -> dict[str, float]:
+    """The command by itself: seconds and the peak of its memory, which the kernel counts over all children so far."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "evaluation.report", str(folder)], check=True)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return {"read_seconds": round(time.perf_counter() - start, 1), "read_peak_mb": round(peak)}
+
+
+def browsed(page: Path) -> dict[str, float]:
+    """Medians of opening, searching and scrolling in a Chromium without a screen."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise UsageError("no Chromium on this machine; apt-get install chromium")
+    rounds: list[tuple[float, float, list[float], list[float]]] = []
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for _ in range(ROUNDS):
+            context = browser.new_context(viewport={"width": 1400, "height": 900})
+            opened = context.new_page()
+            opened.goto(page.as_uri())
+            assert opened.evaluate("window.report.ready && window.report.episodes.length") > 0.9 * SHOWN
+            taken = opened.evaluate("new Promise((done) => requestAnimationFrame(() => done(performance.now())))")
+            opened.evaluate("document.getElementById('episodes').scrollIntoView()")
+            frames, rest = opened.evaluate(SCROLL, 1), opened.evaluate(SCROLL, 0)
+            rounds.append((taken / 1000, opened.evaluate(SEARCH) / 1000, frames, rest))
+            context.close()
+    return {
+        "open_seconds": round(median(one[0] for one in rounds), 2),
+        "search_seconds": round(median(one[1] for one in rounds), 2),
+        "frames_per_second": round(median(1000 * len(one[2]) / sum(one[2]) for one in rounds), 1),
+        "frames_at_rest": round(median(1000 * len(one[3]) / sum(one[3]) for one in rounds), 1),
+        "slowest_frame_ms": round(median(max(one[2]) for one in rounds), 1),
+    }
+
+
+def measure(options: Namespace) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as work:
+        gold = Path(work) / "gold"
+        evaluate = [sys.executable, "-m", "evaluation.evaluate", "sql", "--gold", "--out", str(gold)]
+        subprocess.run(evaluate, check=True)
+        records = [record for _, record in read_jsonl(gold / "episodes.jsonl")]
+        shown, many = (folder_of(Path(work) / str(count), records, count) for count in (SHOWN, MANY))
+        size = (many / "episodes.jsonl").stat().st_size / 2**20
+        figures = {"read_file_mb": round(size), **reported(many)}
+        reported(shown)
+        page = shown / "report.html"
+        return {**figures, "page_mb": round(page.stat().st_size / 2**20, 1), **browsed(page)}
+
+
+if __name__ == "__main__":
+    main("report", __doc__, measure)

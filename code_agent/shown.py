@@ -1,0 +1,39 @@
+"""How the code agent's episodes look on a page: programs as Python, with what they printed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from episodes.agent import Record
+from episodes.shown import POLICY, Shown, annotated
+
+CODE = ("code", "cmd")  # parameters that are shown instead of the action's JSON
+
+
+def shown(record: Record) -> list[Shown]:
+    """The transcript; an action that holds a program or a command shows that."""
+    steps = record["steps"]
+    pieces = annotated(record, [(_action(step), _outcome(step)) for step in steps])
+    programs = iter([_program(step) for step in steps])
+    return [_coloured(piece, next(programs, "")) if piece.who == POLICY else piece for piece in pieces]
+
+
+def _action(step: dict[str, Any]) -> dict[str, Any]:
+    return {"action": step["action"], "problem": step.get("problem")}
+
+
+def _outcome(step: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": step["kind"], "status": step["status"]}
+
+
+def _program(step: dict[str, Any]) -> str:
+    params = step["params"] if isinstance(step["params"], dict) else {}
+    return next((text for name in CODE if isinstance(text := params.get(name), str)), "")
+
+
+def _coloured(piece: Shown, program: str) -> Shown:
+    """A reply that is the action alone is its program; one with other words around it stays as it was written."""
+    if piece.text.lstrip().startswith("{") and program:
+        return replace(piece, text=program, form="python")
+    return replace(piece, form="json") if piece.text.lstrip().startswith("{") else piece

@@ -1,0 +1,41 @@
+"""Processes that end with the one that started them, however it ends: a SIGKILL runs no handler and leaves orphans.
+
+    end_with(os.getppid())                                   # in a child, from now on
+    python -m common.parent PID COMMAND ...                  # a command that ends, with its children, when PID does
+
+The second form leads the process group that it and the command share, hands on the command's exit code, and leaves
+SIGTERM, which is sent to the group, to the command.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+LOOK_SECONDS = 0.5
+
+
+def end_with(parent: int, group: bool = False) -> None:
+    """Have a thread end this process, or its whole group, once its parent is another than `parent`."""
+    threading.Thread(target=_watch, args=(parent, group), daemon=True).start()
+
+
+def _watch(parent: int, group: bool) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK_SECONDS)
+    os.kill(0 if group else os.getpid(), signal.SIGKILL)
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    end_with(int(sys.argv[1]), group=True)
+    code = subprocess.run(sys.argv[2:], check=False).returncode
+    return code if code >= 0 else 128 - code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

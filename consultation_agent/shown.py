@@ -1,0 +1,16 @@
+"""How consultations look on a page: the patient's replies with their kind and what they told."""
+
+from __future__ import annotations
+
+from episodes.agent import Record
+from episodes.shown import Shown, annotated, exchanges
+
+
+def shown(record: Record) -> list[Shown]:
+    """The transcript; a reply outside the protocol says what was wrong with it."""
+    pairs = exchanges(record["dialogue"], "doctor")
+    return annotated(record, [({"problem": doctor.get("problem")}, _told(patient)) for doctor, patient in pairs])
+
+
+def _told(patient: Record) -> dict[str, str | None]:
+    return {"kind": patient.get("kind"), "told": ", ".join(patient.get("facets", ()))}

@@ -1,0 +1,69 @@
+"""Episodes that were played and kept, to learn from: a line each, read by `training.cold_start AGENT --dialogues FILE`.
+
+    keep(Path("gold.jsonl"), agent, scored, tools)     # {"agent", "task", "reward", "messages", "tools"}
+    kept_episodes(Path("gold.jsonl"), "sql")           # Conversations, of which every reply is learned
+
+`messages` is all that is needed, so lines of other programs will do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from reprlib import repr as shortly
+from typing import Any
+
+from common.jsonl import read_jsonl
+from episodes.agent import AgentError, Conversation, Message, ToolSpec
+from episodes.play import Scored
+
+
+def keep(path: Path, agent: str, scored: Scored, tools: Sequence[ToolSpec]) -> None:
+    """Add a line; it is on the disk when this returns. Raises OSError."""
+    kept = {"agent": agent, "task": scored.task.id, "reward": scored.reward.total}
+    line = json.dumps({**kept, "messages": scored.episode.messages, "tools": [*tools]}, ensure_ascii=False) + "\n"
+    with open(path, "ab") as file:
+        file.write(line.encode("utf-8", "replace"))  # half of a surrogate pair fits no UTF-8
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def kept_episodes(path: Path, agent: str) -> list[Conversation]:
+    """The lines of a file. Raises AgentError: no episodes, or another agent's; FileError: not readable."""
+    found = [conversation_of(row, agent, f"{path}, line {number}") for number, row in read_jsonl(path)]
+    if not found:
+        raise AgentError(f"{path} has no episodes; python -m evaluation.play {agent} --save {path} keeps some")
+    return found
+
+
+def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation:
+    """Raises AgentError: it is not the row of an episode, or of another agent's."""
+    messages, tools = row.get("messages"), row.get("tools", [])
+    if row.get("agent", agent) != agent:
+        raise AgentError(f"{where}: expected an episode of the {agent} agent, got one of {row['agent']!r}")
+    if not (isinstance(messages, list) and all(map(_is_message, messages)) and isinstance(tools, list)):
+        raise AgentError(f"{where}: expected messages of an episode, got {shortly(row)}")
+    replies = sum(message["role"] == "assistant" for message in messages)
+    if not replies:
+        raise AgentError(f"{where}: expected messages of an episode, got none of the assistant")
+    return Conversation(messages, [True] * replies, tuple(tools))
+
+
+def _is_message(found: Message | Any) -> bool:
+    """A text and its role; instead of the text, calls of tools."""
+    if not isinstance(found, dict) or not isinstance(found.get("role"), str):
+        return False
+    calls = found.get("tool_calls")
+    called = isinstance(calls, list) and all(_is_call(call) for call in calls) and bool(calls)
+    return isinstance(found.get("content"), str) or (found.get("content") is None and called)
+
+
+def _is_call(found: Any) -> bool:
+    """As OpenAI writes it: the arguments are JSON."""
+    try:
+        json.loads(found["function"]["arguments"])
+        return isinstance(found["function"]["name"], str)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return False

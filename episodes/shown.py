@@ -1,0 +1,75 @@
+"""What happened in an episode, piece by piece, as a person reads it on a page.
+
+    for piece in agent.shown(record):           # record: a line of an evaluation's episodes.jsonl
+        piece.who, piece.text, piece.notes
+
+Without a word of its agent it is the transcript; an agent's own `shown.py` says how its events look (docs/agents.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import Any
+
+Record = dict[str, Any]
+Notes = Mapping[str, Any]
+
+PROMPT, POLICY, WORLD = "prompt", "policy", "world"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One piece. who: PROMPT (what the policy was told), POLICY (what it wrote), or WORLD (what answered it).
+
+    form: how the text is coloured: "text", "sql", "python" or "json". notes: short labels by name, such as the kind of
+    a patient's reply; those without a value are left out. table: rows of cells, the header first.
+    """
+
+    who: str
+    text: str = ""
+    form: str = "text"
+    notes: Notes = field(default_factory=dict)
+    table: Sequence[Sequence[Any]] = ()
+
+
+def transcript(record: Record) -> list[Shown]:
+    """The messages of an episode; calls of tools are pieces of their own. [] where none are kept."""
+    messages = record.get("transcript") or []
+    first = len(list(takewhile(lambda message: message["role"] != "assistant", messages)))
+    told = [Shown(PROMPT, _text(message["content"]), notes={"role": message["role"]}) for message in messages[:first]]
+    return [*told, *(piece for message in messages[first:] for piece in _pieces(message))]
+
+
+def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Shown]:
+    """The transcript, each reply of the policy and what answered it with the notes that are next in the order."""
+    found, left = [], iter(notes)
+    answered: Notes = {}
+    for piece in transcript(record):
+        own: Notes = {}
+        if piece.who == POLICY:
+            own, answered = next(left, ({}, {}))
+        elif piece.who == WORLD:
+            own, answered = answered, {}
+        found.append(replace(piece, notes={**piece.notes, **own}))
+    return found
+
+
+def exchanges(dialogue: Sequence[Record], policy: str) -> list[tuple[Record, Record]]:
+    """Of a dialogue each turn of `policy`, a role, with the partner's turn after it; {} where none is."""
+    pairs = zip(dialogue, [*dialogue[1:], {}], strict=True)
+    return [(turn, {} if after.get("role") == policy else after) for turn, after in pairs if turn["role"] == policy]
+
+
+def _pieces(message: Record) -> list[Shown]:
+    if message["role"] != "assistant":
+        return [Shown(WORLD, _text(message["content"]))]
+    said = [Shown(POLICY, _text(message["content"]))] if message.get("content") else []
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    return said + [Shown(POLICY, call["arguments"], "json", {"calls": call["name"]}) for call in calls]
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)

@@ -1,0 +1,232 @@
+"""A whole agent behind OpenAI's protocol: `POST /v1/chat/completions`, `GET /v1/models`, and a page at `/`.
+
+    app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])          # FastAPI
+
+Beside OpenAI's fields a request may have `case`, an answer has `agent` (how it ended, tokens, seconds, every step), and
+a stream has a chunk with `step` for each message of the episode. docs/ship.md tells it whole. Used by
+`evaluation/serve.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, Field, StringConstraints, ValidationError
+from sse_starlette import EventSourceResponse
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from common.command import UsageError
+from evaluation.visits import Asked, End, Host
+
+MOST_BYTES = 512_000  # of a request
+PAGE = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+FOLDER = Path(__file__).with_name("serve_page")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+CUT = ("length", "max_turns", "context_overflow")  # stop reasons that OpenAI calls "length"
+
+Text = Annotated[str, StringConstraints(max_length=32_000)]
+
+
+class Part(BaseModel):
+    type: Literal["text"]
+    text: Text
+
+
+class Said(BaseModel):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Text | list[Part] | None = None
+
+    @property
+    def text(self) -> str:
+        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content or ())
+
+
+class Body(BaseModel):
+    """The fields of a request that mean something here; others are passed over."""
+
+    model: str
+    messages: Annotated[list[Said], Field(max_length=256)] = []
+    stream: bool = False
+    n: Literal[1] = 1
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    case: str | None = None
+
+
+def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> FastAPI:
+    """The application. token: what requests must carry; hosts: names it may be reached by, "*" for any."""
+
+    def known(request: Request) -> None:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if token and not hmac.compare_digest(given.encode(), token.encode()):
+            raise HTTPException(401, "send the server's AGL_TOKEN as Authorization: Bearer TOKEN")
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
+    app.add_exception_handler(HTTPException, _refusal)
+    for name, kind in PAGE.items():
+        app.add_api_route(f"/{name}", _asset(FOLDER / (name or "page.html"), kind), response_model=None)
+
+    @app.get("/v1/models", dependencies=[Depends(known)])
+    def models() -> Response:
+        one = {"id": host.agent.name, "object": "model", "created": 0, "owned_by": "medical-agent-rl"}
+        return _json({"object": "list", "data": [one]})
+
+    @app.get("/agent", dependencies=[Depends(known)])
+    def agent() -> Response:
+        cases = {task.id: task.question for task in host.tasks()}
+        about = {"agent": host.agent.name, "model": model, "converses": host.environment.converses}
+        return _json({**about, "turns": host.settings.max_turns, "cases": cases})
+
+    @app.post("/v1/chat/completions", dependencies=[Depends(known)], response_model=None)
+    async def complete(request: Request) -> Response:
+        asked, streams = _asked(host, await _body(request))
+        answer = Answer(host.agent.name)
+        if streams:
+            return EventSourceResponse(_events(host, asked, answer), sep="\n", headers={"Cache-Control": "no-store"})
+        return await _unless_gone(request, _whole(host, asked, answer))
+
+    return app
+
+
+async def _body(request: Request) -> Body:
+    """A request's body, of JSON alone: a page of another site cannot send that without asking first."""
+    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise HTTPException(415, "expected the Content-Type application/json")
+    raw = b""
+    async for part in request.stream():
+        raw += part
+        if len(raw) > MOST_BYTES:
+            raise HTTPException(413, f"the request has over {MOST_BYTES} bytes")
+    try:
+        return Body.model_validate_json(raw)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in error.errors()[:3])
+        raise HTTPException(400, "; ".join(wrong)) from None
+
+
+def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
+    """What a request asks. An agent that does not converse is asked the last question; each is an episode of its own.
+
+    Raises HTTPException: another model is meant, or nothing is asked.
+    """
+    if body.model != host.agent.name:
+        raise HTTPException(404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}")
+    words, said = ([one.text for one in body.messages if one.role == role] for role in ("user", "assistant"))
+    if body.case:
+        return Asked([], case=body.case, temperature=body.temperature), body.stream
+    if not host.environment.converses:
+        words, said = words[-1:], []
+    if not (words and words[0].strip()):
+        raise HTTPException(400, "messages: expected one of the role user that says something, or a case")
+    return Asked(words, said, temperature=body.temperature), body.stream
+
+
+class Answer:
+    """The forms of one answer, as OpenAI words them."""
+
+    def __init__(self, model: str) -> None:
+        self.model, self.id, self.created = model, f"chatcmpl-{uuid.uuid4().hex}", int(time.time())
+
+    def chunk(self, delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return self._json("chat.completion.chunk", choice, **more)
+
+    def whole(self, end: End, steps: list[Any]) -> str:
+        message = {"role": "assistant", "content": end.content}
+        choice = {"index": 0, "message": message, "finish_reason": finish_of(end)}
+        return self._json("chat.completion", choice, usage=usage_of(end), agent=vars(end) | {"steps": steps})
+
+    def _json(self, kind: str, choice: dict[str, Any], **more: Any) -> str:
+        head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+        return json.dumps({**head, "choices": [choice], **more})  # ASCII: half a surrogate pair has no UTF-8
+
+
+def finish_of(end: End) -> str:
+    return "length" if end.reason in CUT else "stop"
+
+
+def usage_of(end: End) -> dict[str, int]:
+    tokens = {"prompt_tokens": end.prompt_tokens, "completion_tokens": end.completion_tokens}
+    return tokens | {"total_tokens": sum(tokens.values())}
+
+
+def error_of(message: str, kind: str) -> str:
+    return json.dumps({"error": {"message": message, "type": kind, "code": kind}})
+
+
+async def _events(host: Host, asked: Asked, answer: Answer) -> AsyncGenerator[str, None]:
+    """The data of server-sent events; closing it, as happens when the client goes, ends the episode."""
+    try:
+        async with aclosing(host.visit(asked)) as steps:
+            async for step in steps:
+                if not isinstance(step, End):
+                    yield answer.chunk({}, step=step)
+                elif step.failure:
+                    yield error_of(step.failure, step.reason)
+                else:
+                    yield answer.chunk({"role": "assistant", "content": step.content})
+                    yield answer.chunk({}, finish_of(step), usage=usage_of(step), agent=vars(step))
+    except UsageError as error:
+        yield error_of(str(error), "invalid_request_error")
+    yield "[DONE]"
+
+
+async def _whole(host: Host, asked: Asked, answer: Answer) -> Response:
+    steps: list[Any] = []
+    try:
+        async with aclosing(host.visit(asked)) as visit:
+            async for step in visit:
+                steps.append(step)
+    except UsageError as error:
+        raise HTTPException(400, str(error)) from None
+    end = steps.pop()
+    if end.failure:
+        return Response(error_of(end.failure, end.reason), 502, media_type="application/json")
+    return Response(answer.whole(end, steps), media_type="application/json")
+
+
+async def _unless_gone(request: Request, work: Any) -> Response:
+    """The answer, unless the client goes first: then the work is ended."""
+
+    async def gone() -> Response:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        return Response(status_code=499)  # nobody reads it
+
+    racing = [asyncio.ensure_future(work), asyncio.ensure_future(gone())]
+    try:
+        done, _ = await asyncio.wait(racing, return_when=asyncio.FIRST_COMPLETED)
+        return done.pop().result()
+    finally:
+        for one in racing:
+            one.cancel()
+
+
+def _asset(path: Path, kind: str) -> Any:
+    return lambda: Response(path.read_bytes(), media_type=kind, headers=HEADERS)
+
+
+def _json(value: Any) -> Response:
+    return Response(json.dumps(value), media_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = error_of(str(error.detail), "invalid_request_error")
+    return Response(said, error.status_code, media_type="application/json")

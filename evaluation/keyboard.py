@@ -1,0 +1,165 @@
+"""A person as the policy of an episode: shows what a model would read, and takes its replies from the keyboard.
+
+    policy = KeyboardPolicy(max_turns=6, model=None)              # or a ChatPolicy, which suggests
+    episode = await environment.play(task, policy)
+    policy.show_rest(episode.messages)
+
+A line is a reply; lines between two lines of `FENCE` are one. Where there are tools, "/NAME arguments" calls one. Input
+that is piped works as well, and is repeated on the screen.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from common.command import Failure, UsageError
+from common.terminal import printable
+from episodes.agent import Message, Policy, ToolSpec
+from episodes.outcomes import EpisodeError, PolicyStop
+
+FENCE = '"""'
+HOW = f"A line is your reply; {FENCE} on a line of its own begins and ends one of several lines."
+HOW_TO_CALL = "/NAME and its arguments call a tool; the beginning of a name will do."
+HOW_TO_SUGGEST = "Enter alone shows what the model would say; Enter again says it."
+STYLES = {"system": "magenta", "user": "cyan", "tool": "yellow", "assistant": "green", "end": "bold"}
+
+
+class InputEnded(Failure):
+    """Nobody types any more."""
+
+
+def show(heading: str, text: str) -> None:
+    """A part of the episode, whatever characters it is made of."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(Text(f"--- {heading}", STYLES.get(heading.split(" ")[0], "bold")))
+    console.print(Text(printable(text)))
+
+
+def ask(prompt: str) -> str:
+    """What is typed. Raises InputEnded."""
+    try:
+        line = input(prompt)
+        typed = line if line.strip() != FENCE else "\n".join(iter(input, FENCE))
+    except EOFError:
+        print()
+        raise InputEnded("the input ended before the episode did") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the input is no text: {error}; expected UTF-8") from None
+    if not sys.stdin.isatty():
+        print(printable(typed))
+    return typed
+
+
+class KeyboardPolicy:
+    """`episodes.agent.Policy`. model: who suggests replies, if anybody."""
+
+    def __init__(self, max_turns: int, model: Policy | None = None) -> None:
+        self.max_turns, self.model = max_turns, model
+        self.turns = self.prompt_tokens = self.completion_tokens = 0
+        self.finish_reason: str | None = None
+        self.tools: Sequence[ToolSpec] = ()
+        self._shown = 0
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        """What the person says, or lets the model say. Raises PolicyStop: the budget is spent; InputEnded."""
+        if self.turns >= self.max_turns:
+            raise PolicyStop("max_turns")
+        self.show_rest(messages)
+        if not self.turns:
+            self.tools = tools
+            self._explain()
+        message = await self._choose(messages, tools)
+        self.turns += 1
+        self._shown = len(messages) + 1
+        return message
+
+    def show_rest(self, messages: Sequence[Message]) -> None:
+        """What was not shown yet."""
+        for message in messages[self._shown :]:
+            show(str(message["role"]), words_of(message))
+        self._shown = len(messages)
+
+    def _explain(self) -> None:
+        if self.tools:
+            show("tools", "\n".join(map(described, self.tools)))
+        how = [HOW, *([HOW_TO_CALL] if self.tools else []), *([HOW_TO_SUGGEST] if self.model else [])]
+        show("how to play", "\n".join(how))
+
+    async def _choose(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
+        left = self.max_turns - self.turns
+        prompt, suggestion = f"[{left} {'replies' if left > 1 else 'reply'} left] > ", None
+        while True:
+            typed = ask(prompt)
+            self.finish_reason = "stop"
+            try:
+                if typed.strip():
+                    return message_of(typed, tools if left > 1 else (), self.turns)
+                if suggestion:
+                    self.finish_reason = self.model.finish_reason if self.model else None
+                    return suggestion
+                suggestion = await self._suggested(messages, tools)
+            except UsageError as error:
+                print(error)
+
+    async def _suggested(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
+        """Raises UsageError: there is no model, or it has nothing to say."""
+        if self.model is None:
+            raise UsageError("an empty reply is none; type one, or give --model for suggestions")
+        self.model.turns = self.turns  # its tools are forbidden with the last reply, as the person's are
+        try:
+            message = await self.model.reply(messages, tools)
+        except (EpisodeError, PolicyStop) as error:
+            raise UsageError(f"the model suggests nothing: {error}") from None
+        show("assistant, suggested (Enter says it)", words_of(message))
+        return message
+
+
+def words_of(message: Message) -> str:
+    """A message as a person reads it: its text, then its calls."""
+    calls = [call["function"] for call in message.get("tool_calls") or []]
+    lines = [str(message["content"])] if message.get("content") is not None else []
+    return "\n".join([*lines, *(f"/{call['name']} {call['arguments']}" for call in calls)])
+
+
+def described(tool: ToolSpec) -> str:
+    """A tool in one line, its parameters included."""
+    function = tool["function"]
+    properties = function.get("parameters", {}).get("properties", {})
+    words = [f"{name}: {of.get('description') or of.get('type', 'any')}" for name, of in properties.items()]
+    return f"/{function['name']}  {function.get('description', '')}  ({'; '.join(words) or 'no arguments'})"
+
+
+def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
+    """A reply in words, or the call of a tool. Raises UsageError: not a tool, or not its arguments."""
+    if not (tools and typed.startswith("/")):
+        return {"role": "assistant", "content": typed}
+    name, _, rest = typed[1:].partition(" ")
+    functions = {tool["function"]["name"]: tool["function"] for tool in tools}
+    found = [name] if name in functions else [known for known in functions if known.startswith(name)]
+    if len(found) != 1:
+        raise UsageError(f"/{name} is {'several' if found else 'none'} of the tools {', '.join(functions)}")
+    arguments = json.dumps(arguments_of(functions[found[0]], rest.strip()), ensure_ascii=False)
+    call = {"id": f"typed-{number}", "type": "function", "function": {"name": found[0], "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:
+    """A JSON object; of a tool with one parameter that is a text, that text as it is. Raises UsageError."""
+    parameters = function.get("parameters", {}).get("properties", {})
+    if len(parameters) == 1 and text and not text.startswith("{"):
+        [(name, of)] = parameters.items()
+        if of.get("type") == "string":
+            return {name: text}
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not {*function.get("parameters", {}).get("required", ())} <= found.keys():
+        raise UsageError(f"{function['name']} takes a JSON object with {list(parameters)}, got {text[:80]!r}")
+    return found

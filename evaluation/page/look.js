@@ -1,0 +1,72 @@
+"use strict";
+// What the page is made of: elements, words in the reader's language, texts of episodes as text. Nothing here reads markup.
+
+const { shared, episodes } = JSON.parse(document.getElementById("data").textContent);
+const words = new Map(Object.entries(shared.words));
+let language = /^zh/i.test(navigator.language) ? "zh" : "en";
+
+const t = (english) => (language === "zh" && words.get(english)) || english;
+
+function el(tag, attributes = {}, ...children) {
+  const drawn = ["svg", "path", "circle", "line", "text", "rect"].includes(tag);
+  const node = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== false) node.setAttribute(name, value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+// Characters that nobody sees, or that turn a line around, are named instead of obeyed.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff]/;
+
+function said(text) {
+  const parts = String(text).split(new RegExp(`(${UNSEEN.source})`));
+  const code = (part) => "U+" + part.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+  return parts.filter(Boolean).map((part) => (part.length === 1 && UNSEEN.test(part) ? el("span", { class: "unseen" }, code(part)) : part));
+}
+
+const STRING = /"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?/.source;
+const NUMBER = /\b\d+(?:\.\d+)?\b/.source;
+const FORMS = {
+  sql: [/'(?:[^']|'')*'?/.source, /--[^\n]*|\/\*[^]*?(?:\*\/|$)/.source, NUMBER,
+    /\b(?:SELECT|FROM|WHERE|AND|OR|NOT|IN|LIKE|IS|NULL|AS|ON|JOIN|LEFT|INNER|GROUP|BY|ORDER|HAVING|LIMIT|OFFSET|DISTINCT|COUNT|SUM|AVG|MIN|MAX|UNION|ALL|WITH|CASE|WHEN|THEN|ELSE|END|BETWEEN|EXISTS|ASC|DESC|CAST)\b/.source],
+  python: [`"""[^]*?(?:"""|$)|'''[^]*?(?:'''|$)|${STRING}`, /#[^\n]*/.source, NUMBER,
+    /\b(?:def|return|if|elif|else|for|while|in|not|and|or|is|import|from|as|with|try|except|finally|raise|lambda|class|None|True|False|print|yield|pass|break|continue)\b/.source],
+  json: [STRING, /(?!)/.source, NUMBER, /\b(?:true|false|null)\b/.source],
+};
+const KINDS = ["string", "comment", "number", "keyword"];
+
+function coloured(text, form) {
+  if (!Object.hasOwn(FORMS, form)) return said(text);
+  const pattern = new RegExp(FORMS[form].map((part) => `(${part})`).join("|"), form === "sql" ? "gi" : "g");
+  const pieces = [];
+  let end = 0;
+  for (const found of text.matchAll(pattern)) {
+    pieces.push(said(text.slice(end, found.index)), el("span", { class: KINDS[found.slice(1).findIndex((part) => part !== undefined)] }, said(found[0])));
+    end = found.index + found[0].length;
+  }
+  return [...pieces, said(text.slice(end))];
+}
+
+function number(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value !== "number") return String(value);
+  if (Number.isInteger(value) || Math.abs(value) >= 1000) return value.toLocaleString("en", { maximumFractionDigits: 0 });
+  return String(Number(value.toPrecision(3)));
+}
+
+// rows: cells, the header first; a cell is a text or an element. marked: rows (from 1) that are set off. named: whether
+// the first row and column are names of ours, which are translated; an episode's table is as it is.
+function table(rows, caption, { marked = new Set(), named = true } = {}) {
+  const cells = (row, tag) => row.map((cell, place) =>
+    el(place || tag === "th" ? tag : "th", { scope: tag === "th" ? "col" : place ? undefined : "row", dir: "auto", class: place && /^[-+–\d.]+( |$)/.test(cell) ? "figure" : undefined },
+      typeof cell === "string" ? said(named && (tag === "th" || !place) ? t(cell) : cell) : cell));
+  const body = rows.slice(1).map((row, place) => el("tr", { class: marked.has(place + 1) ? "differs" : undefined }, cells(row, "td")));
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    el("table", {}, el("thead", {}, el("tr", {}, cells(rows[0], "th"))), el("tbody", {}, body)));
+}
+
+const swatch = (run) => el("span", { class: `swatch run${run % 8}`, "aria-hidden": "true" });
+const fold = (title, open, ...children) => el("details", open ? { open: "" } : {}, el("summary", {}, title), ...children);

@@ -1,0 +1,80 @@
+// The whole page, drawn again when the language changes.
+
+const part = (id, title, ...children) => el("section", { id, "aria-labelledby": `${id}-title` }, el("h2", { id: `${id}-title` }, t(title)), ...children);
+// A table whose rows are episodes leads to them.
+const linked = (cells) => {
+  const place = cells[0].indexOf("id");
+  return place < 0 ? cells : cells.map((row, at) => row.map((cell, number) => (at && number === place && rowByKey.has(`${cell}#0`) ? el("a", { href: address(rowByKey.get(`${cell}#0`)) }, said(cell)) : cell)));
+};
+const tables = (found) => Object.entries(found).map(([title, cells]) => (title ? fold(said(t(title)), false, table(linked(cells), title)) : table(cells, t("Table"))));
+const named = (run, ...children) => [shared.runs.length > 1 ? el("h3", {}, swatch(shared.runs.indexOf(run)), el("bdi", {}, said(run.label))) : null, ...children];
+
+function partLinks(hash = "") {
+  return shared.parts.map((name, number) => [el("a", { href: encodeURIComponent(name) + hash, "aria-current": number === shared.part ? "page" : undefined }, `${t("part")} ${number + 1}`), " "]);
+}
+
+// Facts of all runs by section: a column a run, what differs first.
+function overview() {
+  const sections = [...new Set(shared.runs.flatMap((run) => run.facts.map(([section]) => section)))];
+  return sections.map((section) => {
+    const told = shared.runs.map((run) => new Map(run.facts.filter(([where]) => where === section).map(([, name, value]) => [name, value])));
+    const asked = shared.runs.map((run, number) => number).filter((number) => told[number].size);
+    const names = [...new Set(asked.flatMap((number) => [...told[number].keys()]))];
+    const differs = (name) => new Set(asked.filter((number) => told[number].has(name)).map((number) => told[number].get(name))).size > 1;
+    const sorted = [...names.filter(differs), ...names.filter((name) => !differs(name))];
+    const head = ["", ...asked.map((number) => (shared.runs.length > 1 ? el("span", {}, swatch(number), el("bdi", {}, said(shared.runs[number].label))) : ""))];
+    const cells = [head, ...sorted.map((name) => [name, ...asked.map((number) => told[number].get(name) ?? "–")])];
+    const marked = new Set(sorted.map((name, place) => (differs(name) ? place + 1 : 0)));
+    return fold(t(section), section === "What" || section.startsWith("Settings"), table(cells, t(section), { marked }));
+  });
+}
+
+function sections() {
+  const finished = shared.runs.filter((run) => Object.keys(run.tables).length);
+  return [
+    shared.missing.length ? part("missing", "What is missing", el("ul", {}, shared.missing.map((line) => el("li", { dir: "auto" }, said(line))))) : null,
+    shared.differences.length ? part("differences", "Differences", shared.differences.map((one) => [el("h3", {}, said(one.title)), el("ul", { class: "lines" }, one.facts.map((line) => el("li", { dir: "auto" }, said(line)))), tables(one.tables)])) : null,
+    part("overview", "Overview", overview()),
+    shared.charts.length ? part("curves", "Curves", curves()) : null,
+    finished.length ? part("scores", "Scores", el("p", { class: "quiet" }, t("Points are 100 times the share or score; the brackets hold 95 % intervals.")), finished.map((run) => named(run, tables(run.tables)))) : null,
+    shared.total && part("unscored", "Without a score", shared.unscored.length > 1 ? table(shared.unscored, t("Without a score")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
+    shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
+    part("episodes", "Episodes", sampled(), shared.total ? list() : [el("p", { class: "quiet" }, t("There are no episodes.")), el("div", { id: "one" })]),
+  ].filter(Boolean);
+}
+
+function sampled() {
+  if (shared.count === 1) return null;
+  const share = `${number(episodes.length)} ${t("of")} ${number(shared.total)}`;
+  if (shared.parts.length) return el("p", {}, `${share}. `, partLinks());
+  return el("p", { class: "warning" }, `${share}: ${t("a sample by task, the same tasks of every run; --all writes every episode, in parts.")}`);
+}
+
+function render() {
+  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+  rows.forEach((row) => { row.item = null; });
+  const made = sections();
+  const other = el("button", { type: "button", onclick: () => { language = language === "zh" ? "en" : "zh"; render(); } }, language === "zh" ? "English" : "中文");
+  other.lang = language === "zh" ? "en" : "zh-CN";
+  const links = made.map((one) => [el("a", { href: `#${one.id}` }, one.firstChild.textContent), " "]);
+  document.getElementById("top").replaceChildren(el("a", { class: "skip", href: "#episodes" }, t("To the episodes")), el("p", { class: "over" }, t("Report")), el("h1", { dir: "auto" }, said(shared.title)), el("nav", { "aria-label": t("Sections") }, links, other));
+  document.getElementById("main").replaceChildren(...made);
+  open(false);
+}
+
+addEventListener("hashchange", () => open(true));
+addEventListener("keydown", (event) => {
+  const typing = event.target.matches?.("input, select, textarea");
+  if (event.key === "Escape") { if (typing) event.target.blur(); else if (location.hash.startsWith("#episode=")) location.hash = "#episodes"; return; }
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const move = { j: "nextElementSibling", k: "previousElementSibling" }[event.key];
+  if (event.key === "/") { event.preventDefault(); document.getElementById("by-text").focus(); }
+  if (move) {
+    const now = document.querySelector("#list [aria-current]")?.parentElement, next = now ? now[move] : document.querySelector("#list li");
+    if (next) location.hash = next.firstChild.getAttribute("href");
+  }
+});
+
+render();
+if (location.hash.startsWith("#episode=")) open(true);
+window.report = { episodes, runs: shared.runs, ready: true };

@@ -1,0 +1,164 @@
+"""Play an agent's tasks yourself: you are the policy, and are told what it earned. Or watch a model, turn by turn.
+
+    .venv/bin/python -m evaluation.play sql                                    # a task drawn from the test file
+    .venv/bin/python -m evaluation.play consultation --task 12 --save gold.jsonl
+    .venv/bin/python -m evaluation.play sql --model sql_agent/tiny_model       # Enter shows what it would say
+    .venv/bin/python -m evaluation.play code --n 5 --save gold.jsonl < replies.txt
+
+What you read is what a model reads; tools, patients, simulators and sandboxes answer as in training, and so is the
+reward. --save keeps good episodes for `training.cold_start AGENT --base MODEL --dialogues FILE` (docs/evaluation.md).
+Exit codes: 0 done, 1 the input ended, something failed or has no score, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from common.command import Failure, UsageError, positive, run_command
+from common.files import FileError
+from common.jsonl import read_jsonl
+from common.settings import ROOT, Settings, load_settings
+from episodes import registry
+from episodes.agent import Agent, Environment, Task
+from episodes.kept import keep
+from episodes.play import Scored, play
+from episodes.turns import with_turns
+from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
+from evaluation.players import Opened, Player, add_flags, model_player, opened, reply_tokens
+
+LOGS = ROOT / "outputs" / "play"
+A_DAY = 86_400.0  # a person may think; what the machine does has limits of its own
+GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
+
+
+def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Agent, argparse.Namespace]:
+    """The agent and the flags; an agent's own flags are known once it is."""
+    words = sys.argv[1:] if argv is None else argv
+    agent = next((registry.get(word) for word in words if word in registry.names()), None)
+    parser = argparse.ArgumentParser(prog="python -m evaluation.play", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
+    add("--task", metavar="ID", help="this one; default: drawn by --seed")
+    add("--n", type=positive(int), default=1, help="tasks to draw; default: 1")
+    add("--seed", type=int, help="of the draw; default: another one each time")
+    add("--data", type=Path, help="default: the agent's test file")
+    add("--save", type=Path, metavar="FILE", help="JSONL file that good episodes are added to")
+    add("--model", help="who suggests replies: as evaluation.evaluate takes it")
+    add_flags(parser, settings)
+    if agent:
+        agent.arguments(parser)
+    arguments = parser.parse_args(argv)
+    if arguments.base_url and not arguments.model:
+        parser.error("--base-url needs --model, the name the endpoint serves the model under")
+    return registry.get(arguments.agent), arguments
+
+
+def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> list[Task]:
+    """The tasks to play. Raises UsageError: there is none of that id."""
+    file = arguments.data or agent.splits["test"]
+    rows = agent.rows(file)
+    if arguments.task is None:
+        drawn = Random(arguments.seed).sample(rows, min(arguments.n, len(rows)))
+        return [agent.task(row, settings) for row in drawn]
+    found = [row for row in rows if str(row["id"]) == arguments.task]
+    if not found:
+        some = ", ".join(str(row["id"]) for row in rows[:3])
+        raise UsageError(f"{file} has no task {arguments.task!r}; expected one of its {len(rows)} ids, such as {some}")
+    return [agent.task(found[0], settings)]
+
+
+def check_saved(path: Path) -> None:
+    """Raises FileError: episodes cannot be added to this file."""
+    if not path.parent.is_dir():
+        raise FileError(f"{path} can not be written: there is no folder {path.parent}")
+    if path.exists():
+        for _ in read_jsonl(path):
+            pass
+
+
+def playing(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Opened:
+    """The environment, and the endpoint of the model that suggests; None without one."""
+    player = Player("person", "person")
+    if arguments.model:
+        player = model_player(agent, arguments.model, arguments.base_url, settings)
+        arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
+    return opened(agent, player, LOGS, arguments, settings)
+
+
+async def play_all(
+    agent: Agent, tasks: Sequence[Task], environment: Environment, endpoint: Any, settings: Settings, save: Path | None
+) -> int:
+    """Play one after the other; returns how many have no score."""
+    from episodes.policy import ChatPolicy
+
+    unscored = 0
+    for task in tasks:
+        budget = task.max_turns or settings.max_turns
+        policy = KeyboardPolicy(budget, ChatPolicy(endpoint, budget) if endpoint else None)
+        show(f"task {task.id}", f"{agent.name}, {task.task_type}, {task.difficulty}")
+        scored = await play(environment, task, environment.play(task, policy), policy, A_DAY)
+        policy.show_rest(scored.episode.messages)
+        show("end", "\n".join(outcome(scored, environment.highest)))
+        unscored += scored.reward.total is None
+        if save and worth_keeping(scored, environment.highest):
+            keep(save, agent.name, scored, policy.tools)
+            print(f"kept in {save}")
+    return unscored
+
+
+def outcome(scored: Scored, highest: float) -> list[str]:
+    """How it ended and what it earned, in lines."""
+    reward = scored.reward
+    lines = [f"stop reason: {scored.episode.stop_reason}"]
+    if scored.task.reference:
+        lines.append(f"gold: {scored.task.reference}")
+    if reward.total is None:
+        return [*lines, f"reward: none, {reward.unscored}: {scored.detail}"]
+    numbers = {**reward.terms, **{f"({name})": value for name, value in reward.measures.items()}}
+    lines += [f"  {name:<24}{value:>8.3f}" for name, value in numbers.items()]
+    return [*lines, f"reward: {reward.total:.3f} of {highest:.3f}"]
+
+
+def worth_keeping(scored: Scored, highest: float) -> bool:
+    """Whether it is gold: nearly the highest reward says so, below it the person."""
+    if scored.reward.total is None or scored.reward.total >= GOLD * highest:
+        return scored.reward.total is not None
+    try:
+        return ask("keep it all the same? [y/N] ").strip().lower() in ("y", "yes")
+    except InputEnded:
+        return False
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    # Ctrl-C must end the waiting for a key: asyncio replaces Python's own handler, and leaves others alone.
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, partial(signal.default_int_handler))
+    if sys.stdin.isatty():
+        import readline  # noqa: F401 (input() takes its line editing)
+
+    def body() -> int:
+        settings = load_settings()
+        agent, arguments = parse_arguments(argv, settings)
+        settings = with_turns(agent, settings, arguments.max_turns)
+        tasks, save = choose_tasks(agent, arguments, settings), arguments.save
+        if save:
+            check_saved(save)
+        with playing(agent, arguments, settings) as (environment, endpoint):
+            unscored = asyncio.run(play_all(agent, tasks, environment, endpoint, settings, save))
+        if unscored:
+            raise Failure(f"{unscored} of {len(tasks)} episodes have no score")
+        return 0
+
+    return run_command("play", body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

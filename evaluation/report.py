@@ -1,0 +1,84 @@
+"""Open runs, evaluations and demos as one page: curves, tables and every episode in full.
+
+    .venv/bin/python -m evaluation.report runs/NAME                          # runs/NAME/report.html
+    .venv/bin/python -m evaluation.report BEFORE AFTER --out compared.html   # two to eight, side by side
+    .venv/bin/python -m evaluation.report runs/NAME --png --markdown         # report.png and report.md beside it
+
+The page is one file without an address in it: open it from disk, send it, keep it. docs/report.md explains it, and
+docs/run-folder.md what is read. Without --out it lies in the first folder and replaces what is there. Exit codes: 0
+done, 1 failed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.command import UsageError, run_command
+from common.files import refuse_existing
+from common.jsonl import write_text
+from evaluation.report_facts import Tally, agent_of
+from evaluation.report_page import Page
+from evaluation.run_folder import EVALUATION, open_folders
+
+MOST = 8  # folders of one kind side by side: as many as there are colours
+NAME = "report.html"
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m evaluation.report", description=__doc__.splitlines()[0])
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="of a run, an evaluation or a demo")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"default: {NAME} in the first folder")
+    parser.add_argument("--all", action="store_true", help="every episode, in parts where one page can not hold them")
+    parser.add_argument("--png", action="store_true", help="also a picture of the main curves, beside the page")
+    parser.add_argument("--markdown", action="store_true", help="also a summary in Markdown, beside the page")
+    parser.add_argument("--force", action="store_true", help="replace --out where it exists")
+    return parser.parse_args(argv)
+
+
+def read(folders: Sequence[Path]) -> Page:
+    """The runs in these folders, each read once. Raises UsageError: see open_folders; or too many of a kind."""
+    runs = open_folders(folders)
+    for kind in {run.kind for run in runs}:
+        if (count := sum(run.kind == kind for run in runs)) > MOST:
+            raise UsageError(f"{count} folders of one kind ({kind}); at most {MOST} stand side by side")
+    agents = [agent_of(run) for run in runs]
+    compared = sum(run.kind == EVALUATION for run in runs) > 1
+    tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
+    return Page(runs, agents, tallies)
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Read the folders and write what was asked for. Raises UsageError: a folder, or an output that exists."""
+    page, out = read(arguments.folders), arguments.out or arguments.folders[0] / NAME
+    count = page.count if arguments.all else 1
+    paths = [out, *(out.with_name(f"{out.stem}-{part}{out.suffix}") for part in range(2, count + 1))]
+    pictures = [out.with_suffix(end) for end, asked in ((".png", arguments.png), (".md", arguments.markdown)) if asked]
+    for path in (*paths, *pictures):
+        refuse_existing(path, force=arguments.force or arguments.out is None)
+    for path, text in zip(paths, page.parts(arguments.all, [path.name for path in paths]), strict=True):
+        write_text(path, text, force=True)
+        print(path, flush=True)
+    for path in pictures:
+        write_beside(page, path)
+        print(path)
+
+
+def write_beside(page: Page, path: Path) -> None:
+    """The picture or the Markdown of a report, by the path's ending."""
+    from evaluation.report_picture import draw, markdown
+
+    draw(page.runs, path) if path.suffix == ".png" else write_text(path, markdown(page), force=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parse_arguments(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return run_command("report", lambda: report(arguments), afterwards="what is written is whole")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

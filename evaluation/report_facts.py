@@ -1,0 +1,189 @@
+"""What stands beside the curves of a report: facts of each run, its tables, differences, what has no score.
+
+Everything here is texts and numbers by name; the page and the Markdown show the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from common.command import UsageError
+from episodes import registry
+from episodes.agent import Agent, Record
+from episodes.outcomes import UNSCORED
+from evaluation.compare import Evaluation, compare
+from evaluation.compare import report_of as comparison_of
+from evaluation.metrics import headline_of
+from evaluation.report_charts import Moments, note_validation
+from evaluation.run_folder import EVALUATION, Run, flat
+from evaluation.tables import PARTS, Rows, report_of
+from training.presets import choose
+
+Fact = tuple[str, str, str]  # section, name, value
+ASKED = ("id", "task_type", "difficulty", "wording", "question", "reference", "answer", "stop_reason")
+OWN_PATHS = ("trainer.experiment_name", "trainer.default_local_dir", "data.train_files", "data.val_files")
+COUNTS = ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "steps_without_signal")
+NUMBERS = (*COUNTS, "signal", "canaries", "stop_reasons", "seconds")
+
+
+@dataclass
+class Tally:
+    """What reading all episodes of a run once leaves behind; records are kept only where evaluations are compared."""
+
+    episodes: int = 0
+    causes: Counter[str] = field(default_factory=Counter)
+    validation: Moments = field(default_factory=dict)
+    values: dict[str, list[float]] = field(default_factory=dict)
+    asked: dict[str, Record] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run, agent: Agent | None, compared: bool) -> Tally:
+        tally = cls()
+        for record in run.episodes():
+            tally.episodes += 1
+            cause = record.get("unscored") or record.get("cause")
+            tally.causes.update([str(cause)] if cause else [])
+            note_validation(tally.validation, record)
+            if compared and agent and record.get("score") is not None:
+                try:
+                    tally._note(record, headline_of(agent, record))
+                except (KeyError, TypeError, ValueError) as error:
+                    run.say(f"a record of another version is not compared: {type(error).__name__}: {error}")
+        return tally
+
+    def _note(self, record: Record, value: float | None) -> None:
+        if value is not None:
+            self.values.setdefault(record["id"], []).append(value)
+            self.asked.setdefault(record["id"], {name: record.get(name, "") for name in ASKED})
+
+
+def agent_of(run: Run) -> Agent | None:
+    """The run's agent; None, and a word about it, where no file names one that is here."""
+    if run.agent in registry.names():
+        return registry.get(run.agent)
+    run.say(
+        f"no agent of this place is named: {run.agent or 'no file names one'}; what only an agent knows is left out"
+    )
+    return None
+
+
+def facts_of(run: Run) -> list[Fact]:
+    """What, when and under which conditions, by section."""
+    return [*_evaluation_facts(run)] if run.kind == EVALUATION else [*_training_facts(run)]
+
+
+def _evaluation_facts(run: Run) -> Iterator[Fact]:
+    yield from (
+        ("What", name, run.agent if name == "agent" else text(run.scores.get(name))) for name in ("agent", "model")
+    )
+    yield "What", "when", run.when
+    for name, value in flat(
+        {name: value for name, value in run.scores.items() if name not in ("agent", "model", *PARTS)}
+    ):
+        yield "Conditions", name, text(value)
+
+
+def _training_facts(run: Run) -> Iterator[Fact]:
+    summary = run.summary
+    yield "What", "agent", run.agent
+    yield "What", "model", text(summary.get("model") or run.config.get("actor_rollout_ref.model.path"))
+    yield "What", "when", run.when
+    yield from (("What", name, text(summary.get(name))) for name in ("exit_reason", "message", "device", "store"))
+    for name, value in flat(summary.get("environment") or {}):
+        yield "Conditions", name, text(value)
+    yield from changed_settings(run)
+    for name, value in flat({name: summary[name] for name in NUMBERS if name in summary}):
+        yield "Numbers", name, text(value)
+    yield from (("Versions", name, text(value)) for name, value in run.versions.items())
+
+
+def changed_settings(run: Run) -> Iterator[Fact]:
+    """The keys of the preset that the run has otherwise; of the presets of its device the one that fits best."""
+    agent = agent_of(run) if run.config else None
+    if agent is None:
+        return
+    device = "cuda" if run.config.get("trainer.device") == "cuda" else "cpu"
+    cards = int(run.config.get("trainer.n_gpus_per_node") or 1)
+    presets = {purpose: choose(agent, purpose, device, cards) for purpose in ("smoke", "ci", "full")}
+    changes = {purpose: _changes(preset, run.config) for purpose, preset in presets.items()}
+    nearest = min(changes, key=lambda purpose: len(changes[purpose]))
+    section = "Settings that differ from the preset"
+    yield section, "preset", f"{nearest}, {device}"
+    for name, (usual, found) in changes[nearest].items():
+        yield section, name, f"{text(found)} ({text(usual)})"
+
+
+def _changes(preset: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    told = {key.lstrip("+"): value for name, tree in preset.items() for key, value in flat({name: tree})}
+    return {key: (value, config[key]) for key, value in told.items() if key in config and config[key] != value}
+
+
+def differing_settings(runs: Sequence[Run]) -> Rows:
+    """Every key of verl's that is not the same in all training runs with settings, the header first; () for none."""
+    known = [run for run in runs if run.config]
+    keys = dict.fromkeys(key for run in known for key in run.config if key not in OWN_PATHS)
+    rows = [[key, *(text(run.config.get(key)) for run in known)] for key in keys]
+    different = [row for row in rows if len(set(row[1:])) > 1]
+    return [["setting", *(run.label or "run" for run in known)], *different] if len(known) > 1 and different else ()
+
+
+def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
+    """The tables of an evaluation by their headings; {} where it has not ended."""
+    if not run.scores or agent is None:
+        return {}
+    try:
+        return dict(report_of(agent, run.scores).tables)
+    except (KeyError, TypeError, AttributeError) as error:
+        run.say(f"scores.json is of another version: {type(error).__name__}: {error}")
+        return {}
+
+
+def unscored(runs: Sequence[Run], tallies: Sequence[Tally]) -> Rows:
+    """What has no score, or entered no update, with its cause; the header alone where there is none."""
+    rows: list[list[str]] = [["run", "cause", "episodes", "tokens", "meaning"]]
+    for run, tally in zip(runs, tallies, strict=True):
+        tokens = run.summary.get("dropped_tokens") or {}
+        for cause in dict.fromkeys([*tally.causes, *tokens]):
+            rows.append([run.label, cause, text(tally.causes.get(cause)), text(tokens.get(cause)), _meaning(cause)])
+    return rows
+
+
+def _meaning(cause: str) -> str:
+    return "scored, but its step made no update" if cause == "no_update" else UNSCORED.get(cause, "")
+
+
+def differences(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[dict[str, Any]]:
+    """Every other finished evaluation against the first of its agent, on the tasks both have."""
+    sides = [(run, tally) for run, tally in zip(runs, tallies, strict=True) if run.scores and tally.values]
+    found = []
+    for run, tally in sides:
+        base, its = next(side for side in sides if side[0].agent == run.agent)
+        if base is run:
+            continue
+        try:
+            report = comparison_of(compare(_side(base, its), _side(run, tally), seed=0))
+        except (UsageError, KeyError, TypeError) as error:
+            run.say(f"not compared with {base.label}: {type(error).__name__}: {error}")
+            continue
+        title = f"B: {run.label}, A: {base.label}"
+        found.append({"title": title, "facts": [*report.facts], "tables": dict(report.tables)})
+    return found
+
+
+def _side(run: Run, tally: Tally) -> Evaluation:
+    means = {name: fmean(values) for name, values in tally.values.items()}
+    return Evaluation(run.folder, run.scores, means, tally.asked)
+
+
+def text(value: Any) -> str:
+    """A value as a cell: a dash where there is none, numbers without noise."""
+    if value is None or value == "":
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,168 @@
+"""Runs -> one HTML file that needs nothing else: data as JSON, a script and a style of our own, no address.
+
+    page = Page(runs, agents, tallies)
+    for number, html in enumerate(page.parts(every=False)): ...     # the first part alone, or all of them
+
+Texts of episodes are data: they reach the page as JSON that holds no "<", and its script puts them there as text. The
+page's policy (CSP) allows the one style and the one script by their hashes and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import tomllib
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from episodes.agent import Agent, Record
+from episodes.shown import Shown, transcript
+from evaluation.report_charts import absent, charts_of
+from evaluation.report_facts import Tally, differences, differing_settings, facts_of, tables_of, unscored
+from evaluation.run_folder import TRAINING, Run, numbers
+
+FOLDER = Path(__file__).with_name("page")
+SCRIPTS = ("look.js", "charts.js", "episodes.js", "page.js")
+PAGE_EPISODES, PAGE_BYTES = 5_000, 32 * 2**20  # of the runs' episodes on one page; more are a sample, or parts
+MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # of an episode: characters of a text, items of a list, levels
+MOST_ROWS = 100_000  # of a table or a curve
+PLACED = ("id", "rollout_id", "transcript", "unscored", "cause", "detail")  # shown in a place of their own
+ASKED = ("task_type", "difficulty", "wording", "question", "reference")
+ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
+NAMED = (*ASKED, *ENDED, "sample", "mode", "step")
+
+
+@dataclass
+class Page:
+    """What all parts of a report share; the episodes are read again for each part."""
+
+    runs: Sequence[Run]
+    agents: Sequence[Agent | None]
+    tallies: Sequence[Tally]
+
+    @property
+    def title(self) -> str:
+        """The names of the folders that were asked for."""
+        return " · ".join(dict.fromkeys(run.given.resolve().name for run in self.runs))
+
+    @property
+    def total(self) -> int:
+        return sum(tally.episodes for tally in self.tallies)
+
+    @cached_property
+    def count(self) -> int:
+        """How many parts hold every episode."""
+        paths = [run.folder / "episodes.jsonl" for run in self.runs]
+        size = sum(path.stat().st_size for path in paths if path.is_file())
+        return max(1, -(-self.total // PAGE_EPISODES), -(-size // PAGE_BYTES))
+
+    def parts(self, every: bool, names: Sequence[str] = ()) -> Iterator[str]:
+        """The page of each part, all of them (their files are `names`) or the first, which is the sample."""
+        for part in range(self.count if every else 1):
+            episodes = [*self.episodes(part)]
+            shared = self.shared | {"parts": [*names] if every and len(names) > 1 else [], "part": part}
+            yield html(self.title, shared, episodes)
+
+    def episodes(self, part: int) -> Iterator[str]:
+        """The JSON of each episode of a part. A task is in one part only, and in the same one for every run."""
+        for number, (run, agent) in enumerate(zip(self.runs, self.agents, strict=True)):
+            for record in run.episodes():
+                name = str(record.get("group" if run.kind == TRAINING else "id"))
+                if zlib.crc32(name.encode("utf-8", "replace")) % self.count == part:
+                    yield dumped(episode_of(number, record, agent))
+
+    @cached_property
+    def shared(self) -> dict[str, Any]:
+        """All but the episodes."""
+        runs = [
+            {"label": run.label or run.folder.name, "kind": run.kind, "facts": facts_of(run)}
+            | {"tables": tables_of(run, agent), "episodes": tally.episodes, "folder": str(run.folder)}
+            for run, agent, tally in zip(self.runs, self.agents, self.tallies, strict=True)
+        ]
+        return {
+            "title": self.title,
+            "words": tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8")),
+            "runs": runs,
+            "charts": charts_of(self.runs, [tally.validation for tally in self.tallies]),
+            "absent": absent(self.runs),
+            "unscored": unscored(self.runs, self.tallies),
+            "settings": differing_settings([run for run in self.runs if run.kind == TRAINING]),
+            "differences": differences(self.runs, self.tallies),
+            "total": self.total,
+            "count": self.count,
+            "missing": [f"{run.label}: {line}" if run.label else line for run in self.runs for line in run.missing],
+        }
+
+
+def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
+    """What the page knows of an episode; `problem` says why its events are shown plainly, where they are."""
+    shown, problem = shown_of(record, agent)
+    own = {name: value for name, value in record.items() if name not in (*PLACED, *NAMED)}
+    groups = {name: numbers(own.pop(name)) for name in ("terms", "measures", "facts", "checks") if name in own}
+    return {
+        "run": run,
+        "id": str(record.get("id", record.get("rollout_id"))),
+        "unscored": record.get("unscored") or record.get("cause"),
+        "detail": record.get("detail"),
+        "problem": problem,
+        "shown": [asdict(piece) for piece in shown],
+        "numbers": groups,
+        "more": own,
+        **{name: record[name] for name in NAMED if name in record},
+    }
+
+
+def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]:
+    """The pieces of an episode, as its agent shows them or else as its transcript is; and why not the former."""
+    problem = ""
+    for show in (agent.shown if agent and "id" in record else transcript, transcript):
+        try:
+            return show(record), problem
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = f"{type(error).__name__}: {error}"
+    return [], problem
+
+
+def dumped(value: Any, most: int = MOST_ITEMS) -> str:
+    """JSON that any browser reads and that can not end the element it stands in; lists of at most `most` items."""
+    text = json.dumps(plain(value, most), ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair becomes JSON's escape of it
+
+
+def plain(value: Any, most: int, depth: int = 0) -> Any:
+    """JSON values alone, of bounded size: NaN is null, what is cut says how much is missing."""
+    if isinstance(value, str):
+        return value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]} … (+{len(value) - MOST_TEXT})"
+    if depth > DEEPEST:
+        return "…"
+    if isinstance(value, dict):
+        return {str(name)[:MOST_TEXT]: plain(item, most, depth + 1) for name, item in list(value.items())[:most]}
+    if isinstance(value, list | tuple):
+        left = len(value) - most
+        return [plain(item, most, depth + 1) for item in value[:most]] + ([f"… (+{left})"] if left > 0 else [])
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return value if value is None or isinstance(value, bool | int) else str(value)
+
+
+def html(title: str, shared: dict[str, Any], episodes: Sequence[str]) -> str:
+    """The page."""
+    style = (FOLDER / "page.css").read_text(encoding="utf-8")
+    script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    template = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    data = f'{{"shared":{dumped(shared, MOST_ROWS)},"episodes":[{",".join(episodes)}]}}'
+    values = {"style": style, "script": script, "style_hash": _digest(style), "script_hash": _digest(script)}
+    return template.get_template("page.html.j2").render(title=title, data=data, **values)
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

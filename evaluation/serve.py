@@ -1,0 +1,109 @@
+"""Serve a whole agent: an OpenAI-compatible endpoint behind which it plays, with tools, budget and sandbox, and a page.
+
+    .venv/bin/python -m evaluation.serve sql runs/NAME                       # starts vLLM itself; http://127.0.0.1:8010
+    .venv/bin/python -m evaluation.serve consultation provider/NAME          # any provider of litellm
+    .venv/bin/python -m evaluation.serve code NAME --base-url http://127.0.0.1:8000/v1
+    AGL_TOKEN=... .venv/bin/python -m evaluation.serve sql runs/NAME --host 0.0.0.0
+
+MODEL is what `evaluation.evaluate --model` takes. Runs until Ctrl-C. docs/ship.md tells what requests and answers hold.
+Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.command import UsageError, number, positive, run_command
+from common.llm import reveal
+from common.settings import ROOT, Settings, load_settings
+from episodes import registry
+from episodes.agent import Agent
+from episodes.turns import with_turns
+from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
+
+LOGS = ROOT / "outputs" / "serve"
+PORT = number(int, lambda value: 0 <= value <= 65535, "from 0 to 65535")
+NAMES = ("127.0.0.1", "localhost", "::1")  # of this machine, for itself
+SECONDS_TO_STOP = 3
+MOST_CONNECTIONS = 1024  # more are answered 503
+
+
+def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Agent, argparse.Namespace]:
+    """The agent and the flags; an agent's own flags are known once it is."""
+    words = sys.argv[1:] if argv is None else argv
+    named = next((registry.get(word) for word in words if word in registry.names()), None)
+    parser = argparse.ArgumentParser(prog="python -m evaluation.serve", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
+    add("model", metavar="MODEL", help=MODELS)
+    add("--host", default="127.0.0.1", help="address to listen on; another than this machine's own needs AGL_TOKEN")
+    add("--port", type=PORT, default=8010, help="0: a free one; default: 8010")
+    add("--concurrency", type=positive(int), default=64, help="episodes at a time, later ones wait; default: 64")
+    add("--data", type=Path, help="the cases a visitor may choose; default: the agent's test file")
+    add_flags(parser, settings)
+    if named:
+        named.arguments(parser)
+    arguments = parser.parse_args(argv)
+    return registry.get(arguments.agent), arguments
+
+
+def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> None:
+    """Listen until interrupted. Raises UsageError, Failure, OSError: what is missing, or the port is taken."""
+    token, names = reveal(settings.agl_token), NAMES if is_loopback(arguments.host) else ("*",)
+    if names != NAMES and not token:
+        raise UsageError(f"--host {arguments.host}: others can reach it, so set AGL_TOKEN, which they then must send")
+    rows = {row["id"]: row for row in agent.rows(arguments.data or agent.splits["test"])}
+    player = model_player(agent, arguments.model, arguments.base_url, settings)
+    arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
+    settings = with_turns(agent, settings, arguments.max_turns)
+    family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
+    with (
+        socket.create_server((arguments.host, arguments.port), family=family) as listener,
+        opened(agent, player, LOGS / agent.name, arguments, settings) as (environment, endpoint),
+    ):
+        import uvicorn
+
+        from evaluation.endpoint import build
+        from evaluation.visits import Host
+
+        assert endpoint is not None, player
+        host = Host(agent, environment, endpoint, settings, rows, arguments.concurrency)
+        app = build(
+            host, Path(arguments.model).name if Path(arguments.model).exists() else arguments.model, token, names
+        )
+        name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
+        print(f"http://{name}:{listener.getsockname()[1]}/ is the {agent.name} agent; Ctrl-C ends it", flush=True)
+        config = uvicorn.Config(
+            app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_STOP, limit_concurrency=MOST_CONNECTIONS
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address. Raises UsageError: it is none."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise UsageError(f"--host {host!r}: expected an IP address of this machine, such as 0.0.0.0") from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def body() -> None:
+        settings = load_settings()
+        serve(*parse_arguments(argv, settings), settings)
+
+    return run_command("serve", body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

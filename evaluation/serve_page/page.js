@@ -1,0 +1,219 @@
+"use strict";
+// Ask an agent and watch each step arrive. What a model or a person wrote reaches the page as text alone (textContent).
+
+const SAY = {
+  en: {
+    warning: "A demonstration. Not medical advice, and not for patients.", token: "Token (AGL_TOKEN)", case: "Case",
+    own: "my own, in my words", random: "any of the agent's own", question: "Your question", complaint: "Your complaint, or the case: you are who the agent talks to",
+    answer: "Your answer", send: "Send", stop: "Stop", copy: "Copy", fresh: "New", keys: "Enter sends, Shift+Enter starts a line, Esc stops.",
+    waiting: "The agent is at work", yours: "Your turn: answer the agent.", done: "Done.", stopped: "Stopped.", copied: "Copied.", over: "The budget is spent; there is no answer.",
+    agent: "Agent", visitor: "You", world: "What came back", end: "Answer", error: "Failed", thought: "Thought", reference: "Right would be", empty: "(empty)",
+    cost: (a) => `${a.turns} replies, ${a.prompt_tokens} tokens read, ${a.completion_tokens} written, ${a.seconds.toFixed(1)} s${["answered", "waits"].includes(a.reason) ? "" : ` (${a.reason})`}`,
+    unauthorized: "The server asks for its token.", lost: "The connection was lost.", rows: (n) => `${n} rows`,
+  },
+  zh: {
+    warning: "仅供演示。不是医疗建议，不可用于病人。", token: "令牌（AGL_TOKEN）", case: "病例",
+    own: "我自己的，用我的话说", random: "随机一个自带的", question: "您的问题", complaint: "您的主诉或病例：与智能体对话的就是您",
+    answer: "您的回答", send: "发送", stop: "停止", copy: "复制", fresh: "重新开始", keys: "回车发送，Shift+回车换行，Esc 停止。",
+    waiting: "智能体正在工作", yours: "轮到您：请回答智能体。", done: "完成。", stopped: "已停止。", copied: "已复制。", over: "轮数已用完，没有答案。",
+    agent: "智能体", visitor: "您", world: "返回的内容", end: "答案", error: "失败", thought: "思考", reference: "正确答案", empty: "（空）",
+    cost: (a) => `回复 ${a.turns} 次，读入 ${a.prompt_tokens} 个词元，写出 ${a.completion_tokens} 个，${a.seconds.toFixed(1)} 秒${["answered", "waits"].includes(a.reason) ? "" : `（${a.reason}）`}`,
+    unauthorized: "服务器需要令牌。", lost: "连接已中断。", rows: (n) => `${n} 行`,
+  },
+};
+const language = navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
+const say = SAY[language];
+const at = (id) => document.getElementById(id);
+let about = null, messages = [], transcript = [], running = null;
+
+function make(tag, text, kind) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (kind) element.className = kind;
+  return element;
+}
+
+function json(text) {
+  try { const value = JSON.parse(text); return value && typeof value === "object" ? value : null; } catch { return null; }
+}
+
+function table(found) {
+  const whole = make("table"), head = whole.createTHead().insertRow(), body = whole.createTBody();
+  for (const name of found.columns) head.append(make("th", String(name?.name ?? name)));
+  for (const cells of found.rows) {
+    const row = body.insertRow();
+    for (const cell of Array.isArray(cells) ? cells : [cells]) row.append(make("td", cell === null ? "" : String(cell)));
+  }
+  const box = make("div", undefined, "scroll");
+  box.tabIndex = 0;  // so that the keyboard can scroll it
+  box.append(whole);
+  return [box, make("p", say.rows(found.rows.length) + (found.truncated ? " +" : ""), "cost")];
+}
+
+const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
+
+function call(name, given) {  // a tool or an action with what it is given, programs and statements as they are
+  const parts = given && typeof given === "object" ? Object.values(given) : [given ?? ""];
+  return [make("strong", String(name)), ...parts.map((part) => make("pre", shown(part)))];
+}
+
+function words(text) {  // a reply in words: thoughts folded, tags of the protocol left out
+  const [, thought, rest] = /^\s*<think>([\s\S]*?)(?:<\/think>|$)([\s\S]*)$/.exec(text) ?? [null, "", text];
+  const parts = [];
+  if (thought) {
+    const folded = make("details");
+    folded.append(make("summary", say.thought), make("p", thought.trim(), "text"));
+    parts.push(folded);
+  }
+  const plain = rest.trim().replace(/^<answer>/, "").replace(/<\/answer>$/, "").trim(), action = json(plain);
+  if (action && typeof action.action === "string") return [...parts, ...call(action.action, action.params)];
+  return [...parts, make("p", plain || say.empty, "text")];
+}
+
+function parts(step) {
+  if (step.role === "assistant") {
+    const calls = (step.tool_calls ?? []).flatMap(({ function: f }) => call(f.name, json(f.arguments) ?? f.arguments));
+    return step.content || !calls.length ? [...words(step.content ?? ""), ...calls] : calls;
+  }
+  const found = json(step.content);
+  if (Array.isArray(found?.columns) && Array.isArray(found.rows) && found.columns.length) return table(found);
+  return [make("pre", found?.error ? String(found.error) : step.content || say.empty)];
+}
+
+function add(kind, content, plain) {
+  const item = make("li", undefined, kind);
+  item.append(make("strong", say[kind]), ...content);
+  at("log").append(item);
+  transcript.push(`${say[kind]}:\n${plain}`);
+  at("main").scrollTop = at("main").scrollHeight;
+}
+
+function state(text, busy = false) {
+  at("state").textContent = text;
+  at("state").className = busy ? "busy" : "";
+}
+
+function failed(text) { add("error", [make("p", text, "text")], text); state(""); }
+
+function arrived(chunk) {  // one piece of the stream
+  if (chunk.error) throw new Error(chunk.error.message);
+  if (chunk.step) {
+    if (chunk.step.role === "assistant") messages.push({ role: "assistant", content: chunk.step.content ?? "" });
+    add(chunk.step.role === "assistant" ? "agent" : "world", parts(chunk.step), shown(chunk.step.tool_calls ?? chunk.step.content));
+  }
+  if (chunk.agent) ended(chunk.agent);
+}
+
+function ended(agent) {
+  const cost = make("p", say.cost(agent), "cost"), last = at("log").lastElementChild;
+  if (agent.reason === "waits") {
+    at("prompt").textContent = say.answer;
+    at("caserow").hidden = true;
+  } else if (agent.answer && agent.reply.includes(agent.answer)) {  // it stands there already
+    last.className = "agent end";
+    last.firstChild.textContent = say.end;
+  } else {
+    add("end", words(agent.answer ?? say.over), agent.answer ?? say.over);
+  }
+  if (agent.reference) at("log").lastElementChild.append(make("p", `${say.reference}: ${agent.reference}`, "text"));
+  at("log").lastElementChild.append(cost);
+  transcript.push(cost.textContent);
+  if (agent.reason !== "waits" && about.converses) at("words").disabled = true;  // the conversation is over
+  state(agent.reason === "waits" ? say.yours : say.done);
+}
+
+async function* events(response) {  // the data of server-sent events
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = "", piece; !(piece = await reader.read()).done;) {
+    const lines = (rest + piece.value).split(/\r?\n/);
+    rest = lines.pop();
+    for (const line of lines) if (line.startsWith("data: ") && line !== "data: [DONE]") yield JSON.parse(line.slice(6));
+  }
+}
+
+async function fetched(path, options = {}) {
+  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${at("token").value}` };
+  const response = await fetch(path, { ...options, headers });
+  if (response.status === 401) { at("tokenrow").hidden = false; at("token").focus(); throw new Error(say.unauthorized); }
+  if (!response.ok) throw new Error((await response.json().catch(() => null))?.error?.message ?? `HTTP ${response.status}`);
+  return response;
+}
+
+async function ask() {
+  if (running || !about) return;
+  const ids = Object.keys(about.cases), drawn = ids[Math.floor(Math.random() * ids.length)];
+  const chosen = at("case").value === "random" ? drawn : at("case").value;
+  const text = chosen ? about.cases[chosen] : at("words").value.trim();
+  if (!text) return;
+  if (!about.converses || chosen) messages = [];
+  const before = [...messages];
+  if (!chosen) messages.push({ role: "user", content: text });
+  add("visitor", [make("p", text, "text")], text);
+  const body = { model: about.agent, messages, stream: true, ...(chosen ? { case: chosen } : {}) };
+  at("words").value = "";
+  running = new AbortController();
+  buttons();
+  state(say.waiting, true);
+  try {
+    const response = await fetched("v1/chat/completions", { method: "POST", body: JSON.stringify(body), signal: running.signal });
+    for await (const chunk of events(response)) arrived(chunk);
+    if (at("state").className === "busy") throw new TypeError();
+  } catch (error) {
+    messages = before;  // as if this had not been said
+    if (error.name === "AbortError") state(say.stopped);
+    else failed(error instanceof TypeError ? say.lost : error.message);
+  }
+  if (chosen) messages = [];  // a case is no conversation of the visitor's
+  running = null;
+  buttons();
+  (at("words").disabled ? at("fresh") : at("words")).focus();
+}
+
+function buttons() {
+  at("stop").disabled = !running;
+  at("copy").disabled = at("fresh").disabled = Boolean(running) || !transcript.length;
+  at("send").disabled = Boolean(running) || (at("words").disabled && !at("case").value);
+}
+
+function fresh() {
+  messages = [];
+  transcript = [];
+  at("log").replaceChildren();
+  at("caserow").hidden = false;
+  at("prompt").textContent = about?.converses ? say.complaint : say.question;
+  state("");
+  picked();
+  if (!at("words").disabled) at("words").focus();
+}
+
+function picked() {  // a case has its own words
+  at("words").disabled = Boolean(at("case").value);
+  buttons();
+}
+
+async function begin() {  // what is served here; again once there is a token
+  try { about = await (await fetched("agent")).json(); } catch (error) { state(error.message); return false; }
+  document.title = at("title").textContent = `${about.agent} · ${about.model}`;
+  const choices = [["", say.own], ["random", say.random], ...Object.entries(about.cases).map(([id, text]) => [id, `${id}: ${text.slice(0, 60)}`])];
+  at("case").replaceChildren(...choices.map(([value, text]) => Object.assign(make("option", text), { value })));
+  fresh();
+  return true;
+}
+
+document.documentElement.lang = language;
+for (const element of document.querySelectorAll("[data-say]")) element.textContent = say[element.dataset.say];
+at("form").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
+at("words").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); ask(); }
+});
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") running?.abort(); });
+at("stop").addEventListener("click", () => running?.abort());
+at("copy").addEventListener("click", async () => {
+  if (navigator.clipboard) await navigator.clipboard.writeText(transcript.join("\n\n"));
+  else { getSelection().selectAllChildren(at("log")); document.execCommand("copy"); }  // without TLS there is no other way
+  state(say.copied);
+});
+at("fresh").addEventListener("click", fresh);
+at("case").addEventListener("change", picked);
+at("token").addEventListener("change", begin);
+begin();

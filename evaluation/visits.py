@@ -1,0 +1,180 @@
+"""A visitor's episode, watched while it is played: every message as it comes, then how it ended and what it cost.
+
+    host = Host(agent, environment, endpoint, settings, rows, at_once=64)
+    async for step in host.visit(Asked(["朵莎洛片怎么保存？"])):
+        step                                # messages as OpenAI dicts, and last an End
+
+Nothing is remembered between visits. Where the agent talks with a partner, the visitor is the partner: each visit plays
+the conversation so far again, with the replies given then, and goes on from there. Used by `evaluation/serve.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import choice
+from typing import Any
+
+from common.settings import Settings
+from episodes.agent import Agent, AgentError, Environment, Episode, Message, Row, Task, ToolSpec
+from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.policy import ChatPolicy, Endpoint
+
+Show = Callable[[Message], None]
+RANDOM = "random"  # instead of a case's id
+WAITS = "waits"  # stop reason: the visitor is to speak
+
+
+@dataclass(frozen=True)
+class Asked:
+    """words: the visitor's, of which the first are the question or case. said: the agent's earlier replies, as given.
+
+    case: the id of one of the agent's own cases, or RANDOM; then there are no words.
+    """
+
+    words: Sequence[str]
+    said: Sequence[str] = ()
+    case: str | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True)
+class End:
+    """How a visit ended. reason: a stop reason, WAITS, or why there is none, which `failure` then tells.
+
+    reply: the policy's last, word for word. content: what a visitor reads: the answer; in a conversation the reply, so
+    that it can be sent back. case, reference: of one of the agent's own.
+    """
+
+    reason: str
+    reply: str = ""
+    content: str = ""
+    answer: str | None = None
+    failure: str = ""
+    turns: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    case: str | None = None
+    reference: str | None = None
+
+
+class TheirTurn(Exception):
+    """The visitor is to speak and has not yet."""
+
+
+class Watched(ChatPolicy):
+    """A model whose episode is shown: its own replies and what it reads between them. First it repeats `said`."""
+
+    def __init__(self, endpoint: Endpoint, max_turns: int, show: Show, said: Sequence[str]) -> None:
+        super().__init__(endpoint, max_turns)
+        self.show, self.said = show, deque(said)
+        self.read, self.known = 0, True  # messages read so far; whether the visitor knows what is read next
+        self.last = ""
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        news = [] if self.known else [one for one in messages[self.read :] if one["role"] != "assistant"]
+        for message in news:
+            self.show(message)
+        self.read, self.known = len(messages), bool(self.said)
+        message = self._repeated() if self.said else await super().reply(messages, tools)
+        self.last = message["content"] or ""
+        if not self.known:
+            self.show(message)
+        return message
+
+    def _repeated(self) -> Message:
+        if self.turns >= self.max_turns:
+            raise PolicyStop("max_turns")
+        self.turns, self.finish_reason = self.turns + 1, "stop"
+        return {"role": "assistant", "content": self.said.popleft()}
+
+
+@dataclass
+class Host:
+    """What plays visits, `at_once` of them at a time; who comes later waits in line."""
+
+    agent: Agent
+    environment: Environment
+    endpoint: Endpoint
+    settings: Settings
+    rows: Mapping[str, Row]
+    at_once: int
+    _places: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = asyncio.Semaphore(self.at_once)
+
+    def tasks(self) -> list[Task]:
+        """The agent's own cases."""
+        return [self.agent.task(row, self.settings) for row in self.rows.values()]
+
+    async def visit(self, asked: Asked) -> AsyncGenerator[Message | End, None]:
+        """The messages of an episode one by one, then its End; closing the generator ends the episode.
+
+        Raises AgentError: there is no such case, or the agent takes no own questions.
+        """
+        steps: asyncio.Queue[Message | None] = asyncio.Queue()
+        playing = asyncio.create_task(self._play(asked, steps.put_nowait))
+        playing.add_done_callback(lambda _: steps.put_nowait(None))
+        try:
+            while (step := await steps.get()) is not None:
+                yield step
+            yield playing.result()
+        finally:
+            playing.cancel()
+
+    async def _play(self, asked: Asked, show: Show) -> End:
+        row = self._row(asked.case) if asked.case else None
+        task = self.agent.task(row, self.settings) if row else None
+        own: dict[str, Any] = {} if asked.temperature is None else {"temperature": asked.temperature}
+        budget = (task and task.max_turns) or self.settings.max_turns
+        policy = Watched(replace(self.endpoint, **own), budget, show, asked.said)
+        start, answer, failure = time.monotonic(), None, ""
+        try:
+            async with self._places, asyncio.timeout(self.settings.episode_timeout):
+                if task:
+                    episode = await self.environment.play(task, policy)
+                else:
+                    episode = await self._own(asked.words, policy)
+            reason, answer = episode.stop_reason, episode.answer
+        except TheirTurn:
+            reason = WAITS
+        except TimeoutError:
+            reason, failure = "timeout", f"no end within {self.settings.episode_timeout:g} s"
+        except EpisodeError as error:
+            reason, failure = error.cause, str(error)
+        talks = self.environment.converses and not task
+        return End(
+            reason,
+            policy.last,
+            policy.last if talks or answer is None else answer,
+            answer,
+            failure,
+            policy.turns,
+            policy.prompt_tokens,
+            policy.completion_tokens,
+            round(time.monotonic() - start, 3),
+            task.id if task else None,
+            task.reference if task else None,
+        )
+
+    async def _own(self, words: Sequence[str], policy: Watched) -> Episode:
+        later = deque(words[1:])
+
+        async def answer(said: str) -> str:
+            policy.known = True
+            if not later:
+                raise TheirTurn
+            return later.popleft()
+
+        return await self.environment.asked(words[0], answer, policy)
+
+    def _row(self, case: str) -> Row:
+        name = choice([*self.rows]) if case == RANDOM else case
+        if name not in self.rows:
+            raise AgentError(f"there is no case {name[:80]!r}; GET /agent lists them, and {RANDOM!r} takes any")
+        return self.rows[name]

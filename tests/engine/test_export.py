@@ -1,0 +1,17 @@
+"""A run's export is loaded by transformers and vLLM, which answer a task alike: the command's own check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.runs import Run
+from training import export
+
+
+@pytest.mark.engine
+@pytest.mark.nightly
+def test_an_export_is_loaded_and_answers_alike(smoke: Run, tmp_path: Path) -> None:
+    assert export.main([str(smoke.run_dir), "--to", str(tmp_path / "model")]) == 0
+    assert "gave the same greedy reply" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,102 @@
+"""Folders as evaluations and training runs leave them, for tests that read them: of any agent, and of hostile texts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+from common.settings import Settings
+from episodes.agent import Agent, Episode
+from episodes.play import play
+from evaluation.results import Sample, record_of, write_results
+from tests.evaluation.evaluations import CONFIG
+
+HOSTILE = Path(__file__).with_name("hostile_texts.jsonl")
+DEFAULTS = Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
+
+
+def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
+    """An evaluation of an agent's gold episodes, recorded as `evaluation.evaluate` does."""
+    tasks = [agent.task(row, DEFAULTS) for row in agent.rows(agent.splits["test"])[:count]]
+    with contextlib.closing(agent.open(DEFAULTS, {})) as environment:
+
+        async def scored(number: int) -> dict[str, Any]:
+            episode = await environment.gold(tasks[number])
+
+            async def made() -> Episode:
+                assert episode is not None
+                return episode
+
+            played = await play(environment, tasks[number], made(), None, 60.0)
+            return record_of(Sample(tasks[number], 0), played, environment)
+
+        records = [asyncio.run(scored(number)) for number in range(count)]
+    folder.mkdir(parents=True)
+    write_results(agent, folder, CONFIG | {"agent": agent.name}, records)
+    return folder
+
+
+def write_lines(path: Path, rows: list[Any]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def rollout(step: int, mode: str = "train", reward: float | None = 0.5, **changes: Any) -> dict[str, Any]:
+    """A line of a training run's episodes.jsonl."""
+    plain: dict[str, Any] = {"rollout_id": f"ro-{mode}-{step}-{reward}", "group": f"g{step}", "session": 0}
+    plain |= {"mode": mode, "step": step, "status": "succeeded", "reward": reward, "cause": None}
+    return plain | {"stop_reason": "answered", "terms": {"rule": 0.1}, "measures": {}, **changes}
+
+
+def training_run(folder: Path, steps: int = 3) -> Path:
+    """A training run's folder as a run of few steps leaves it."""
+    folder.mkdir(parents=True)
+    data = {"val-core/drug_field/reward/mean@1": 0.25}
+    rows: list[dict[str, Any]] = [{"step": 0, "data": data}]
+    for step in range(1, steps + 1):
+        made = {"episodes/reward/mean": step / 10, "episodes/rollouts": 4.0, "episodes/counters/answered": 3.0}
+        made |= {"timing_s/gen": 6.0, "timing_s/step": 8.0, "episodes/terms/rule": 0.1}
+        rows.append({"step": step, "data": made})
+    write_lines(folder / "metrics.jsonl", rows)
+    lines = [rollout(0, "val", 0.0), rollout(0, "val", 1.0), *(rollout(step) for step in range(1, steps + 1))]
+    write_lines(folder / "episodes.jsonl", [*lines, rollout(steps, reward=None, cause="judge_failed")])
+    summary = {"exit_reason": "done", "model": "m", "dropped_tokens": {"judge_failed": 40}, "environment": {}}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    (folder / "config.yaml").write_text("trainer: {project_name: sql_agent, device: cpu}\ndata: {seed: 7}\n")
+    (folder / "versions.json").write_text('{"verl": "0.9.1"}')
+    (folder / "timeline.json").write_text('{"engine_ready": 1795278252.66}')
+    return folder
+
+
+def hostile_texts() -> list[str]:
+    return [json.loads(line)["text"] for line in HOSTILE.read_text(encoding="utf-8").splitlines()]
+
+
+def hostile_records() -> list[dict[str, Any]]:
+    """Records of the SQL agent, one a hostile text, which stands wherever an episode can hold a text."""
+    return [_hostile(text, number) for number, text in enumerate(hostile_texts())]
+
+
+def _hostile(text: str, number: int) -> dict[str, Any]:
+    call = {"id": text, "type": "function", "function": {"name": text, "arguments": json.dumps({"sql": text})}}
+    result = {"status": text, "columns": [text], "rows": [[text]], "count": 1, "truncated": False, "error": text}
+    texts = ("task_type", "difficulty", "wording", "question", "reference", "answer", "stop_reason", "detail")
+    return {
+        "id": f"{text}{number}",
+        "sample": 0,
+        **dict.fromkeys(texts, text),
+        "score": number % 2,
+        "reward": number % 2,
+        "unscored": text,
+        **{name: {text: 0.5} for name in ("terms", "measures", "facts", "checks")},
+        text: {text: [text]},
+        "transcript": [
+            {"role": "system", "content": text},
+            {"role": "user", "content": text},
+            {"role": "assistant", "content": text, "tool_calls": [call]},
+            {"role": "tool", "content": json.dumps(result)},
+            {"role": "tool", "content": text},
+        ],
+    }

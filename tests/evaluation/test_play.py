@@ -1,0 +1,296 @@
+"""A person plays by lines of a pipe or in a terminal: every agent, a model that suggests, what is kept, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.command import UsageError
+from common.settings import ROOT, load_settings
+from episodes import registry
+from episodes.agent import Agent, AgentError, Message
+from episodes.kept import kept_episodes
+from episodes.turns import with_turns
+from evaluation import play
+from evaluation.keyboard import FENCE, arguments_of, message_of
+from tests.digits_agent.agent import AGENT as DIGITS
+from tests.episodes.scripted import ScriptedLLM, asks, calls_text, says
+
+registry.register(DIGITS)
+
+TURNS = (12, 12)
+TOOLS = registry.get("sql").tools
+TABLES = [
+    {"type": "function", "function": {"name": name, "parameters": {"properties": {}}}}
+    for name in ("list_tables", "list_views")
+]
+
+
+@pytest.fixture(autouse=True)
+def _defaults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No judge but the offline one, and Ctrl-C as it was."""
+    kept = {name: signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)}
+    for name in ("TEACHER_MODEL", "REWARD_MODEL_URL", "OPENAI_BASE_URL"):
+        monkeypatch.setenv(name, "")
+    load_settings.cache_clear()
+    yield
+    load_settings.cache_clear()
+    for name, handler in kept.items():
+        signal.signal(name, handler)
+
+
+def typed(message: Message) -> str:
+    """What a person types to say this."""
+    for call in message.get("tool_calls") or []:
+        return f"/{call['function']['name']} {call['function']['arguments']}"
+    text = str(message["content"])
+    return f"{FENCE}\n{text}\n{FENCE}" if "\n" in text else text
+
+
+def gold_lines(agent: Agent, name: str) -> str:
+    """The replies of the gold episode of a task of the test file."""
+    settings = with_turns(agent, load_settings(), TURNS)
+    [task] = [agent.task(row, settings) for row in agent.rows(agent.splits["test"]) if str(row["id"]) == name]
+    environment = agent.open(settings, {})
+    episode = asyncio.run(environment.gold(task))
+    environment.close()
+    assert episode is not None
+    replies = [message for message in episode.messages if message["role"] == "assistant"]
+    return "".join(f"{typed(message)}\n" for message in replies)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, lines: str, *flags: str) -> int:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    return play.main(flags)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_agent_is_played_by_piped_lines_and_good_episodes_are_kept(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent, file = registry.get(name), tmp_path / "gold.jsonl"
+    task = str(agent.rows(agent.splits["test"])[3]["id"])
+    lines = gold_lines(agent, task)
+    for _ in range(2):
+        flags = ("--task", task, "--max-turns", str(TURNS[0]), "--save", str(file))
+        assert run(monkeypatch, lines, name, *flags) == 0
+    shown = capsys.readouterr().out
+    assert f"kept in {file}" in shown
+    assert "stop reason: answered" in shown
+    first, again = agent.dialogues(file, load_settings())
+    assert first.messages == again.messages
+    replies = [message for message in first.messages if message["role"] == "assistant"]
+    assert "".join(f"{typed(message)}\n" for message in replies) == lines
+    assert first.learn == [True] * len(replies)
+    names = [[tool["function"]["name"] for tool in tools] for tools in (first.tools, agent.tools)]
+    assert names[0] == names[1]
+    for message in first.messages[:2]:  # all that a model reads is shown
+        assert str(message["content"]).strip() in shown
+
+
+def test_the_reward_and_its_terms_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "none.jsonl"
+    assert run(monkeypatch, "answer 0 0\nn\n", "digits", "--task", DIGITS.rows(DIGITS.splits["test"])[0]["id"]) == 0
+    shown = capsys.readouterr().out
+    assert "gold: answer " in shown
+    assert "format " in shown
+    assert "reward: 0." in shown
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(("reply", "kept"), [("y\n", 1), ("n\n", 0), ("", 0)])
+def test_below_gold_the_person_decides(reply: str, kept: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "kept.jsonl"
+    assert run(monkeypatch, f"answer nothing\n{reply}", "digits", "--seed", "1", "--save", str(file)) == 0
+    assert (len(file.read_text().splitlines()) if file.exists() else 0) == kept
+
+
+def test_a_model_suggests_and_is_believed_or_not(
+    llm: ScriptedLLM, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    llm.script(asks("SELECT 1"), says("建议的话\x1b[2J"))
+    flags = ("sql", "--seed", "1", "--model", "m", "--base-url", llm.base_url)
+    assert run(monkeypatch, "\n\n\nmy own answer\n", *flags) == 0
+    shown = capsys.readouterr().out
+    assert '/query_database_by_sql {"sql": "SELECT 1"}' in shown
+    assert "--- tool\n" in shown
+    assert "建议的话\N{REPLACEMENT CHARACTER}[2J" in shown
+    assert "\x1b" not in shown
+    assert len(llm.requests) == 2
+    assert [message["role"] for message in llm.requests[1]["messages"]] == ["system", "user", "assistant", "tool"]
+    assert "tool_choice" not in llm.requests[0]
+
+
+def test_with_the_last_reply_tools_are_forbidden_for_both(
+    llm: ScriptedLLM, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    llm.script(says("suggested"))
+    flags = ("sql", "--seed", "1", "--max-turns", "1", "--model", "m", "--base-url", llm.base_url)
+    assert run(monkeypatch, "\n/query SELECT 1\n", *flags) == 0
+    assert llm.requests[0]["tool_choice"] == "none"
+    assert "stop reason: answered" in capsys.readouterr().out  # said in words, not called
+
+
+def test_a_model_that_fails_costs_no_episode(
+    llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    llm.status = 400
+    flags = ("digits", "--seed", "1", "--model", "m", "--base-url", llm.base_url)
+    assert run(monkeypatch, "\nanswer 1 1\n", *flags) == 0
+    assert "the model suggests nothing: endpoint_error" in capsys.readouterr().out
+
+
+def test_what_episodes_need_is_asked_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "x\n", "digits", "--partner", "gone") == 1
+    assert capsys.readouterr().err == "play: the partner is gone; start it, or leave out --partner\n"
+
+
+def test_the_end_of_the_input_is_one_line_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file, task = tmp_path / "kept.jsonl", DIGITS.rows(DIGITS.splits["test"])[0]["id"]
+    assert run(monkeypatch, gold_lines(DIGITS, task), "digits", "--task", task, "--save", str(file)) == 0
+    before = file.read_bytes()
+    capsys.readouterr()
+    assert run(monkeypatch, "ask 1\n", "digits", "--save", str(file), "--n", "3") == 1
+    assert capsys.readouterr().err == "play: the input ended before the episode did\n"
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["digits", "--task", "nobody"], "has no task 'nobody'"),
+        (["digits", "--save", "no/folder/x.jsonl"], "there is no folder no/folder"),
+        (["digits", "--data", "none.jsonl"], "none.jsonl"),
+        (["digits", "--model", "x"], "for a model of an OpenAI-compatible endpoint give --base-url"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    flags: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "", *flags) in (1, 2)
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_file_that_is_no_jsonl_is_not_added_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("notes\n")
+    assert run(monkeypatch, "x\n", "digits", "--save", str(file)) == 2
+    assert "line 1: not JSON" in capsys.readouterr().err
+    assert file.read_text() == "notes\n"
+
+
+@pytest.mark.parametrize(("key", "code", "said"), [(b"\x03", 130, "interrupted"), (b"\x04", 1, "the input ended")])
+def test_ctrl_c_and_ctrl_d_in_a_terminal(key: bytes, code: int, said: str) -> None:
+    """In a process with a terminal of its own, where the line discipline makes signals of keys."""
+    program = "import sys; from episodes import registry; from tests.digits_agent.agent import AGENT; "
+    program += "registry.register(AGENT); from evaluation.play import main; sys.exit(main(['digits']))"
+    child, terminal = pty.fork()
+    if not child:
+        os.chdir(ROOT)
+        os.execv(sys.executable, [sys.executable, "-c", program])
+    shown = b""
+    while b"left] > " not in shown:
+        shown += os.read(terminal, 4096)
+    ended = press_until_the_end(terminal, key)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code, ended
+    assert f"play: {said}" in ended.splitlines()[-1]
+    assert "Traceback" not in ended
+
+
+def press_until_the_end(terminal: int, key: bytes) -> str:
+    """What is shown then. A key that comes before the reading has begun is lost: a person would press again."""
+    found = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other side is closed
+        while True:
+            os.write(terminal, key)
+            while select.select([terminal], [], [], 1)[0]:
+                found += os.read(terminal, 4096)
+    os.close(terminal)
+    return found.decode()
+
+
+def test_calls_are_read() -> None:
+    call = message_of("/q SELECT 1", TOOLS, 0)["tool_calls"][0]["function"]
+    assert call == {"name": "query_database_by_sql", "arguments": '{"sql": "SELECT 1"}'}
+    assert message_of('/query {"sql": "x"}', TOOLS, 0)["tool_calls"][0]["function"]["arguments"] == '{"sql": "x"}'
+    assert message_of("/list_tables", TABLES, 0)["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert message_of("/q SELECT 1", (), 0) == {"role": "assistant", "content": "/q SELECT 1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "tools", "said"),
+    [
+        ("/nothing", TOOLS, "/nothing is none of the tools query_database_by_sql"),
+        ("/list", TABLES, "/list is several of the tools list_tables, list_views"),
+        ("/query", TOOLS, "takes a JSON object with"),
+        ("/query {broken", TOOLS, "takes a JSON object with"),
+        ("/query [1]", [{"function": {"name": "query", "parameters": {"properties": {"a": {}, "b": {}}}}}], "takes a"),
+    ],
+)
+def test_what_is_no_call_is_said(text: str, tools: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said.replace("/", "/")):
+        message_of(text, tools, 0)
+
+
+def test_arguments_may_nest_without_end() -> None:
+    with pytest.raises(UsageError, match="takes a JSON object"):
+        arguments_of({"name": "f", "parameters": {"properties": {"a": {}, "b": {}}}}, "[" * 100_000)
+
+
+BAD: dict[str, Any] = {
+    "no messages": {"text": "x"},
+    "no list": {"messages": "x"},
+    "no objects": {"messages": ["x"]},
+    "no reply": {"messages": [{"role": "user", "content": "?"}]},
+    "no text": {"messages": [{"role": "assistant", "content": None}]},
+    "no arguments": {"messages": [calls_text("look", "{")["message"]]},
+    "no tools": {"messages": [{"role": "assistant", "content": "x"}], "tools": "x"},
+    "of another agent": {"agent": "code", "messages": [{"role": "assistant", "content": "x"}]},
+}
+
+
+@pytest.mark.parametrize("row", BAD.values(), ids=BAD)
+def test_what_is_no_kept_episode_is_named_by_its_line(row: Any, tmp_path: Path) -> None:
+    file = tmp_path / "kept.jsonl"
+    good = {"messages": [{"role": "assistant", "content": "x"}]}
+    file.write_text("".join(json.dumps(one) + "\n" for one in (good, row)), encoding="utf-8")
+    with pytest.raises(AgentError, match=r"kept.jsonl, line 2: expected ") as caught:
+        kept_episodes(file, "sql")
+    assert "\n" not in str(caught.value)
+
+
+def test_half_a_character_is_kept_as_a_question_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "kept.jsonl"
+    assert run(monkeypatch, "answer \ud800\ny\n", "digits", "--seed", "1", "--save", str(file)) == 0
+    assert "answer ?" in file.read_text(encoding="utf-8")
+
+
+def test_the_command_is_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "evaluation.play", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert "--save FILE" in done.stdout

@@ -1,0 +1,257 @@
+"""The report: what it says of every agent's episodes, what it leaves out and says so, and that it is one file."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.settings import ROOT
+from episodes import registry
+from evaluation import report_page
+from evaluation.report import main, read
+from evaluation.report_charts import charts_of
+from evaluation.report_facts import facts_of, tables_of, unscored
+from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain
+from tests.digits_agent.agent import AGENT as DIGITS
+from tests.evaluation.evaluations import evaluation, record
+from tests.evaluation.folders import gold_evaluation, hostile_records, rollout, training_run, write_lines
+
+registry.register(DIGITS)
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    found = DATA.search(page.read_text(encoding="utf-8"))
+    assert found
+    return dict(json.loads(found[1]))
+
+
+def made(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_agents_episodes_are_shown_in_full(name: str, tmp_path: Path) -> None:
+    folder = gold_evaluation(registry.get(name), tmp_path / name)
+    assert made(folder) == 0
+    data = data_of(folder / "report.html")
+    assert [one["problem"] for one in data["episodes"]] == ["", "", ""]
+    transcripts = [json.loads(line)["transcript"] for line in (folder / "episodes.jsonl").read_text().splitlines()]
+    for one, transcript in zip(data["episodes"], transcripts, strict=True):
+        said = sum(bool(m.get("content")) + len(m.get("tool_calls") or ()) for m in transcript)
+        assert len(one["shown"]) == said
+        assert {piece["who"] for piece in one["shown"]} >= {"prompt", "policy"}
+        assert one["question"]
+        assert one["reference"]
+    assert data["shared"]["runs"][0]["tables"]
+    assert data["shared"]["missing"] == []
+
+
+def pieces(name: str, tmp_path: Path) -> list[dict[str, Any]]:
+    folder = gold_evaluation(registry.get(name), tmp_path / name)
+    assert made(folder) == 0
+    return [piece for one in data_of(folder / "report.html")["episodes"] for piece in one["shown"]]
+
+
+def test_queries_are_sql_and_their_rows_a_table(tmp_path: Path) -> None:
+    found = pieces("sql", tmp_path)
+    assert any(piece["form"] == "sql" and piece["text"].startswith("SELECT") for piece in found)
+    assert any(piece["notes"].get("status") == "success" and len(piece["table"]) > 1 for piece in found)
+
+
+def test_a_patients_reply_has_its_kind_and_what_it_told(tmp_path: Path) -> None:
+    told = [piece["notes"] for piece in pieces("consultation", tmp_path) if piece["who"] == "world"]
+    assert all(notes["kind"] for notes in told)
+    assert any(notes["told"] for notes in told)
+
+
+def test_an_examination_is_named_and_its_result_has_a_kind(tmp_path: Path) -> None:
+    found = pieces("diagnosis", tmp_path)
+    assert any(piece["notes"].get("examination") for piece in found if piece["who"] == "policy")
+    assert all(piece["notes"]["kind"] == "recorded" for piece in found if piece["who"] == "world")
+
+
+def test_a_program_is_python_with_its_output(tmp_path: Path) -> None:
+    found = pieces("code", tmp_path)
+    assert any(piece["form"] == "python" and "\n" in piece["text"] for piece in found)
+    assert any(piece["notes"].get("status") == "SUCCESS" for piece in found if piece["who"] == "world")
+
+
+def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> None:
+    said = [{"role": "user", "content": "q"}, {"role": "assistant", "content": None}]
+    one = episode_of(0, {"id": "x", "transcript": said}, registry.get("consultation"))
+    assert one["problem"] == "KeyError: 'dialogue'"
+    assert [piece["text"] for piece in one["shown"]] == ["q"]
+    assert episode_of(0, {"id": "x", "transcript": [{}]}, None)["problem"] == "KeyError: 'role'"
+
+
+def test_a_training_run_without_its_agent_still_gets_a_page(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    (run / "config.yaml").unlink()
+    assert made(run) == 0
+    data = data_of(run / "report.html")
+    assert len(data["episodes"]) == 6
+    assert any("no file names one" in line for line in data["shared"]["missing"])
+
+
+def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path: Path) -> None:
+    page = read([training_run(tmp_path / "run")])
+    charts = {chart["title"]: chart for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])}
+    assert charts["reward"]["series"] == [{"run": 0, "points": [[1, 0.1], [2, 0.2], [3, 0.3]]}]
+    assert charts["share of the step without rollouts"]["series"][0]["points"][0] == [1, 0.25]
+    assert charts["share with an answer"]["series"][0]["points"][0] == [1, 0.75]
+    assert charts["drug_field"]["group"] == "Validation"
+    [[step, mean, half]] = charts["reward, with 95 % interval"]["series"][0]["points"]
+    assert (step, mean) == (0, 0.5)
+    assert half == pytest.approx(1.96 * 0.5)  # of 0 and 1: spread 0.5, two rewards
+
+
+def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
+    page = read([training_run(tmp_path / "run")])
+    changed = [fact for fact in facts_of(page.runs[0]) if fact[0] == "Settings that differ from the preset"]
+    assert ("Settings that differ from the preset", "data.seed", "7 (42)") in changed
+    assert not any("project_name" in name for _, name, _ in changed)
+
+
+def test_what_has_no_score_stands_there_with_its_cause(tmp_path: Path) -> None:
+    folders = [training_run(tmp_path / "run"), evaluation(tmp_path / "e", [record("a"), record("b", None)])]
+    page = read(folders)
+    rows = unscored(page.runs, page.tallies)
+    assert [row[:4] for row in rows[1:]] == [["run", "judge_failed", "1", "40"], ["e", "judge_failed", "1", "–"]]
+    assert all(row[4] == "the judge answered with an error" for row in rows[1:])
+
+
+def test_evaluations_are_compared_on_their_common_tasks(tmp_path: Path) -> None:
+    before = evaluation(tmp_path / "before", [record("a", 0.0), record("b", 1.0)])
+    after = evaluation(tmp_path / "after", [record("a", 1.0), record("b", 1.0), record("c", 0.0)])
+    assert made(before, after, "--out", tmp_path / "o.html", "--markdown") == 0
+    [difference] = data_of(tmp_path / "o.html")["shared"]["differences"]
+    assert difference["title"] == "B: after, A: before"
+    assert difference["tables"][""][1][:5] == ["overall", "2", "50.0", "100.0", "+50.0"]
+    assert "| overall | 2 | 50.0 | 100.0 | +50.0 |" in (tmp_path / "o.md").read_text(encoding="utf-8")
+
+
+def test_scores_of_another_version_leave_the_episodes_readable(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "e", [record()])
+    (folder / "scores.json").write_text('{"agent": "sql", "overall": {}}')
+    page = read([folder])
+    assert tables_of(page.runs[0], page.agents[0]) == {}
+    assert page.runs[0].missing == ["scores.json is of another version: KeyError: 'by_task_type'"]
+    other = evaluation(tmp_path / "other", [record()])
+    assert made(folder, other, "--out", tmp_path / "o.html") == 0
+    assert any("not compared" in line for line in data_of(tmp_path / "o.html")["shared"]["missing"])
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_page, "PAGE_EPISODES", 50)
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_a_large_run_is_a_sample_of_the_same_tasks_in_every_run(tmp_path: Path) -> None:
+    records = [record(f"task-{number}") for number in range(200)]
+    a, b = (evaluation(tmp_path / name, records) for name in "ab")
+    assert made(a, b, "--out", tmp_path / "o.html") == 0
+    data = data_of(tmp_path / "o.html")
+    asked: list[list[str]] = [[one["id"] for one in data["episodes"] if one["run"] == run] for run in (0, 1)]
+    assert asked[0] == asked[1]
+    assert 0 < len(asked[0]) < 60
+    assert (data["shared"]["total"], data["shared"]["count"], data["shared"]["parts"]) == (400, 8, [])
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_all_writes_every_episode_once(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "e", [record(f"task-{number}") for number in range(200)])
+    assert made(folder, "--all") == 0
+    names = ["report.html", "report-2.html", "report-3.html", "report-4.html"]
+    parts = [data_of(folder / name) for name in names]
+    assert sorted(one["id"] for part in parts for one in part["episodes"]) == sorted(f"task-{n}" for n in range(200))
+    assert all(part["shared"]["parts"] == names for part in parts)
+
+
+def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    assert made(run, "--png", "--markdown") == 0
+    assert (run / "report.png").read_bytes().startswith(b"\x89PNG")
+    assert "- reward of a step: 0.1 to 0.3, 3 steps" in (run / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["missing"], "missing is no folder"),
+        (["e", "--out", "e/scores.json"], "scores.json exists; give another output, or --force"),
+        (["e", "e"], "given twice"),
+        (["e", "--out", "nowhere/o.html"], "there is no folder nowhere"),
+        (["half", "--png"], "there is nothing to draw"),
+        ([f"e{number}" for number in range(9)], "9 folders of one kind (evaluation); at most 8"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("e", *(f"e{number}" for number in range(9))):
+        evaluation(tmp_path / name, [record()])
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "environment.json").write_text("{}")
+    assert made(*words) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert len(error.splitlines()) == 1
+
+
+def test_the_page_holds_no_address_and_allows_two_hashes(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "e", [record()])
+    write_lines(folder / "episodes.jsonl", hostile_records())
+    assert made(folder) == 0
+    page = (folder / "report.html").read_bytes().decode("utf-8")
+    outside = DATA.sub("", page)
+    assert set(re.findall(r"https?://\S+?[\"'<)]", outside)) == {'http://www.w3.org/2000/svg"'}
+    assert len(re.findall("'sha256-", page)) == 2
+    assert "unsafe" not in page.split("</head>")[0].split("<style>")[0]
+    assert page.count("</script>") == 2
+    for name in SCRIPTS:
+        script = (FOLDER / name).read_text(encoding="utf-8")
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function", script), name
+
+
+def test_data_is_json_whatever_a_record_holds() -> None:
+    value = {"a": float("nan"), "b": "</script>\u2028\ud800&", "c": [1] * 1000, "d": "x" * 30_000, "e": 10**400}
+    text = dumped(value)
+    assert not re.search("[<>&\u2028]", text)
+    found = json.loads(text)
+    assert found["a"] is None
+    assert found["b"] == value["b"]
+    assert found["c"][-1] == "… (+600)"
+    assert found["d"].endswith("… (+10000)")
+    deep: list[Any] = []
+    for _ in range(500):
+        deep = [deep]
+    assert json.dumps(plain(deep, 10)).count("[") < 20
+
+
+def test_every_word_of_the_page_has_its_chinese() -> None:
+    source = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    said = set(re.findall(r'\bt\("([^"]+)"\)', source)) | set(re.findall(r'\bpart\("\w+", "([^"]+)"', source))
+    said |= set(re.findall(r'\b(?:box|choice)\("([^"]+)"', source))
+    words = (FOLDER / "words.toml").read_text(encoding="utf-8")
+    assert len(said) > 40
+    assert {text for text in said if f'"{text}" = ' not in words} == set()
+
+
+def test_rollouts_are_read_without_their_messages(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    write_lines(run / "episodes.jsonl", [rollout(1)])
+    assert made(run) == 0
+    [one] = data_of(run / "report.html")["episodes"]
+    assert (one["shown"], one["mode"], one["reward"]) == ([], "train", 0.5)
+
+
+def test_the_documents_name_every_flag() -> None:
+    page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    assert {flag for flag in ("--out", "--png", "--markdown", "--all", "--force") if flag not in page} == set()

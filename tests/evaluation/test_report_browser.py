@@ -1,0 +1,225 @@
+"""The report in a real Chromium: it opens, leads to an episode and lets no text of an episode do anything.
+
+Skipped, saying so, where there is no Chromium (Debian's package `chromium`) or no playwright.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from evaluation import report_page
+from evaluation.report import main
+from tests.evaluation.evaluations import evaluation, record
+from tests.evaluation.folders import hostile_records, hostile_texts, training_run, write_lines
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("no Chromium on this machine (apt-get install chromium)", allow_module_level=True)
+SMALL, LARGE = {"width": 390, "height": 800}, {"width": 1400, "height": 900}
+ROWS = "#list li"
+CHOOSE = """(at) => new Promise((done) => {
+    addEventListener("hashchange", done, { once: true });
+    location.hash = document.querySelectorAll("#list a")[at].getAttribute("href");
+})"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Any]:
+    """Open a file, with what the browser complained about and what it asked the network for as `page.seen`."""
+    contexts = []
+
+    def opened(path: Path, hash: str = "", **how: Any) -> Any:
+        context = browser.new_context(**{"viewport": LARGE, "locale": "en-US", **how})
+        contexts.append(context)
+        page = context.new_page()
+        page.seen = []
+        page.on("pageerror", lambda error: page.seen.append(f"error {error}"))
+        page.on("console", lambda said: page.seen.append(f"{said.type} {said.text}"))
+        page.on("dialog", lambda dialog: (page.seen.append("dialog"), dialog.dismiss()))
+        page.on("request", lambda asked: asked.url.startswith("file:") or page.seen.append(asked.url))
+        page.goto(path.as_uri() + hash)
+        assert page.evaluate("window.report.ready")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two evaluations of the same tasks, and a training run."""
+    folder = tmp_path_factory.mktemp("two")
+    said = [{"role": "system", "content": "rules"}, {"role": "assistant", "content": "a reply with 药 in it"}]
+    kinds = ("drug_field", "count_filter")
+    tasks = [record(f"t{n}", n % 2, reward=n % 2, task_type=kinds[n % 2], transcript=said) for n in range(40)]
+    evaluation(folder / "before", tasks)
+    evaluation(folder / "after", [task | {"score": 1.0, "reward": 1.0} for task in tasks])
+    training_run(folder / "train")
+    parts = [str(folder / name) for name in ("before", "train", "after")]
+    assert main([*parts, "--out", str(folder / "report.html")]) == 0
+    return folder / "report.html"
+
+
+def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
+    folder = evaluation(tmp_path / "e", [record()])
+    records = hostile_records()
+    assert len(records) >= 60
+    write_lines(folder / "episodes.jsonl", records)
+    assert main([str(folder)]) == 0
+    page = open_page(folder / "report.html")
+    assert page.evaluate("window.report.episodes.length") == len(records)
+    tags = "new Set([...document.querySelectorAll('body *')].map((node) => node.localName))"
+    for number, text in enumerate(hostile_texts()):
+        page.evaluate(CHOOSE, number)
+        assert page.locator("#one .pieces").count() == 1, text
+        page.evaluate("document.querySelectorAll('#one details').forEach((node) => { node.open = true })")
+        if text.isascii() and text.isprintable():
+            assert text in page.inner_text("#one .pieces"), text
+            assert text in page.inner_text("#one h3"), text
+        assert page.evaluate(
+            "window.report.ready && window.hacked === undefined && Object.prototype.ran === undefined"
+        ), text
+        assert page.evaluate("document.querySelectorAll('script').length") == 2
+        assert page.evaluate("getComputedStyle(document.body).opacity") == "1"
+    found = page.evaluate(f"[...{tags}]")
+    assert not {"img", "iframe", "object", "embed", "link", "base", "meta", "video", "math", "style"} & {*found}
+    assert page.seen == []
+    assert page.evaluate("location.protocol") == "file:"
+
+
+def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
+    page = open_page(two)
+    page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=https://a.invalid/x onerror=window.hacked=1>')"
+    )
+    page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.hacked=1' }))"
+    )
+    page.wait_for_timeout(200)
+    assert page.evaluate("window.hacked") is None
+    assert sum("Content Security Policy" in line for line in page.seen) >= 2
+
+
+def test_filters_search_and_order(two: Path, open_page: Any) -> None:
+    page = open_page(two)
+    rows = page.locator(ROWS)
+    assert rows.count() == 46
+    page.get_by_label("Task type").select_option("count_filter")
+    assert rows.count() == 20
+    page.get_by_label("Reward from").fill("2")
+    assert rows.count() == 0
+    page.get_by_label("Reward from").fill("")
+    page.get_by_label("Task type").select_option("")
+    page.get_by_label("Text (/)").fill("质")
+    assert rows.count() == 0
+    page.get_by_label("Text (/)").fill("with 药")
+    assert rows.count() == 40
+    assert page.get_by_role("status").inner_text() == "40 of 46"
+    page.get_by_label("Text (/)").fill("")
+    page.get_by_label("Order").select_option("most changed first")
+    assert "t0" in rows.first.text_content()
+    page.get_by_label("Ended").select_option("judge_failed")
+    assert rows.count() == 1
+
+
+def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=t3&sample=0")
+    assert page.inner_text("#one h3") == "question t3"
+    assert page.locator("#one .member").count() == 2  # both evaluations played it
+    link = page.get_by_role("link", name="link to this episode").get_attribute("href")
+    assert open_page(two, link).inner_text("#one h3") == "question t3"
+    gone = open_page(two, "#episode=" + quote("nobody & nothing"))
+    assert "not on this page" in gone.inner_text("#one")
+
+
+def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
+    page = open_page(two)
+    page.keyboard.press("/")
+    page.keyboard.type("question t1")
+    assert page.locator(ROWS).count() == 11
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.wait_for_url("**#episode=t1&*")
+    page.keyboard.press("j")
+    page.wait_for_url("**#episode=t10&*")
+    page.keyboard.press("k")
+    page.wait_for_url("**#episode=t1&*")
+    page.keyboard.press("Escape")
+    page.wait_for_url("**#episodes")
+    chart = page.locator("figure svg").first
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    assert "step 2" in page.locator("figure").first.inner_text()
+
+
+def test_everything_has_a_name_for_a_screen_reader(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=t3&sample=0")
+    nameless = """[...document.querySelectorAll('input, select, button, a, svg[role=img], section, [role=region]')]
+        .filter((node) => !(node.labels?.length || node.getAttribute('aria-label') || node.textContent.trim()))
+        .map((node) => node.outerHTML.slice(0, 90))"""
+    assert page.evaluate(nameless) == []
+    headings = page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3, h4')].map((node) => Number(node.localName[1]))"
+    )
+    assert headings[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(headings))
+    assert page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_the_readers_language_and_the_button(two: Path, open_page: Any) -> None:
+    page = open_page(two, locale="zh-CN")
+    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+    assert "回合" in page.inner_text("nav")
+    page.get_by_role("button", name="English").click()
+    assert "Episodes" in page.inner_text("nav")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["narrow", "wide"])
+def test_narrow_and_wide_light_and_dark(two: Path, open_page: Any, size: dict[str, int], scheme: str) -> None:
+    page = open_page(two, "#episode=t3&sample=0", viewport=size, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
+    assert (paper > 128) == (scheme == "light")
+    assert page.locator("#list").is_visible() == (size is LARGE)
+    assert page.get_by_role("link", name="Back to the list").is_visible() == (size is SMALL)
+    assert page.seen == []
+
+
+def test_an_episode_of_another_part_is_found_there(
+    tmp_path: Path, open_page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_page, "PAGE_EPISODES", 10)
+    folder = evaluation(tmp_path / "e", [record(f"t{n}", 1.0) for n in range(30)])
+    assert main([str(folder), "--all"]) == 0
+    page = open_page(folder / "report.html")
+    here = set(page.evaluate("window.report.episodes.map((one) => one.id)"))
+    away = next(name for name in (f"t{n}" for n in range(30)) if name not in here)
+    page = open_page(folder / "report.html", f"#episode={away}&sample=0")
+    links = page.locator("#one a[href*=report]")
+    assert links.count() == 3
+    for number in range(3):
+        page = open_page(folder / "report.html", f"#episode={away}&sample=0")
+        page.locator("#one a[href*=report]").nth(number).click()
+        page.wait_for_load_state()
+        if page.locator("#one h3").count():
+            assert page.inner_text("#one h3") == f"question {away}"
+            return
+    raise AssertionError(f"{away} is in no part")

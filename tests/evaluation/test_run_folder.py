@@ -1,0 +1,124 @@
+"""Run folders are read as far as they got, whatever stands in them, one line in memory at a time."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.command import UsageError
+from common.settings import ROOT
+from evaluation.run_folder import FILES, MARKS, Run, open_folders
+from tests.evaluation.evaluations import evaluation, record
+from tests.evaluation.folders import rollout, training_run, write_lines
+
+
+def test_a_demo_is_its_three_parts_and_several_folders_have_short_names(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        evaluation(tmp_path / name / "before", [record()])
+        training_run(tmp_path / name / "train")
+        evaluation(tmp_path / name / "after", [record()])
+    alone = open_folders([tmp_path / "a"])
+    assert [(run.label, run.kind) for run in alone] == [
+        ("before", "evaluation"),
+        ("train", "training"),
+        ("after", "evaluation"),
+    ]
+    both = open_folders([tmp_path / "a", tmp_path / "b"])
+    assert [run.label for run in both] == [f"{name} {part}" for name in "ab" for part in ("before", "train", "after")]
+    assert all(not run.missing for run in both)
+
+
+def test_what_a_training_run_says(tmp_path: Path) -> None:
+    [run] = open_folders([training_run(tmp_path / "run")])
+    assert (run.agent, run.when) == ("sql", "2026-11-21 16:24 UTC")
+    assert run.config["data.seed"] == 7
+    assert [step for step, _ in run.steps] == [0, 1, 2, 3]
+    assert sum(1 for _ in run.episodes()) == 6
+
+
+def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    for name in ("summary.json", "versions.json"):
+        (run / name).unlink()
+    text = (run / "episodes.jsonl").read_text()
+    (run / "episodes.jsonl").write_text(text[:-20])
+    [found] = open_folders([run])
+    assert sum(1 for _ in found.episodes()) == 5
+    assert found.summary == {}
+    assert found.missing == [
+        "summary.json is not there: it has not ended, or died before it could write it",
+        "versions.json is not there",
+        "episodes.jsonl: 1 lines can not be read and are left out (torn, or not JSON)",
+    ]
+
+
+def test_an_evaluation_in_its_middle_is_one(tmp_path: Path) -> None:
+    (tmp_path / "episodes.jsonl.journal").touch()
+    [run] = open_folders([tmp_path])
+    assert run.kind == "evaluation"
+    assert len(run.missing) == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda path: None, "is no folder; give the folder of a run"),
+        (lambda path: path.mkdir(), "holds nothing; expected a run"),
+        (lambda path: (path.mkdir(), (path / "x.txt").touch()), "holds x.txt; expected a run"),
+        (lambda path: path.touch(), "is no folder"),
+    ],
+)
+def test_what_is_no_run_is_one_line(tmp_path: Path, make: object, told: str) -> None:
+    make(tmp_path / "given")  # type: ignore[operator]
+    with pytest.raises(UsageError, match=told):
+        open_folders([tmp_path / "given"])
+
+
+def test_a_folder_given_twice_is_refused(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "one", [record()])
+    with pytest.raises(UsageError, match="given twice"):
+        open_folders([folder, folder])
+
+
+def test_numbers_that_are_none_and_trees_too_deep_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "data": {"a": NaN, "b": Infinity, "c": 1e999, "d": 2}}\n')
+    lines = ['{"reward": NaN}', "[" * 100_000, '{"reward": ' + "9" * 5000 + "}", "\x00", "[]", '"text"']
+    (tmp_path / "episodes.jsonl").write_text("\n".join(lines) + "\n")
+    run = Run(tmp_path, "training", "", tmp_path)
+    assert run.steps == [(1, {"d": 2})]
+    assert list(run.episodes()) == [{"reward": None}]
+    assert run.missing == ["episodes.jsonl: 5 lines can not be read and are left out (torn, or not JSON)"]
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_make_reading_raise(tmp_path_factory: pytest.TempPathFactory, found: bytes) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    for name in (*FILES["training"], "scores.json"):
+        (folder / name).write_bytes(found)
+    run = Run(folder, "training", "", folder)
+    assert isinstance([*run.episodes(), *run.steps], list)
+    assert all(isinstance(part, dict) for part in (run.scores, run.summary, run.versions, run.config))
+    assert run.when.endswith("UTC")
+
+
+def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
+    def peak(lines: int) -> int:
+        write_lines(tmp_path / "episodes.jsonl", [rollout(step) for step in range(lines)])
+        run = Run(tmp_path, "training", "", tmp_path)
+        tracemalloc.start()
+        assert sum(1 for _ in run.episodes()) == lines
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    assert peak(8_000) < peak(1_000) + 100_000  # bytes; 7,000 lines alone are over 2,000,000
+
+
+def test_the_page_of_documents_names_every_file() -> None:
+    page = (ROOT / "docs" / "run-folder.md").read_text(encoding="utf-8")
+    named = {name for part in (*FILES.values(), *MARKS.values()) for name in part}
+    assert {name for name in named if f"`{name}`" not in page} == set()

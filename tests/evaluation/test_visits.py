@@ -1,0 +1,54 @@
+"""A person's own question, in every agent: it is played to an end whatever the policy says, or it is refused."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+
+import pytest
+
+from episodes import registry
+from episodes.agent import AgentError
+from episodes.outcomes import STOP_REASONS
+from tests.digits_agent.agent import AGENT as DIGITS
+from tests.episodes.scripted import ScriptedPolicy, asks, says
+from tests.evaluation.visiting import SETTINGS
+
+REPLIES = {
+    "words": says("yes"),
+    "nothing": says(""),
+    "a call": asks("SELECT 1"),
+    "a question": says("<answer>问题：哪里疼？</answer>"),
+    "an order": says("Current diagnosis: x\nFurther examination needed: CBC.\nReason: y"),
+    "a program": says('{"action": "validate_code", "params": {"code": "print(1)"}}'),
+}
+
+
+async def answer(said: str) -> str:
+    assert said
+    return "right lower side"
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_an_own_question_is_played_to_an_end(name: str) -> None:
+    agent = registry.get(name)
+    if agent is DIGITS:
+        pytest.skip("it takes none; see below")
+    with closing(agent.open(SETTINGS, {})) as environment:
+        for reply in REPLIES.values():
+            policy = ScriptedPolicy(reply, max_turns=3)
+            episode = asyncio.run(environment.asked("Which one?", answer, policy))
+            assert episode.stop_reason in STOP_REASONS
+            assert "Which one?" in policy.asked[0][-1]["content"]
+            assert policy.turns <= 3
+
+
+def test_agents_without_own_questions_say_so() -> None:
+    with closing(DIGITS.open(SETTINGS, {})) as environment, pytest.raises(AgentError, match="name one of its cases"):
+        asyncio.run(environment.asked("x", answer, ScriptedPolicy(says("x"))))
+
+
+def test_an_ending_that_knows_what_is_right_takes_no_own_question() -> None:
+    agent = registry.get("code")
+    with closing(agent.open(SETTINGS, {"ending": "oracle"})) as environment, pytest.raises(AgentError, match="oracle"):
+        asyncio.run(environment.asked("x", answer, ScriptedPolicy(says("x"))))

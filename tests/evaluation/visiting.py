@@ -1,0 +1,47 @@
+"""An agent served to a test's own port, with a scripted endpoint as its model."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import uvicorn
+
+from common.settings import Settings
+from episodes import registry
+from episodes.agent import Agent
+from episodes.policy import Endpoint
+from evaluation.endpoint import build
+from evaluation.serve import NAMES
+from evaluation.visits import Host
+
+SETTINGS = Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
+
+
+@contextmanager
+def served(
+    which: str | Agent, base_url: str, token: str | None = None, at_once: int = 64, **changes: Any
+) -> Iterator[tuple[str, Host]]:
+    """The address of a served agent; `changes` are settings."""
+    agent = registry.get(which) if isinstance(which, str) else which
+    settings = SETTINGS.model_copy(update={"max_turns": 4, **changes})
+    rows = {row["id"]: row for row in agent.rows(agent.splits["test"])[:20]}
+    with closing(agent.open(settings, {}, evaluating=True)) as environment:
+        host = Host(agent, environment, Endpoint(base_url, "m"), settings, rows, at_once)
+        listener = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(build(host, "runs/NAME", token, NAMES), log_level="warning", lifespan="off")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}", host
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join()
+            listener.close()

@@ -1,0 +1,101 @@
+"""Changes the code that decides what is learned, paid and reported, a little at a time, and says what no test noticed.
+
+    make mutants                       every room of mutants.toml, one after the other
+    make mutants ROOM=metrics          one of them
+
+mutmut makes the changes and runs the room's unit tests on each, in a copy below outputs/mutants/ that a later run goes
+on with; docs/testing.md says which survivors are accepted and why. Exit codes: 0 done, 1 fewer than KILLED of a room
+are noticed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from common.command import Failure, UsageError, run_command
+from common.settings import ROOT
+
+ROOMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+KILLED = 0.9
+MUTMUT = str(Path(sys.executable).with_name("mutmut"))
+# What stands alone on a line or in a log is the wording of a message; tests look at how it begins.
+WORDING = (r'^\s*f?"[^"]*"\)?$', r"^\s*(logger|log|LOG|logging)\.\w+\(")
+SETUP = """[mutmut]
+source_paths=
+{packages}
+only_mutate=
+{files}
+also_copy=
+{others}
+do_not_mutate_patterns=
+{wording}
+pytest_add_cli_args_test_selection=
+{tests}
+pytest_add_cli_args=
+    -p
+    no:cacheprovider
+    -m
+    not engine and not nightly
+    --timeout=120
+timeout_multiplier=5.0
+timeout_constant=5.0
+use_git_change_detection=false
+"""
+
+
+def prepare(room: str) -> Path:
+    """A copy of the repository's files as they are, with mutmut's settings for this room."""
+    folder = ROOT / "outputs" / "mutants" / room
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    names = [name for name in tracked.split("\0") if name and (ROOT / name).is_file()]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    files = ROOMS[room]["files"]
+    packages = sorted({name.split("/")[0] for name in files})
+    others = sorted({name.split("/")[0] for name in names} - {*packages, "tests", "pyproject.toml"})
+    parts = {"packages": packages, "files": files, "others": others, "wording": WORDING}
+    parts["tests"] = [f"tests/{name}" for name in ROOMS[room]["tests"]]
+    lines = {name: "\n".join(f"    {line}" for line in part) for name, part in parts.items()}
+    (folder / "setup.cfg").write_text(SETUP.format(**lines), encoding="utf-8")
+    return folder
+
+
+def run(room: str) -> str:
+    """Test one room; what is wrong with it, or "". Its survivors are printed as differences."""
+    folder = prepare(room)
+    subprocess.run([MUTMUT, "run", "--max-children", "2"], cwd=folder, check=True)
+    listed = subprocess.run(
+        [MUTMUT, "results", "--all", "true"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    found = dict(line.strip().split(": ") for line in listed.stdout.splitlines() if ": " in line)
+    noticed = sum(state in ("killed", "timeout", "segfault") for state in found.values())
+    for name in (name for name, state in found.items() if state not in ("killed", "timeout", "segfault")):
+        subprocess.run([MUTMUT, "show", name], cwd=folder, check=True)
+    print(f"{room}: {noticed} of {len(found)} noticed ({noticed / len(found):.1%}); {dict(Counter(found.values()))}")
+    return "" if noticed >= KILLED * len(found) else room
+
+
+def main(arguments: list[str]) -> int:
+    def body() -> None:
+        if unknown := set(arguments) - set(ROOMS):
+            raise UsageError(f"there is no room {', '.join(unknown)}; the rooms are {', '.join(ROOMS)}")
+        if low := [room for room in arguments or ROOMS if run(room)]:
+            raise Failure(f"fewer than {KILLED:.0%} are noticed in: {', '.join(low)}; see docs/testing.md")
+
+    return run_command("mutants", body)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

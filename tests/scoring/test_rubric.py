@@ -1,0 +1,89 @@
+"""Rubrics to the number: what a value is paid, what a factor takes of it, and that what is not scored has no total.
+
+Keeps of docs/rewards.md, "Terms": a sum of values in [0, 1] times their weights and factors.
+"""
+
+import math
+
+import pytest
+
+from common.command import UsageError
+from scoring.rubric import Reward, Rubric, parse_rubric
+
+KNOWN = ("rule", "judge", "format")
+
+
+def test_a_value_is_paid_by_its_weight_and_what_its_factors_leave() -> None:
+    rubric = parse_rubric(" rule = 0.1, judge=2.0*format*rule", KNOWN)
+    assert rubric == Rubric({"rule": 0.1, "judge": 2.0}, {"judge": ["format", "rule"]})
+    assert (rubric.highest, rubric.names) == (2.1, {"rule", "judge", "format"})
+    paid = rubric.weigh({"rule": 0.5, "judge": 0.75, "format": 0.5})
+    assert paid == {"rule": 0.05, "judge": 0.75 * 2.0 * 0.5 * 0.5}
+
+
+def test_a_factor_without_a_value_takes_nothing_and_a_term_without_one_pays_nothing() -> None:
+    rubric = parse_rubric("rule=0.1,judge=1.0*format", KNOWN)
+    assert rubric.weigh({"judge": 0.5}) == {"judge": 0.5}
+    assert rubric.weigh({"judge": 0.5, "format": 0.0}) == {"judge": 0.0}
+
+
+@pytest.mark.parametrize(("value", "refused"), [(0.0, False), (1.0, False), (-1e-9, True), (1 + 1e-9, True)])
+def test_values_lie_in_0_to_1(value: float, refused: bool) -> None:
+    """A judge that gives 7 of 10 would teach more in one episode than the others in a step."""
+    rubric = parse_rubric("rule=0.5", KNOWN)
+    if refused:
+        with pytest.raises(ValueError, match=r"values of terms lie in \[0, 1\], got"):
+            rubric.weigh({"rule": value})
+    else:
+        assert rubric.weigh({"rule": value}) == {"rule": value / 2}
+
+
+def test_a_value_that_nobody_weighs_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match=r"terms \['judge', 'rule'\] do not fit weights \['rule'\]"):
+        parse_rubric("rule=0.5", KNOWN).weigh({"rule": 1.0, "judge": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rule", "'rule' is not NAME=WEIGHT, as in rule=0.1,judge=1.0"),
+        ("", "'' is not NAME=WEIGHT"),
+        ("rule=1,other=1", "there is no term 'other'; the terms are rule, judge, format"),
+        ("rule=1*other", "there is no term 'other'"),
+        ("rule=1,rule=2", "the term 'rule' stands there twice"),
+        ("rule=0", "the weight of 'rule' is '0'; expected a number above 0"),
+        ("rule=-1", "the weight of 'rule' is '-1'"),
+        ("rule=inf", "the weight of 'rule' is 'inf'"),
+        ("rule=nan", "the weight of 'rule' is 'nan'"),
+        ("rule=much", "the weight of 'rule' is 'much'"),
+    ],
+)
+def test_what_is_no_rubric_is_said(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_rubric(text, KNOWN)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_reward_has_a_total_or_a_cause_and_never_both_or_neither() -> None:
+    assert Reward(0.0, {}).unscored is None
+    assert Reward(None, {}, "judge_failed").total is None
+    for total, unscored in ((0.0, "judge_failed"), (None, None)):
+        with pytest.raises(ValueError, match="either a total or a cause why not"):
+            Reward(total, {}, unscored)
+
+
+@pytest.mark.parametrize(
+    ("total", "terms"), [(math.inf, {}), (math.nan, {}), (0.0, {"rule": math.nan}), (0.0, {"rule": -math.inf})]
+)
+def test_a_reward_is_finite(total: float, terms: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a reward must be finite"):
+        Reward(total, terms)
+    with pytest.raises(ValueError, match="a reward must be finite"):
+        Reward(None, {"rule": math.nan}, "judge_failed")
+
+
+def test_what_an_answer_is_worth_is_what_is_paid_of_its_score() -> None:
+    assert Reward(1.0, {}, score=0.5, factor=0.5).worth == 0.25
+    assert Reward(1.0, {}, score=0.5).worth == 0.5
+    unscored = Reward(None, {}, "judge_failed")
+    assert not unscored.worth >= 0, "not scored reaches no bound, 0 included"

@@ -1,0 +1,215 @@
+"""Which checkpoint is exported, what its folder and card hold, and what is refused before or after; without an engine.
+
+tests/engine/test_export.py loads an export in transformers and vLLM.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import huggingface_hub
+import pytest
+
+from common.settings import ROOT
+from tests.serving import serving
+from training import export, export_check
+from training.checkpoints import MARK
+
+TINY = ROOT / "sql_agent" / "tiny_model"
+CONFIG = """
+trainer: {project_name: sql_agent}
+data: {train_batch_size: 4, seed: 1}
+algorithm: {adv_estimator: grpo}
+actor_rollout_ref: {model: {path: /home/somebody/models/base, lora_rank: 0}, rollout: {n: 4, temperature: 1.0}}
+"""
+VALIDATION = {1: 0.2, 2: 0.9, 3: 0.5, 4: 1.0}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run with checkpoints of the steps 1 to 3, and one of step 4 that was not finished."""
+    folder = tmp_path / "runs" / "mine"
+    for step in VALIDATION:
+        model = folder / f"checkpoints/global_step_{step}/actor/huggingface"
+        shutil.copytree(TINY, model, ignore=shutil.ignore_patterns("cold_start.json", "README.md"))
+        (folder / f"checkpoints/global_step_{step}/actor/optim_world_size_1_rank_0.pt").write_bytes(b"pickle")
+    (folder / "checkpoints" / MARK).write_text("3")
+    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "versions.json").write_text('{"verl": "0.9.1"}')
+    rows = [
+        {"step": step, "data": {"episodes/reward/mean": step / 10, "val-core/a/reward/mean@1": score}}
+        for step, score in VALIDATION.items()
+    ]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "data").mkdir()
+    for part in ("train", "val"):
+        (folder / "data" / f"{part}.jsonl").write_text('{"id": "q"}\n')
+    return folder
+
+
+def exported(run: Path, *flags: str, to: str = "out") -> tuple[int, Path]:
+    target = run.parent / to
+    return export.main([str(run), "--to", str(target), "--no-verify", *flags]), target
+
+
+def nothing_new(run: Path) -> bool:
+    return [path.name for path in run.parent.iterdir()] == [run.name]
+
+
+@pytest.mark.parametrize(("step", "found"), [("latest", 3), ("2", 2), ("best", 2)])
+def test_the_step_that_is_meant(run: Path, step: str, found: int) -> None:
+    assert export.choose_checkpoint(run, step).name == f"global_step_{found}"
+
+
+def test_a_resumed_run_is_looked_at_from_its_beginning(run: Path) -> None:
+    (run / "metrics.jsonl").rename(run / "metrics.1.jsonl")
+    (run / "metrics.jsonl").write_text('{"step": 3, "data": {"val-core/a/reward/mean@1": 0.95}}\n')
+    assert export.choose_checkpoint(run, "best").name == "global_step_3"
+
+
+@pytest.mark.parametrize("step", ["4", "0", "last", "-1"])
+def test_a_step_without_a_complete_checkpoint_is_refused(run: Path, step: str, capsys: Any) -> None:
+    assert exported(run, f"--step={step}")[0] == 2
+    assert "has checkpoints of the steps 1, 2, 3" in capsys.readouterr().err
+    assert nothing_new(run)
+
+
+def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run: Path) -> None:
+    code, folder = exported(run)
+    assert code == 0
+    files = {path.name for path in folder.iterdir()}
+    assert files == {path.name for path in TINY.iterdir()} - {"cold_start.json"} | {"README.md"}
+    assert (folder / "model.safetensors").read_bytes() == (TINY / "model.safetensors").read_bytes()
+    assert all(path.stat().st_mode & 0o044 == 0o044 for path in folder.iterdir())
+
+
+def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: Path) -> None:
+    scores = {
+        "model": f"/elsewhere/{run.name}/checkpoints/global_step_2/actor/huggingface",
+        "data": {"file": "test.parquet", "sha256": "0" * 64},
+        "k": 1,
+        "overall": {"n": 320, "score": 0.884, "ci95": [0.849, 0.918], "diagnosis": None, "diagnosis_ci95": None},
+    }
+    (tmp_path / "scores.json").write_text(json.dumps(scores))
+    code, folder = exported(run, "--step", "best", "--evaluation", str(tmp_path))
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert code == 0
+    assert "| score | 88.4 | 84.9 to 91.8 |" in card
+    assert "| 2 | 0.2 | 0.9 |" in card
+    assert "| train.jsonl | 1 |" in card
+    assert "| LoRA rank | 0 |" in card
+    assert "| turns |" not in card
+    assert "It was not loaded in transformers and vLLM" in card
+    assert "Not for patients" in card
+    assert "/home/somebody" not in card
+    assert exported(run, "--step", "3", "--evaluation", str(tmp_path), to="other")[0] == 2  # of another checkpoint
+    assert "It was not evaluated" in (exported(run, to="third")[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:
+    (run.parent / "out").mkdir()
+    assert exported(run)[0] == 2
+    assert "exists; give another" in capsys.readouterr().err
+    assert exported(run, to="no/where")[0] == 2
+    assert [*(run.parent / "out").iterdir()] == []
+
+
+def test_what_is_no_run_or_lacks_a_part_is_said_in_one_line(run: Path, tmp_path: Path, capsys: Any) -> None:
+    assert exported(tmp_path / "runs", "--step", "1")[0] == 2
+    assert exported(run, "--adapter", "kept")[0] == 2
+    (run / "checkpoints/global_step_3/actor/huggingface/tokenizer.json").unlink()
+    assert exported(run)[0] == 2
+    (run / "config.yaml").write_text("trainer: [")
+    assert exported(run)[0] == 2
+    assert len(capsys.readouterr().err.splitlines()) == 4
+    assert nothing_new(run)
+
+
+def test_an_adapter_is_kept_with_its_tokenizer_and_without_the_weights(run: Path) -> None:
+    lora = run / "checkpoints/global_step_3/actor/lora_adapter"
+    lora.mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (lora / name).write_text("{}")
+    code, folder = exported(run, "--adapter", "kept")
+    assert code == 0
+    assert {path.name for path in folder.glob("*.safetensors")} == {"adapter_model.safetensors"}
+    assert not (folder / "config.json").exists()
+    assert (folder / "tokenizer.json").is_file()
+    assert "library_name: peft" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"), [(([1, 2], "other"), "vLLM answers 'other', transformers 'same'"), (([1], "same"), "1 tokens")]
+)
+def test_a_model_that_answers_otherwise_is_not_written(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, theirs: Any, said: str
+) -> None:
+    @contextmanager
+    def server(*_: Any, **__: Any) -> Iterator[Any]:
+        yield SimpleNamespace(base_url="", name="")
+
+    monkeypatch.setattr(export_check, "first_prompt", lambda *_: export_check.FirstPrompt(1))
+    monkeypatch.setattr(export_check, "serve", server)
+    monkeypatch.setattr(export_check, "by_transformers", lambda *_: ([1, 2], "same"))
+    monkeypatch.setattr(export_check, "by_vllm", lambda *_: theirs)
+    assert export.main([str(run), "--to", str(run.parent / "out"), "--device", "cpu"]) == 1
+    assert said in capsys.readouterr().err
+    assert nothing_new(run)
+
+
+class Refusing(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.send_response(401)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def test_a_push_needs_a_token_and_a_refusal_keeps_the_folder(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    assert exported(run, "--push", "me/model")[0] == 2
+    monkeypatch.setenv("HF_TOKEN", "hf_s3cret")
+    assert exported(run, "--push", "model")[0] == 2
+    assert nothing_new(run)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    with serving(server):
+        address = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setattr(huggingface_hub, "HfApi", partial(huggingface_hub.HfApi, endpoint=address))
+        code, folder = exported(run, "--push", "me/model")
+    said = capsys.readouterr()
+    assert (code, (folder / "README.md").is_file()) == (1, True)
+    assert "the hub does not take it" in said.err
+    assert "hf_s3cret" not in said.out + said.err
+
+
+def test_a_push_uploads_the_folder_to_a_private_repository(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    class Hub:
+        def __init__(self, token: str) -> None:
+            asked.append(token)
+
+        def create_repo(self, repo: str, private: bool, exist_ok: bool) -> None:
+            asked.append((repo, private, exist_ok))
+
+        def upload_folder(self, repo_id: str, folder_path: Path, commit_message: str) -> Any:
+            asked.append(sorted(path.name for path in folder_path.iterdir()))
+            return SimpleNamespace(commit_url="https://hub/commit")
+
+    monkeypatch.setenv("HF_TOKEN", "hf_x")
+    monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
+    code, folder = exported(run, "--push", "me/model")
+    assert code == 0
+    assert asked == ["hf_x", ("me/model", True, True), sorted(path.name for path in folder.iterdir())]

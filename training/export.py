@@ -1,0 +1,179 @@
+"""Export a run's checkpoint as a Hugging Face folder that others load: weights, tokenizer, chat template, model card.
+
+    .venv/bin/python -m training.export runs/NAME --to out/model                       # the latest checkpoint
+    .venv/bin/python -m training.export runs/NAME --step best --to out/model --evaluation outputs/evaluations/NAME
+    .venv/bin/python -m training.export runs/NAME --to out/adapter --adapter kept      # of LoRA, for its base model
+    HF_TOKEN=... .venv/bin/python -m training.export runs/NAME --to out/model --push OWNER/NAME
+
+Before the folder is there, transformers and vLLM load it and must answer a task of the run alike. docs/ship.md tells
+what is in it. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common.command import Failure, UsageError, new_parser, run_command
+from common.files import replacing
+from episodes import registry
+from episodes.agent import Agent
+from training.checkpoints import ADAPTER_FOLDER, MARK, PREFIX, latest_checkpoint, run_of, step_of
+from training.export_card import CARD, curve, evaluation_of, read_config, write_card
+from training.models import HUB_ID, check_model
+
+PARTS = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt", "*.tiktoken")  # of a model folder; nothing pickled
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+LOG = Path("logs") / "export.log"  # in the run's folder: what verl's merger and vLLM say
+
+
+def choose_checkpoint(run: Path, step: str) -> Path:
+    """The complete checkpoint meant by a step's number, "latest" or "best" (by validation).
+
+    Raises UsageError: it is no run's folder, or has no such checkpoint.
+    """
+    latest = latest_checkpoint(run)
+    if latest is None:
+        raise UsageError(f"{run} is no run with a complete checkpoint; expected a folder with checkpoints/{MARK}")
+    found = {step_of(path.parent): path.parent for path in run.resolve().glob(f"checkpoints/{PREFIX}*/actor")}
+    found = {number: path for number, path in found.items() if number <= step_of(latest)}  # a later one is not complete
+    if step == "best":
+        scores = {row["step"]: row["validation"] for row in curve(run) if row["step"] in found}
+        scores = {number: score for number, score in scores.items() if score is not None}
+        if not scores:
+            raise UsageError(f"--step best: no checkpoint of {run} was validated; give --step latest, or a number")
+        step = str(max(scores, key=lambda number: (scores[number], number)))
+    if step == "latest":
+        return latest
+    if not step.isdecimal() or int(step) not in found:
+        there = ", ".join(map(str, sorted(found)))
+        raise UsageError(f"--step {step}: {run} has checkpoints of the steps {there}; give one, latest or best")
+    return found[int(step)]
+
+
+def agent_of(config: dict[str, Any]) -> Agent:
+    """The agent that a run trained. Raises AgentError: it is none of the registry's."""
+    return registry.get(str(config["trainer"]["project_name"]).removesuffix("_agent"))
+
+
+def gather(checkpoint: Path, folder: Path, adapter: str) -> None:
+    """Copy the model of a checkpoint, or its adapter, into a new folder.
+
+    Raises UsageError: there is no adapter; Failure: the shards of several ranks cannot be merged.
+    """
+    actor = checkpoint / "actor"
+    model, lora = actor / "huggingface", actor / ADAPTER_FOLDER
+    folder.mkdir()
+    if adapter == "kept":
+        if not lora.is_dir():
+            raise UsageError(f"--adapter kept: {checkpoint} has none; leave it out, or train with --lora-rank")
+        _copy(model, folder, but=("config.json", *WEIGHTS))
+        _copy(lora, folder)
+    elif any((model / name).is_file() for name in WEIGHTS):
+        _copy(model, folder)
+    else:
+        merge_shards(actor, folder)
+    for path in folder.iterdir():
+        path.chmod(0o644)  # weights are written for their owner alone
+
+
+def _copy(source: Path, target: Path, but: Sequence[str] = ()) -> None:
+    for path in (path for part in PARTS for path in source.glob(part)):
+        sharded = path.suffix == ".safetensors" and path.name.startswith("model-") and but
+        if path.name not in but and not sharded:
+            shutil.copyfile(path, target / path.name)
+
+
+def merge_shards(actor: Path, folder: Path) -> None:
+    """Make a model folder of the shards that each rank saved, by verl's own merger, which writes bfloat16.
+
+    Raises Failure: there are none, or it cannot merge them.
+    """
+    if (actor / "lora_train_meta.json").is_file():
+        raise Failure(f"{actor} has shards with an adapter and no merged model, which verl's merger does not make")
+    log = run_of(actor.parent) / LOG
+    log.parent.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    with log.open("ab") as output:
+        flags = ["--local_dir", str(actor), "--target_dir", str(folder)]
+        code = subprocess.run([*command, *flags], stdout=output, stderr=output, check=False).returncode
+    if code:
+        raise Failure(f"verl's merger ended with code {code} ({log}); expected a checkpoint of FSDP in {actor}")
+
+
+def export(arguments: argparse.Namespace) -> None:
+    """Write the folder, whole or not at all, and push it where that is asked for.
+
+    Raises UsageError: what was given cannot be used; Failure: the model does not load, or answers differently.
+    """
+    token = hub_token(arguments.push) if arguments.push else ""
+    run, target = arguments.run, arguments.to.resolve()
+    if target.exists() or not target.parent.is_dir():
+        why = "exists; give another" if target.exists() else f"cannot be written: there is no folder {target.parent}"
+        raise UsageError(f"--to {arguments.to} {why}")
+    checkpoint, config = choose_checkpoint(run, arguments.step), read_config(run)
+    agent = agent_of(config)
+    scores = evaluation_of(arguments.evaluation, checkpoint) if arguments.evaluation else None
+    with replacing(target) as draft:
+        gather(checkpoint, draft, arguments.adapter)
+        check_model(str(checkpoint / "actor" / "huggingface" if arguments.adapter == "kept" else draft))
+        proof = None
+        if arguments.verify:
+            from training.export_check import prove
+
+            proof = prove(agent, run, draft, checkpoint, arguments.device, run.resolve() / LOG)
+        write_card(draft, agent, checkpoint, config, scores, proof, arguments.adapter)
+    print(f"{target}: {agent.name} agent, step {step_of(checkpoint)}; read {CARD}", flush=True)
+    if arguments.push:
+        push(target, arguments.push, token)
+
+
+def hub_token(repo: str) -> str:
+    """The token of the environment. Raises UsageError: there is none, or `repo` is no repository's name."""
+    if not HUB_ID.fullmatch(repo):
+        raise UsageError(f"--push {repo}: expected OWNER/NAME")
+    token = os.environ.get("HF_TOKEN", "")
+    if not token:
+        raise UsageError("--push needs HF_TOKEN in the environment, a token that may write")
+    return token
+
+
+def push(folder: Path, repo: str, token: str) -> None:
+    """Upload a folder to a private repository, made where it is missing. Raises Failure: the hub does not take it."""
+    import httpx
+    from huggingface_hub import HfApi
+
+    api = HfApi(token=token)
+    try:
+        api.create_repo(repo, private=True, exist_ok=True)
+        print(api.upload_folder(repo_id=repo, folder_path=folder, commit_message=f"{folder.name}").commit_url)
+    except (httpx.HTTPError, OSError, ValueError) as error:
+        seen = str(error).strip().splitlines()[0].replace(token, "...")
+        raise Failure(f"--push {repo}: the hub does not take it ({seen}); {folder} is there") from None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = new_parser(__doc__, prog="python -m training.export")
+    add = parser.add_argument
+    add("run", type=Path, help="folder of a run")
+    add("--step", default="latest", help="number of a checkpoint, latest, or best by validation; default: latest")
+    add("--to", type=Path, required=True, help="folder to make; it must not exist")
+    add("--adapter", choices=("merged", "kept"), default="merged", help="of a run with LoRA; default: merged")
+    add("--evaluation", type=Path, metavar="DIR", help="of this checkpoint, by evaluation.evaluate; for the card")
+    add("--no-verify", dest="verify", action="store_false", help="do not load it in transformers and vLLM first")
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of that check")
+    add("--push", metavar="OWNER/NAME", help="upload it to the Hugging Face hub, private; needs HF_TOKEN")
+    arguments = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return run_command("export", lambda: export(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
