@@ -31,7 +31,9 @@ def served(section: Mapping[str, Any], log: Path) -> Iterator[Mapping[str, Any]]
         yield section
         return
     print(f"starting vLLM for {folder}, log in {log}", file=sys.stderr, flush=True)
-    command = [sys.executable, "-m", "training.serve", str(folder.resolve()), "--no-tools", "--log", str(log.resolve())]
+    python = (sys.executable, "-m")
+    serve = (*python, "training.serve", str(folder.resolve()), "--no-tools", "--log", str(log.resolve()))
+    command = [*python, "common.parent", str(os.getpid()), *serve]  # a SIGKILL of this process ends it too
     how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, text=True, **how)
     try:
@@ -51,9 +53,9 @@ def _address(process: subprocess.Popen[str]) -> str:
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """As Ctrl-C would; it stops vLLM and then itself."""
+    """It stops vLLM and then itself."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGTERM)
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
