@@ -17,7 +17,6 @@ from common.command import UsageError
 from common.terminal import watched
 from data.conditions.asking import most_telling, posterior
 from data.conditions.bayes import draw_patient
-from data.conditions.check import items_of
 from data.conditions.records import Patient, Phrase, Tables
 
 ROWS = {"train": 960, "val": 96, "test": 320}
@@ -108,7 +107,7 @@ def _in_turn(tables: Tables, random: Random) -> Iterator[str]:
 def new_patient(tables: Tables, name: str, random: Random) -> tuple[str, Patient]:
     """The complaint and record of one with the condition; of symptoms it has those of the complaint's conditions."""
     complaint = random.choice(tables.conditions[name].complaints)
-    items = items_of(tables, tables.group(complaint).values())
+    items = tables.items_of(tables.group(complaint).values())
     drawn = draw_patient(tables, tables.conditions[name], random)
     return complaint, {item: drawn[item] for item in ("age", "sex", *items)}
 
