@@ -28,7 +28,7 @@ from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST, Game
 from code_agent.protocol import Action
-from code_agent.spaces import Unicode, observations
+from code_agent.spaces import Anything, observations
 from code_agent.tasks.base import TaskSet
 from common.settings import load_settings
 from episodes.agent import AgentError
@@ -63,7 +63,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         debugger = debugger_of(given.pop("debugger_config", None))
         self.tasks = task_entrypoint(**{name: value for name, value in given.items() if value is not None})
         self.ending, self.action_mapping = ending, dict(action_mapping or {})
-        self.action_space, self.observation_space = Unicode(), observations()
+        self.action_space, self.observation_space = Anything(str), observations()
         self.terminate_on_infeasible = self.need_context = False
         self.chat: list[dict[str, Any]] = []
         self.env_history: list[Observation] = []
