@@ -38,13 +38,15 @@ from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import FileError, refuse_existing, replacing
+from common.jsonl import write_jsonl
 from common.terminal import watched
 from data.intake.consultation_rows import Consultation, Message, Refused, read_consultation
 from data.intake.sources import open_parts
+from data.parquet import CONSULTATION, Form, write_parquet
 
 KINDS = (".parquet", ".json", ".jsonl", ".ndjson")
 CASES, DIALOGUES = "cases.parquet", "dialogues.jsonl"
-BATCH = 1_000  # cases held before they are written
+COLUMNS: Form = {**CONSULTATION, "extra_info": {"index": int}}
 
 
 def _digest(value: Any, before: bytes = b"") -> bytes:
@@ -127,56 +129,32 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
     rows = open_rows(source)
     count, refused, continued = look_through(rows, say)
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / CASES) as cases, replacing(folder / DIALOGUES) as dialogues:
-        written = _write(rows, continued, cases, dialogues)
-    return f"{folder}: {count} rows, {refused} refused; {written[0]} cases, {written[1]} dialogues"
+    with replacing(folder / CASES) as draft:
+        cases = write_parquet(cases_of(rows), draft, COLUMNS)
+        dialogues = write_jsonl(folder / DIALOGUES, dialogues_of(rows, continued), force)
+    return f"{folder}: {count} rows, {refused} refused; {cases} cases, {dialogues} dialogues"
 
 
-def _write(rows: Rows, seen: set[bytes], cases: Path, dialogues: Path) -> tuple[int, int]:
-    """Write every case once, and every dialogue once that no row continues; returns how many. `seen` grows."""
-    from pyarrow.parquet import ParquetWriter
+def cases_of(rows: Rows) -> Iterator[dict[str, Any]]:
+    """Every case once, numbered from 0."""
+    seen = set[bytes]()
+    for _, found in rows():
+        if not isinstance(found, Refused) and found.case and _new(_digest(found.case), seen):
+            yield found.case | {"extra_info": {"index": len(seen) - 1}}
 
-    waiting: list[dict[str, Any]] = []
-    number = spoken = 0
-    with ParquetWriter(cases, _schema(), compression="zstd") as table, open(dialogues, "w", encoding="utf-8") as lines:
-        for _, found in rows():
-            if isinstance(found, Refused):
-                continue
-            if found.case and _new(_digest(found.case), seen):
-                waiting.append(found.case | {"extra_info": {"index": number}})
-                number += 1
-            if found.dialogue and _new(_replies(found.dialogue)[-1], seen):
-                lines.write(json.dumps({"messages": found.dialogue}, ensure_ascii=False) + "\n")
-                spoken += 1
-            if len(waiting) == BATCH:
-                _flush(table, waiting)
-        _flush(table, waiting)
-    return number, spoken
+
+def dialogues_of(rows: Rows, continued: set[bytes]) -> Iterator[dict[str, Any]]:
+    """Every dialogue once that no row continues."""
+    seen = set(continued)
+    for _, found in rows():
+        if not isinstance(found, Refused) and found.dialogue and _new(_replies(found.dialogue)[-1], seen):
+            yield {"messages": found.dialogue}
 
 
 def _new(digest: bytes, seen: set[bytes]) -> bool:
     known = digest in seen
     seen.add(digest)
     return not known
-
-
-def _flush(table: Any, waiting: list[dict[str, Any]]) -> None:
-    import pyarrow as arrow
-
-    table.write_table(arrow.Table.from_pylist(waiting, schema=table.schema))
-    waiting.clear()
-
-
-def _schema() -> Any:
-    import pyarrow as arrow
-
-    text = arrow.string()
-    messages = arrow.list_(arrow.struct({"role": text, "content": text}))
-    pair = arrow.struct({name: arrow.list_(text) for name in ("doctor_question", "patient_response")})
-    gold = arrow.struct({"diagnosis": text, "recommendation": text})
-    record = {"ground_truth": gold, "patient_information": arrow.list_(pair), "enhanced_description": text}
-    columns = {"data_source": text, "prompt": messages, "reward_model": arrow.struct(record)}
-    return arrow.schema(columns | {"extra_info": arrow.struct({"index": arrow.int64()})})
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
