@@ -14,7 +14,6 @@ from data.parquet import CODE, drawing_parser, write_drawn
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = drawing_parser("data.calculators.build", __doc__).parse_args(arguments)
     return write_drawn(options, lambda: draw_questions(seed=options.seed), CODE)
 
