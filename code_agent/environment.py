@@ -16,7 +16,7 @@ from typing import Any
 
 from code_agent.actions import Place
 from code_agent.canaries import dishonest_episodes
-from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
+from code_agent.debugger import Debugger
 from code_agent.facts import facts_of, record_of
 from code_agent.game import Game, permitted
 from code_agent.graders import Gold
@@ -58,7 +58,7 @@ class CodeEnvironment(Environment):
         self.ending = options.get("ending") or "submit"
         self.prompts, self.sets = load_prompts(), dict(task_sets or {})
         self.hospital, model = options.get("hospital"), options.get("debugger")
-        self.debugger: Debugger = debugger or (ModelDebugger(model) if model else OfflineDebugger())
+        self.debugger = debugger or Debugger(model)
         self.debugged_by = model or "offline"
         self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
         self._numbers = itertools.count()

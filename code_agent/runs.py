@@ -19,7 +19,7 @@ from typing import Any
 from code_agent import histories
 from code_agent.compute_score import scores_of, table
 from code_agent.config import RunConfig, last_index
-from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
+from code_agent.debugger import Debugger
 from code_agent.environment import CodeEnvironment
 from code_agent.histories import History
 from code_agent.model_policy import Model, ModelPolicy, endpoint_of
@@ -129,9 +129,9 @@ def prepared(config: RunConfig) -> Iterator[Run]:
 def debugger_of(config: RunConfig) -> Debugger:
     """The section Debugger as a model; without one, errors are explained offline."""
     if not config.debugger:
-        return OfflineDebugger()
+        return Debugger()
     endpoint = endpoint_of(config.debugger)
-    return ModelDebugger(endpoint.model, endpoint.base_url, endpoint.api_key)
+    return Debugger(endpoint.model, endpoint.base_url, endpoint.api_key)
 
 
 def played(config: RunConfig) -> int:
