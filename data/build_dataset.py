@@ -102,7 +102,6 @@ def report(dataset: Dataset, request: Request) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     kept = "no question was written; replies of the LLM are kept, and the same command goes on"
     return run_command("build_dataset", lambda: _build(options), afterwards=kept)

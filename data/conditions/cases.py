@@ -51,7 +51,6 @@ def _rows(text: str) -> dict[str, int]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     parser = drawing_parser("data.conditions.cases", __doc__)
     parser.add_argument("agent", choices=AGENTS, help="the agent that reads the cases")
     parser.add_argument("--rows", type=_rows, default=ROWS, help="train=N,val=N,test=N (default: 960, 96, 320)")

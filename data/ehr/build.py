@@ -62,7 +62,6 @@ def build(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     parser = new_parser(__doc__, prog="python -m data.ehr.build")
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the tables")

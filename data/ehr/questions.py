@@ -28,7 +28,6 @@ def drawn(tables: Path, seed: int) -> dict[str, list[Row]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     parser = drawing_parser("data.ehr.questions", __doc__)
     parser.add_argument(
         "--tables", type=Path, default=TABLES, metavar="DIR", help="folder of the hospital (default: data/ehr/tables)"

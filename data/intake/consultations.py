@@ -158,7 +158,6 @@ def _new(digest: bytes, seen: set[bytes]) -> bool:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line; ends the program with code 2 where it is wrong."""
     parser = new_parser(__doc__, prog="python -m data.intake.consultations")
     parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KINDS))
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
@@ -167,7 +166,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = parse(arguments)
 
     def body() -> None:

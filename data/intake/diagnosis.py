@@ -162,7 +162,6 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line, by the names of the reference's; ends the program with code 2 where it is wrong."""
     parser = new_parser(__doc__, prog="python -m data.intake.diagnosis")
     parser.add_argument("--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into")
     parser.add_argument("--diaggym_ref_data_path", type=Path, required=True, metavar="F", help="DiagGym's notes")
@@ -177,7 +176,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = parse(arguments)
 
     def body() -> None:
