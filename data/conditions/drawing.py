@@ -18,6 +18,7 @@ from common.terminal import watched
 from data.conditions.asking import most_telling, posterior
 from data.conditions.bayes import draw_patient
 from data.conditions.records import Patient, Phrase, Tables
+from data.load import compact
 
 ROWS = {"train": 960, "val": 96, "test": 320}
 UNSEEN = 0.25  # of the test rows
@@ -155,7 +156,7 @@ def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -
         "extra_info": {
             "index": index, "condition": case.name, "department": condition.department,
             "difficulty": DIFFICULTY.get(len(case.asked), "hard"), "complaint": case.complaint,
-            "age": patient["age"], "sex": patient["sex"], "facets": _json(words), "symptoms": _json(symptoms),
+            "age": patient["age"], "sex": patient["sex"], "facets": compact(words), "symptoms": compact(symptoms),
             "distinguishing": list(case.asked), "wording": wording,
         },
     }  # fmt: skip
@@ -171,7 +172,3 @@ def _prose(tables: Tables, opening: str, words: Mapping[str, str], symptoms: Map
     have = "；".join(words[name] for name, there in symptoms.items() if there)
     lack = "、".join(tables.symptoms[name].zh for name, there in symptoms.items() if not there)
     return f"{opening}{sides}。还有：{have or '无'}。没有：{lack or '无'}。"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
