@@ -33,10 +33,17 @@ TIMES = ("created_at", "create_at", "update_at")
 
 
 def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
-    """The rows of one table in file order, keys counted from `first_key`; cells the file leaves blank are None."""
+    """The rows of one table in file order, keys counted from `first_key`; cells the file leaves blank are None.
+
+    Raises:
+        ValueError: a column of the file is not one of the table's.
+    """
     empty: Cells = {column: WRITTEN_AT if column in TIMES else None for column in TABLES[table]}
     with TEXTBOOK_FILES[table].open(encoding="utf-8", newline="") as file:
         for key, cells in enumerate(csv.DictReader(file, delimiter="\t", strict=True), start=first_key):
+            unknown = cells.keys() - empty.keys()
+            if unknown:
+                raise ValueError(f"{TEXTBOOK_FILES[table]}: not columns of {table}: {unknown}")
             filled = {column: cell for column, cell in cells.items() if cell}
             yield empty | filled | {"id": key, "source": TEXTBOOK}
 
