@@ -70,9 +70,9 @@ def drawing_parser(program: str, doc: str | None) -> argparse.ArgumentParser:
     """The options that all programs have that draw rows."""
     parser = new_parser(doc, prog=f"python -m {program}")
     add = parser.add_argument
-    add("--out", type=Path, required=True, metavar="DIR", help="folder for a file of each split")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
     add("--seed", type=int, default=0, help="same seed, same bytes (default: 0)")
-    add("--force", action="store_true", help="replace existing files")
+    add("--force", action="store_true", help="replace what is there")
     parser.set_defaults(program=program.rpartition(".")[2])
     return parser
 
