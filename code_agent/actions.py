@@ -1,6 +1,6 @@
 """The actions of an episode, by MedAgentGym's names and parameters: what each does, and why one is refused.
 
-    place = Place(sandbox, "episode 1", tasks.look_up, OfflineDebugger())
+    place = Place(sandbox, "episode 1", tasks.look_up, Debugger())
     await perform(Action("validate_code", {"code": "answer = 6 * 7"}), place, permitted=("validate_code",))
     # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
 
@@ -47,6 +47,9 @@ class Place:
     look_up: Callable[[str, str, str], str]
     debugger: Debugger
     context: str = ""
+
+
+Handler = Callable[[dict[str, Any], Place], Awaitable[Observation]]
 
 
 def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
@@ -160,26 +163,21 @@ async def _terminal(params: dict[str, Any], place: Place) -> Observation:
     return await run_program(params["cmd"], place, "cmd_result", "sh")
 
 
-async def _talk(params: dict[str, Any], place: Place) -> Observation:
-    return {"type": "user_message", "env_message": SAID["heard"]}
+def _said(kind: str, words: str) -> Handler:
+    async def say(params: dict[str, Any], place: Place) -> Observation:
+        return {"type": kind, "env_message": SAID[words]}
+
+    return say
 
 
-async def _report(params: dict[str, Any], place: Place) -> Observation:
-    return {"type": "infeasible", "env_message": SAID["reported"]}
-
-
-async def _submit(params: dict[str, Any], place: Place) -> Observation:
-    return {"type": "submitted", "env_message": SAID["handed_in"]}
-
-
-HANDLERS: dict[str, Callable[[dict[str, Any], Place], Awaitable[Observation]]] = {
+HANDLERS: dict[str, Handler] = {
     "request_info": _request_info,
     "validate_code": _validate_code,
     "debug": _debug,
     "terminal": _terminal,
-    "send_msg_to_user": _talk,
-    "report_infeasible": _report,
-    "submit": _submit,
+    "send_msg_to_user": _said("user_message", "heard"),
+    "report_infeasible": _said("infeasible", "reported"),
+    "submit": _said("submitted", "handed_in"),
 }
 
 

@@ -25,7 +25,6 @@ if __name__ == "__main__":
 
 from code_agent.histories import NAME, History, read_all
 from common.command import UsageError, new_parser, run_command
-from common.terminal import watched
 
 
 def scores_of(histories: Iterable[History]) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def show(folder: Path, as_json: bool = False) -> None:
     """Print a folder's scores. Raises UsageError: no folder, or nothing finished in it."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; give one with files history_<i>.json")
-    histories = list(watched(read_all(folder), "reading", "histories"))
+    histories = read_all(folder)
     there = sum(bool(NAME.fullmatch(path.name)) for path in folder.iterdir())
     scores = scores_of(histories) | {"unfinished": there - len(histories)}
     if as_json:

@@ -1,7 +1,7 @@
 """What `debug` answers: an explanation of a traceback, by the table of debugger.toml or by a model where one is set.
 
     explain("int('x')", "ValueError: invalid literal ...")              # offline
-    await ModelDebugger("openai/NAME").debug(code, error)
+    await Debugger("openai/NAME").debug(code, error)
 
 Neither sees the task's answer: it is no oracle.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import BaseModel
 
@@ -26,30 +25,22 @@ LINE = re.compile(r'File "<[^"]*>", line (\d{1,6})')
 LONGEST = 8000  # characters of a program or an error that a model is shown
 
 
-class Debugger(Protocol):
-    async def debug(self, code: str, error: str) -> str:
-        """An explanation. Raises EpisodeError: the model behind it failed."""
-        ...
-
-
 class Explanation(BaseModel):
     """The form of a model's reply."""
 
     explanation: str
 
 
-class OfflineDebugger:
-    async def debug(self, code: str, error: str) -> str:
-        return explain(code, error)
+class Debugger:
+    """Explains errors, by a model with litellm's name of it where there is one."""
 
-
-class ModelDebugger:
-    """A model by litellm's name. Its failure is the machine's, not the policy's."""
-
-    def __init__(self, model: str, base_url: str | None = None, api_key: str | None = None) -> None:
-        self.client = LLMClient(model, base_url=base_url, api_key=api_key)
+    def __init__(self, model: str | None = None, base_url: str | None = None, api_key: str | None = None) -> None:
+        self.client = LLMClient(model, base_url=base_url, api_key=api_key) if model else None
 
     async def debug(self, code: str, error: str) -> str:
+        """An explanation. Raises EpisodeError: the model failed, which is the machine's fault and not the policy's."""
+        if not self.client:
+            return explain(code, error)
         told = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])
         messages = [{"role": "system", "content": WORDS["system"]}, {"role": "user", "content": told}]
         try:

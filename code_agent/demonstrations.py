@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from code_agent.prompts import load_prompts
-from code_agent.rehearsal import gold_steps, rehearse
-from code_agent.task import CodeTask
-from code_agent.tasks import get_task_class
+from code_agent.environment import CodeEnvironment, own
+from code_agent.rehearsal import gold_steps
 from common.settings import Settings
 from episodes.agent import Conversation, Task
 
 
 def gold_conversations(tasks: Sequence[Task], settings: Settings) -> Iterator[Conversation]:
     """Run the gold program, hand in what it prints."""
-    sets = {}
+    environment = CodeEnvironment(settings, {})
     for task in tasks:
-        assert isinstance(task, CodeTask)
-        if task.task_set not in sets:
-            sets[task.task_set] = get_task_class(task.task_set)()
-        turns = task.max_turns or settings.max_turns
-        episode = rehearse(sets[task.task_set], task, load_prompts(), turns, gold_steps(task))
+        episode = environment.rehearsed(own(task), gold_steps(own(task)))
         yield Conversation(episode.messages, [True] * episode.turns)

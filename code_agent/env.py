@@ -24,11 +24,11 @@ from typing import Any, TypeVar
 import gymnasium
 
 from code_agent.actions import Observation
-from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
+from code_agent.debugger import Debugger
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST, Game
 from code_agent.protocol import Action
-from code_agent.spaces import Unicode, observations
+from code_agent.spaces import Anything, observations
 from code_agent.tasks.base import TaskSet
 from common.settings import load_settings
 from episodes.agent import AgentError
@@ -60,10 +60,11 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         Raises AgentError: the set's rows cannot be read.
         """
         given = dict(task_kwargs or {})
-        debugger = debugger_of(given.pop("debugger_config", None))
+        named = given.pop("debugger_config", None) or {}
+        debugger = Debugger(named.get("model_name"), named.get("base_url"))
         self.tasks = task_entrypoint(**{name: value for name, value in given.items() if value is not None})
         self.ending, self.action_mapping = ending, dict(action_mapping or {})
-        self.action_space, self.observation_space = Unicode(), observations()
+        self.action_space, self.observation_space = Anything(str), observations()
         self.terminate_on_infeasible = self.need_context = False
         self.chat: list[dict[str, Any]] = []
         self.env_history: list[Observation] = []
@@ -181,13 +182,6 @@ class _Loop:
 def _observed(result: Any) -> Observation:
     known = result if isinstance(result, dict) else {"env_message": str(result)}
     return {"type": "environment_feedback", "env_message": "", **known}
-
-
-def debugger_of(config: Mapping[str, Any] | None) -> Debugger:
-    """A debugger as the reference's configuration names one; without a model the offline one."""
-    if not config or not config.get("model_name"):
-        return OfflineDebugger()
-    return ModelDebugger(str(config["model_name"]), config.get("base_url"))
 
 
 EHREnv = MedAgentEnv

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from code_agent.actions import Place
 from code_agent.canaries import dishonest_episodes
-from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
+from code_agent.debugger import Debugger
 from code_agent.facts import facts_of, record_of
 from code_agent.game import Game, permitted
 from code_agent.graders import Gold
@@ -58,7 +58,7 @@ class CodeEnvironment(Environment):
         self.ending = options.get("ending") or "submit"
         self.prompts, self.sets = load_prompts(), dict(task_sets or {})
         self.hospital, model = options.get("hospital"), options.get("debugger")
-        self.debugger: Debugger = debugger or (ModelDebugger(model) if model else OfflineDebugger())
+        self.debugger = debugger or Debugger(model)
         self.debugged_by = model or "offline"
         self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
         self._numbers = itertools.count()
@@ -119,15 +119,15 @@ class CodeEnvironment(Environment):
         return score(self.set_of(task), own(task), episode)
 
     async def gold(self, task: Task) -> Episode:
-        return self._rehearsed(own(task))
+        return self.rehearsed(own(task), gold_steps(own(task)))
 
-    def _rehearsed(self, task: CodeTask) -> Episode:
-        return rehearse(self.set_of(task), task, self.prompts, self._turns(task), gold_steps(task))
+    def rehearsed(self, task: CodeTask, steps: Sequence[Rehearsed]) -> Episode:
+        """The episode of these steps; nothing is run."""
+        return rehearse(self.set_of(task), task, self.prompts, self._turns(task), steps)
 
     async def baseline(self, name: str, task: Task) -> Episode:
         """ "zero" hands in 0 without a program, which is also what "no" is."""
-        steps = [Rehearsed(submit("0"))]
-        return rehearse(self.set_of(task), own(task), self.prompts, self._turns(task), steps)
+        return self.rehearsed(own(task), [Rehearsed(submit("0"))])
 
     def bad(self, task: Task, random: Random) -> Episode:
         return self.dishonest(task, random)["another value"]

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from common.files import replacing
+from common.terminal import watched
 from episodes.agent import Message
 
 NAME = re.compile(r"history_(\d+)(?:_(\d+))?\.json")
@@ -66,17 +67,7 @@ def read(path: Path) -> History | None:
     return History(int(named[1]), int(named[2] or 0), elements[:-1], elements[-1])
 
 
-def read_all(folder: Path) -> Iterator[History]:
+def read_all(folder: Path) -> list[History]:
     """The finished episodes of a folder, by their numbers."""
-    named = [(tuple(int(part or 0) for part in match.groups()), path) for path, match in _named(folder)]
-    for _, path in sorted(named):
-        history = read(path)
-        if history:
-            yield history
-
-
-def _named(folder: Path) -> Iterator[tuple[Path, re.Match[str]]]:
-    for path in folder.iterdir():
-        match = NAME.fullmatch(path.name)
-        if match:
-            yield path, match
+    found = filter(None, map(read, watched([*folder.iterdir()], "reading", "histories")))
+    return sorted(found, key=lambda history: (history.index, history.number))

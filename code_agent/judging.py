@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import tomllib
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,34 +23,7 @@ from episodes.outcomes import EpisodeError
 
 CHUNK = 45_000  # bytes of a file that one run prints; of a multiple of three, base64 can be put together
 MOST_CHUNKS = 100
-# Whose types the values that tests look at may have: an object of the program's own could agree with everything.
-KNOWN = (
-    "builtins",
-    "collections",
-    "datetime",
-    "decimal",
-    "lifelines",
-    "matplotlib",
-    "numpy",
-    "pandas",
-    "scipy",
-    "sklearn",
-)
-SAVE = """
-import ast as _a, pickle as _p
-_n = {{x.id for x in _a.walk(_a.parse({tests!r})) if isinstance(x, _a.Name)}} & set(globals())
-open({file!r}, "wb").write(_p.dumps({{x: globals()[x] for x in _n if type(globals()[x]).__name__ != "module"}}))
-"""
-LOAD = """
-import base64, io, pickle
-class Known(pickle.Unpickler):
-    def find_class(self, module, name):
-        safe = module != "builtins" or name in ("set", "frozenset", "slice", "range", "complex", "bytearray")
-        if module.split(".")[0] not in {known!r} or not safe or name.startswith("_") and module == "builtins":
-            raise TypeError(f"a value of the type {{module}}.{{name}}")
-        return super().find_class(module, name)
-globals().update(Known(io.BytesIO(base64.b64decode({values!r}))).load())
-"""
+PROGRAMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _fresh = itertools.count()
 
 
@@ -91,9 +65,9 @@ class ByTests:
 
     async def worth(self, handed: Handed, place: Place) -> float:
         file = "/scratch/values"
-        saved = await run_in(place, SAVE.format(tests=self.tests, file=file))
+        saved = await run_in(place, PROGRAMS["save"].format(tests=self.tests, file=file))
         values = await _read(file, place) if saved.status == OK else ""
-        program = f"{LOAD.format(known=KNOWN, values=values)}\n{self.tests}"
+        program = f"{PROGRAMS['load'].format(known=PROGRAMS['known'], values=values)}\n{self.tests}"
         return float(bool(values) and await _alone(program, place) is not None)
 
 
@@ -134,11 +108,7 @@ async def _read(name: str, place: Place) -> str:
     """A file of the episode's in base64, piece by piece; "" where there is none."""
     parts = []
     for at in range(MOST_CHUNKS):
-        program = (
-            f"import base64; _f = open({name!r}, 'rb'); _f.seek({at * CHUNK});"
-            f"print(base64.b64encode(_f.read({CHUNK})).decode(), end='')"
-        )
-        run = await run_in(place, program)
+        run = await run_in(place, PROGRAMS["read"].format(name=name, place=at * CHUNK, size=CHUNK))
         if run.status != OK or not run.output:
             break
         parts.append(run.output)

@@ -105,13 +105,9 @@ def term(path: Path, table: str, keyterm: str) -> str:
 
 
 def _nearest(wanted: str, seen: dict[str, dict[str, None]]) -> list[tuple[str, str]]:
-    found = []
-    for column, own in seen.items():
-        lowered = [value.lower() for value in own]
-        limit: dict[str, Any] = {"scorer": Levenshtein.normalized_distance, "score_cutoff": FARTHEST, "limit": NEAREST}
-        texts = list(own)
-        found += [(distance, texts[at], column) for _, distance, at in process.extract(wanted, lowered, **limit)]
-    return [(value, column) for _, value, column in sorted(found)[:NEAREST]]
+    there = sorted((value, column) for column, own in seen.items() for value in own)
+    limit: dict[str, Any] = {"scorer": Levenshtein.normalized_distance, "score_cutoff": FARTHEST, "limit": NEAREST}
+    return [there[at] for *_, at in process.extract(wanted, [value.lower() for value, _ in there], **limit)]
 
 
 @contextmanager

@@ -32,12 +32,10 @@ class Rehearsed:
         return self.action.name == "validate_code"
 
 
-def rehearse(
-    tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed], submits: bool = True
-) -> Episode:
+def rehearse(tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed]) -> Episode:
     """The episode of these steps, as many as the budget allows."""
-    allowed = permitted(tasks, "submit" if submits else "oracle")
-    episode = Episode(prompts.opening(task, tasks.overview, allowed, turns), stop_reason="max_turns")
+    opening = prompts.opening(task, tasks.overview, permitted(tasks, "submit"), turns)
+    episode = Episode(opening, stop_reason="max_turns")
     for turn, step in enumerate(steps[:turns], 1):
         episode.messages.append({"role": "assistant", "content": str(step.action)})
         episode.turns += 1
@@ -49,7 +47,7 @@ def rehearse(
             break
         episode.events.append(_event(step))
         said = step.error or step.printed or SAID["nothing_printed"]
-        words = prompts.said(said, turn + 1, turns, submits)
+        words = prompts.said(said, turn + 1, turns, submits=True)
         episode.messages.append({"role": "user", "content": words})
     return episode
 

@@ -54,11 +54,10 @@ def counters_of(events: Sequence[Event]) -> dict[str, float]:
     """Numbers whose sum says something."""
     runs = [event for event in events if event.ran]
     kinds = Counter(event.action for event in events if event.action)
-    problems = {"malformed": sum(not event.action for event in events), "refused": _refused(events)}
+    problems = {
+        "malformed": sum(not event.action for event in events),
+        "refused": sum(bool(event.action and event.problem) for event in events),
+    }
     raised = sum(event.raised for event in runs)
     counted = {"runs": len(runs), "runs_raised": raised, "loops": int(loops(events)), **problems, **kinds}
     return {name: float(number) for name, number in counted.items()}
-
-
-def _refused(events: Sequence[Event]) -> int:
-    return sum(bool(event.action and event.problem) for event in events)

@@ -54,7 +54,7 @@ def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
 
 def write_data(folder: Path, sft: Path | None, dpo: Path | None) -> None:
     """The files that are asked for. Raises UsageError: nothing was played yet, or a file would be empty."""
-    histories = list(read_all(folder)) if folder.is_dir() else []
+    histories = read_all(folder) if folder.is_dir() else []
     for path, rows, what in (
         (sft, sft_rows, "right episode"),
         (dpo, dpo_rows, "task with a right and a wrong episode"),

@@ -19,7 +19,7 @@ from typing import Any
 from code_agent import histories
 from code_agent.compute_score import scores_of, table
 from code_agent.config import RunConfig, last_index
-from code_agent.debugger import Debugger, ModelDebugger, OfflineDebugger
+from code_agent.debugger import Debugger
 from code_agent.environment import CodeEnvironment
 from code_agent.histories import History
 from code_agent.model_policy import Model, ModelPolicy, endpoint_of
@@ -28,7 +28,7 @@ from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from common.command import Failure, UsageError
 from common.settings import load_settings
-from common.terminal import progress
+from common.terminal import gathered
 from episodes.play import Scored, play
 
 LONGEST = 8000  # characters of what comes back that the policy reads
@@ -57,18 +57,14 @@ class Run:
 
     async def play_all(self) -> list[History]:
         """The finished episodes, those of earlier runs too. Raises Failure: the endpoint fails again and again."""
-        slots, wanted = asyncio.Semaphore(self.config.jobs), self.episodes
-        with progress("episodes", len(wanted), "episodes") as bar:
+        slots = asyncio.Semaphore(self.config.jobs)
 
-            async def one(index: int, number: int | None) -> History | None:
-                async with slots:
-                    found = await self.episode(index, number)
-                    bar.update()
-                    return found
+        async def one(index: int, number: int | None) -> History | None:
+            async with slots:
+                return await self.episode(index, number)
 
-            async with asyncio.TaskGroup() as group:
-                running = [group.create_task(one(*which)) for which in wanted]
-        return [history for task in running if (history := task.result())]
+        found = await gathered([one(*which) for which in self.episodes], "episodes", "episodes")
+        return [history for history in found if history]
 
     async def episode(self, index: int, number: int | None) -> History | None:
         """One episode: from its file, or played; None where it is not scored."""
@@ -129,9 +125,9 @@ def prepared(config: RunConfig) -> Iterator[Run]:
 def debugger_of(config: RunConfig) -> Debugger:
     """The section Debugger as a model; without one, errors are explained offline."""
     if not config.debugger:
-        return OfflineDebugger()
+        return Debugger()
     endpoint = endpoint_of(config.debugger)
-    return ModelDebugger(endpoint.model, endpoint.base_url, endpoint.api_key)
+    return Debugger(endpoint.model, endpoint.base_url, endpoint.api_key)
 
 
 def played(config: RunConfig) -> int:
@@ -140,11 +136,7 @@ def played(config: RunConfig) -> int:
     Raises UsageError, Failure.
     """
     with prepared(config) as run:
-        try:
-            found = asyncio.run(run.play_all())
-        except ExceptionGroup as group:
-            raise group.exceptions[0] from None
-        wanted = len(run.episodes)
+        found, wanted = asyncio.run(run.play_all()), len(run.episodes)
     rate = sum(history.succeeded for history in found) / len(found) if found else None
     line = {"task": config.task, "tag": config.tag, "mode": config.mode, "episodes": len(found), "success_rate": rate}
     with open(config.work_dir / "running_records.jsonl", "a", encoding="utf-8") as file:

@@ -77,7 +77,6 @@ def validate(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     parser = new_parser(__doc__, prog="python -m code_agent.validate")
     add = parser.add_argument
     add("set", choices=sorted(BUNDLED))

@@ -6,8 +6,8 @@ so a killed process loses nothing but rows in flight. After a power loss the las
 again.
 
     with open_journal(Path("out.jsonl"), {"program": "x", "input": file_digest(source)}, force=False) as journal:
-        outcome = await run_all(rows, key=row_key, work=ask, journal=journal, concurrency=8, title="filter")
-        write_jsonl(Path("out.jsonl"), (value for value in outcome if not isinstance(value, Failed)), force=True)
+        results = await run_all(rows, key=row_key, work=ask, journal=journal, concurrency=8, title="filter")
+        write_jsonl(Path("out.jsonl"), (value for value in results if not isinstance(value, Failed)), force=True)
         journal.remove()
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Si
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from common.command import Failure, UsageError
 from common.files import refuse_existing
@@ -131,20 +131,6 @@ def open_journal(output: Path, fingerprint: Mapping[str, Any], *, force: bool, o
     return Journal(path, fingerprint, fresh=force)
 
 
-class Outcome(Generic[Item]):
-    """Results in the order of the items, read from the journal anew at each iteration; `Failed` where there is none."""
-
-    def __init__(self, items: Iterable[Item], key: Callable[[Item], str], journal: Journal) -> None:
-        self.failed: dict[str, str] = {}
-        self.items, self.key, self.journal = items, key, journal
-
-    def __iter__(self) -> Iterator[Any]:
-        for item in self.items:
-            name = self.key(item)
-            value = self.journal.get(name)
-            yield Failed(self.failed.get(name, "not done")) if value is MISSING else value
-
-
 async def run_all(
     items: Iterable[Item],
     key: Callable[[Item], str],
@@ -155,18 +141,18 @@ async def run_all(
     title: str,
     describe: Callable[[], str] | None = None,
     failures: type[Exception] | tuple[type[Exception], ...] = (),
-) -> Outcome[Item]:
-    """Do the work of every item that the journal does not hold yet; results are read from what is returned.
+) -> Iterator[Any]:
+    """Do the work of every item that the journal does not hold yet; gives the results in order, `Failed` for none.
 
-    `items` is iterated here and again for each pass over the outcome, so it is a list or a class with `__iter__`, not a
-    generator; nothing is kept of it. `key` says what an item is: equal keys are done once. `work` returns a JSON
-    value. An exception of `failures` costs the row, is counted and tried again by the next run; any other ends the run.
-    `describe` adds its words to the progress, such as tokens and cost.
+    `items` is iterated here and again while the results are read from the journal, so it is a list or a class with
+    `__iter__`, not a generator; nothing is kept of it. `key` says what an item is: equal keys are done once. `work`
+    returns a JSON value. An exception of `failures` costs the row, is counted and tried again by the next run; any
+    other ends the run. `describe` adds its words to the progress, such as tokens and cost.
 
     Raises:
         RunError: TOO_MANY_FAILURES rows failed with no success between.
     """
-    outcome = Outcome(items, key, journal)
+    failed: dict[str, str] = {}
     waiting, running, in_a_row = iter(items), set[str](), 0
 
     async def one(name: str, item: Item) -> None:
@@ -174,13 +160,13 @@ async def run_all(
         try:
             value = await work(item)
         except failures as error:
-            outcome.failed[name] = str(error)
+            failed[name] = str(error)
             in_a_row += 1
             if in_a_row >= TOO_MANY_FAILURES:
                 raise RunError(f"{in_a_row} rows failed one after the other, the last one: {error}") from None
             return
         journal.put(name, value)
-        outcome.failed.pop(name, None)
+        failed.pop(name, None)
         in_a_row = 0
 
     async def worker() -> None:
@@ -194,9 +180,13 @@ async def run_all(
                     await one(name, item)
                 finally:
                     running.discard(name)
-            failed = f"{len(outcome.failed):,} failed, " if outcome.failed else ""
-            bar.set_postfix_str(failed + (describe() if describe else ""), refresh=False)
+            lost = f"{len(failed):,} failed, " if failed else ""
+            bar.set_postfix_str(lost + (describe() if describe else ""), refresh=False)
             bar.update()
+
+    def result(item: Item) -> Any:
+        value = journal.get(name := key(item))
+        return Failed(failed[name]) if value is MISSING else value
 
     with progress(title, len(items) if isinstance(items, Sized) else None) as bar:
         try:
@@ -205,4 +195,4 @@ async def run_all(
                     group.create_task(worker())
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
-    return outcome
+    return map(result, items)

@@ -59,7 +59,6 @@ def build(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     parser = new_parser(__doc__, prog="python -m data.build_database")
     add, count = parser.add_argument, number(int, lambda count: count >= 0, "of rows, 0 or more")
     add("--output", type=Path, default=DEFAULT_PATH, help="file to write (default: data/medical.db)")

@@ -102,7 +102,6 @@ def report(dataset: Dataset, request: Request) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     kept = "no question was written; replies of the LLM are kept, and the same command goes on"
     return run_command("build_dataset", lambda: _build(options), afterwards=kept)
@@ -113,9 +112,8 @@ def _build(options: argparse.Namespace) -> None:
         raise UsageError(f"{options.output} is not a folder")
     options.output.mkdir(parents=True, exist_ok=True)
     files = {split: options.output / f"{split}.parquet" for split in ROWS} | {"all": options.output / JSONL}
-    journal = options.output / (JSONL + ".journal")
     for file in files.values():
-        refuse_existing(file, options.force or journal.exists())
+        refuse_existing(file, options.force)
     url = options.db or load_settings().database_url
     request = request_for(options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate))
     dataset = make_dataset(url, request, options.seed)
@@ -123,11 +121,10 @@ def _build(options: argparse.Namespace) -> None:
     if options.paraphrase:
         from data.questions.paraphrase import paraphrase
 
-        lines.append(paraphrase(dataset, options.paraphrase, journal, options.force))
+        lines.append(paraphrase(dataset, options.paraphrase))
     everything = [row for rows in dataset.splits.values() for row in rows]
     for split, rows in (dataset.splits | {"all": everything}).items():
         write_rows(rows, files[split])
-    journal.unlink(missing_ok=True)
     print(*lines, sep="\n")
 
 

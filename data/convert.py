@@ -52,7 +52,6 @@ def convert(source: Path, target: Path, database_url: str | None = None, tables:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line; ends the program with code 2 where it is wrong."""
     parser = new_parser(__doc__, prog="python -m data.convert")
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
@@ -78,7 +77,6 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = parse(arguments)
     return run_command("convert", lambda: run(options), afterwards="nothing was written")
 

@@ -52,7 +52,6 @@ def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> Non
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line; ends the program with code 2 where it is wrong."""
     parser = new_parser(__doc__, prog="python -m data.validate")
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
@@ -95,7 +94,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = parse(arguments)
     return run_command("validate", lambda: run(options))
 

@@ -1,24 +1,22 @@
 """Draw questions about published formulas: an invented note, what is asked, the gold program and the typed answer.
 
 A note says a formula's inputs and two things that it does not need, a sentence each, in any order. The gold program is
-the function of data/calculators/formulas.py itself and a call of it. Some calculators are in the test file alone.
+the formula of calculators.toml itself and a call of it. Some calculators are in the test file alone.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
+from functools import cache
 from pathlib import Path
 from random import Random
 from string import Template
 from typing import Any
-
-from data.calculators import formulas
 
 _TABLE = tomllib.loads(Path(__file__).with_name("calculators.toml").read_text(encoding="utf-8"))
 SAID: dict[str, dict[str, Any]] = _TABLE["said"]
@@ -45,7 +43,7 @@ def draw_questions(rows: Mapping[str, int] = ROWS, seed: int = 0) -> dict[str, l
 
 def question(name: str, split: str, number: int, random: Random) -> Row:
     """One row, whose answer is none of the numbers that can be read in it."""
-    calculator, function = CALCULATORS[name], getattr(formulas, name)
+    calculator, function = CALCULATORS[name], formula_of(name)
     while True:
         given = {each: drawn(name, each, random) for each in inspect.signature(function).parameters}
         gold, note = gold_of(function(**given), calculator), note_of(name, given, random)
@@ -61,7 +59,7 @@ def question(name: str, split: str, number: int, random: Random) -> Row:
         "question": f"{calculator['question']}{asked_for(calculator)}",
         "files": [],
         "gold": json.dumps(gold),
-        "program": program_of(function, given),
+        "program": program_of(name, given),
         "sql": "",
     }
 
@@ -127,19 +125,19 @@ def asked_for(calculator: Mapping[str, Any]) -> str:
     return "" if decimals is None else f" Give it to {TOLERANCE * 10**-decimals:.{decimals + 1}f}."
 
 
-def program_of(function: Callable[..., Any], given: Mapping[str, Any]) -> str:
-    """The function as a reader of its own would write it, and a call that prints."""
-    tree = ast.parse(inspect.getsource(function))
-    [definition] = tree.body
-    assert isinstance(definition, ast.FunctionDef)
-    definition.returns = None
-    for argument in definition.args.args:
-        argument.annotation = None
-    text = ast.unparse(tree)
-    imports = "import math\n" if "math." in text else ""
-    imports += "from datetime import date, timedelta\n" if "timedelta" in text else ""
+@cache
+def formula_of(name: str) -> Callable[..., Any]:
+    """The function that a calculator's formula defines."""
+    names: dict[str, Any] = {}
+    exec(CALCULATORS[name]["formula"], names)
+    function: Callable[..., Any] = names[name]
+    return function
+
+
+def program_of(name: str, given: Mapping[str, Any]) -> str:
+    """The formula, and a call that prints."""
     call = ", ".join(f"{each}={value}" for each, value in map(_written, given.items()))
-    return f"{imports}{text}\nprint({function.__name__}({call}))"
+    return f"{CALCULATORS[name]['formula']}print({name}({call}))"
 
 
 def _written(argument: tuple[str, Any]) -> tuple[str, Any]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from math import exp, log
 
 from data.conditions.bayes import Value, log_likelihood
-from data.conditions.check import items_of
 from data.conditions.records import Condition, Tables
 
 
@@ -30,7 +29,7 @@ def most_telling(
     tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], known: Iterable[str]
 ) -> str:
     """The symptom or facet, none of the known ones, that leaves the least doubt between the conditions on average."""
-    items = [item for item in items_of(tables, group.values()) if item not in known]
+    items = [item for item in tables.items_of(group.values()) if item not in known]
     return min(items, key=lambda item: _doubt_after(tables, group, chances, item))
 
 

@@ -5,7 +5,6 @@ rows = draw_diagnosis_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["v
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +12,9 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from common.command import UsageError
 from data.conditions.asking import posterior
 from data.conditions.bayes import Value
-from data.conditions.drawing import ATTEMPTS, OPEN, Row, Speech, draw_rows, new_patient
+from data.conditions.drawing import OPEN, Row, Speech, draw_rows
 from data.conditions.records import Patient, Tables
 from data.conditions.results import Result, draw_results
 from data.conditions.table import FOLDER
@@ -50,25 +48,19 @@ def draw_diagnosis_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> 
 
     Raises UsageError: the tables leave too few conditions open, or key examinations that do not settle one.
     """
-    drawn = draw_rows(tables, rows, seed, new_case, _row)
+    drawn = draw_rows(tables, rows, seed, case_of, _row)
     for split, told in drawn.items():
         for row in told:
             row["extra_info"] = {"split": split, **row["extra_info"]}
     return drawn
 
 
-def new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case:
-    """A patient whose record nobody has yet, of whom a summary leaves much open and the key results do not."""
-    for _ in range(ATTEMPTS):
-        complaint, patient = new_patient(tables, name, random)
-        results = draw_results(tables, recorded(tables, complaint, patient), patient, random, tables.conditions[name])
-        told = _told(tables, complaint, name, patient, results, random)
-        difficulty = told and _difficulty(tables, complaint, name, told, results)
-        record = json.dumps([complaint, patient])
-        if difficulty and record not in seen:
-            seen.add(record)
-            return Case(name, complaint, patient, told, results, difficulty)
-    raise UsageError(f"conditions.toml, {name}: no summary leaves it open, or its key examinations do not settle it")
+def case_of(tables: Tables, name: str, complaint: str, patient: Patient, random: Random) -> Case | None:
+    """A patient of whom a summary leaves much open and the key results do not."""
+    results = draw_results(tables, recorded(tables, complaint, patient), patient, random, tables.conditions[name])
+    told = _told(tables, complaint, name, patient, results, random)
+    difficulty = told and _difficulty(tables, complaint, name, told, results)
+    return Case(name, complaint, patient, told, results, difficulty) if difficulty else None
 
 
 def recorded(tables: Tables, complaint: str, patient: Patient) -> list[str]:

@@ -17,8 +17,8 @@ from common.command import UsageError
 from common.terminal import watched
 from data.conditions.asking import most_telling, posterior
 from data.conditions.bayes import draw_patient
-from data.conditions.check import items_of
 from data.conditions.records import Patient, Phrase, Tables
+from data.load import compact
 
 ROWS = {"train": 960, "val": 96, "test": 320}
 UNSEEN = 0.25  # of the test rows
@@ -31,6 +31,8 @@ ATTEMPTS = 200  # patients drawn for a row before the tables are blamed
 
 Row = dict[str, Any]
 AnyCase = TypeVar("AnyCase")  # of the agent that rows are drawn for
+# Of a condition, a complaint and the patient with both: the case, if it makes one.
+CaseOf = Callable[[Tables, str, str, Patient, Random], AnyCase | None]
 
 
 @dataclass(frozen=True)
@@ -70,30 +72,27 @@ class Speech:
 def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
     """Rows by split, each condition as often as every other; no two records of all splits are alike.
 
-    Raises UsageError: the tables do not tell a condition from its neighbours, or leave fewer than three open.
+    Raises UsageError: the tables do not tell a condition from its neighbours.
     """
-    small = [name for name in tables.complaints if len(tables.group(name)) < OPEN]
-    if small:
-        raise UsageError(f"{', '.join(small)}: fewer than {OPEN} conditions begin with it; add some to conditions.toml")
-    return draw_rows(tables, rows, seed, _new_case, _row)
+    return draw_rows(tables, rows, seed, case_of, _row)
 
 
 def draw_rows(
     tables: Tables,
     rows: Mapping[str, int],
     seed: int,
-    new_case: Callable[[Tables, str, Random, set[str]], AnyCase],
+    case_of: CaseOf[AnyCase],
     to_row: Callable[[Tables, AnyCase, int, Speech, str], Row],
 ) -> dict[str, list[Row]]:
-    """Rows by split, each condition as often as every other: `new_case` draws one with it that is not among those seen,
-    `to_row` tells it in "seen" or "unseen" wordings."""
+    """Rows by split, each condition as often as every other: `case_of` makes cases of patients that make any,
+    `to_row` tells them in "seen" or "unseen" wordings."""
     random, index, seen = Random(seed), count(), set[str]()
     speech, drawn = Speech(seed, random), dict[str, list[Row]]()
     for split, wanted in rows.items():
         unseen = int(UNSEEN * wanted) if split == "test" else 0
         marks = random.sample(["unseen"] * unseen + ["seen"] * (wanted - unseen), wanted)
         names = watched(zip(_in_turn(tables, random), marks, strict=False), split, "cases", wanted)
-        cases = [new_case(tables, name, random, seen) for name, _ in names]
+        cases = [new_case(tables, name, random, seen, case_of) for name, _ in names]
         drawn[split] = [
             to_row(tables, case, next(index), speech, mark) for case, mark in zip(cases, marks, strict=True)
         ]
@@ -105,23 +104,27 @@ def _in_turn(tables: Tables, random: Random) -> Iterator[str]:
         yield from random.sample(list(tables.conditions), len(tables.conditions))
 
 
-def new_patient(tables: Tables, name: str, random: Random) -> tuple[str, Patient]:
-    """The complaint and record of one with the condition; of symptoms it has those of the complaint's conditions."""
-    complaint = random.choice(tables.conditions[name].complaints)
-    items = items_of(tables, tables.group(complaint).values())
-    drawn = draw_patient(tables, tables.conditions[name], random)
-    return complaint, {item: drawn[item] for item in ("age", "sex", *items)}
+def new_case(tables: Tables, name: str, random: Random, seen: set[str], case_of: CaseOf[AnyCase]) -> AnyCase:
+    """A case of a patient with the condition whose record nobody has yet.
 
-
-def _new_case(tables: Tables, name: str, random: Random, seen: set[str]) -> Case:
-    """A patient whose record nobody has yet, and whom questions tell from others with the complaint."""
+    Of symptoms the record has those of the complaint's conditions. Raises UsageError: no patient makes a case.
+    """
     for _ in range(ATTEMPTS):
-        complaint, patient = new_patient(tables, name, random)
-        record, asked = json.dumps([complaint, patient]), questions_for(tables, complaint, name, patient)
-        if asked and record not in seen:
+        complaint = random.choice(tables.conditions[name].complaints)
+        items = tables.items_of(tables.group(complaint).values())
+        drawn = draw_patient(tables, tables.conditions[name], random)
+        patient = {item: drawn[item] for item in ("age", "sex", *items)}
+        case, record = case_of(tables, name, complaint, patient, random), json.dumps([complaint, patient])
+        if case and record not in seen:
             seen.add(record)
-            return Case(name, complaint, patient, asked)
-    raise UsageError(f"conditions.toml, {name}: its patients cannot be told from others with the same complaint")
+            return case
+    raise UsageError(f"conditions.toml, {name}: none of {ATTEMPTS} patients can be told from others by what there is")
+
+
+def case_of(tables: Tables, name: str, complaint: str, patient: Patient, random: Random) -> Case | None:
+    """A patient whom questions tell from others with the complaint."""
+    asked = questions_for(tables, complaint, name, patient)
+    return Case(name, complaint, patient, asked) if asked else None
 
 
 def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -> list[str] | None:
@@ -153,7 +156,7 @@ def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -
         "extra_info": {
             "index": index, "condition": case.name, "department": condition.department,
             "difficulty": DIFFICULTY.get(len(case.asked), "hard"), "complaint": case.complaint,
-            "age": patient["age"], "sex": patient["sex"], "facets": _json(words), "symptoms": _json(symptoms),
+            "age": patient["age"], "sex": patient["sex"], "facets": compact(words), "symptoms": compact(symptoms),
             "distinguishing": list(case.asked), "wording": wording,
         },
     }  # fmt: skip
@@ -169,7 +172,3 @@ def _prose(tables: Tables, opening: str, words: Mapping[str, str], symptoms: Map
     have = "；".join(words[name] for name, there in symptoms.items() if there)
     lack = "、".join(tables.symptoms[name].zh for name, there in symptoms.items() if not there)
     return f"{opening}{sides}。还有：{have or '无'}。没有：{lack or '无'}。"
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

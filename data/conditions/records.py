@@ -1,44 +1,51 @@
-"""What the tables of conditions hold, as frozen types; `table.py` reads and checks them."""
+"""What the tables of conditions hold, as frozen types of which pydantic reads each; `table.py` has the files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from typing import Annotated, Literal
 
-Texts = tuple[str, ...]
-Share = float  # in [0, 1]
-Weights = Mapping[str, Share]
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+Text = Annotated[str, Field(pattern=r"\S")]
+Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Weights = Annotated[Mapping[str, Share], Field(min_length=1)]
 Patient = dict[str, str | bool | int]  # every symptom (had or not), the value of every facet, age and sex
 OLDEST = 120  # years
+BACKGROUND = 0.02  # the share of patients with a symptom that their condition does not name
+FORM = ConfigDict(extra="forbid")
 _TERM = re.compile(r"\*([^*]+)\*")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FORM)
 class Phrase:
     """A thing a patient may have or say: its clinical names, a patient's wordings, the words that ask for it."""
 
-    zh: str
-    en: str
+    zh: Text
+    en: Text
     lay: Texts = ()
     lay_en: Texts = ()
     ask: Texts = ()
     ask_en: Texts = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FORM)
 class Facet:
     """A side of a complaint, such as its onset: the words that ask for it, and its values."""
 
-    zh: str
-    en: str
+    zh: Text
+    en: Text
     ask: Texts
     ask_en: Texts
     usual: Weights
     values: Mapping[str, Phrase]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FORM)
 class Range:
     """Reference range of a sex ("any": both) and of ages (years, both ends counted), mean and sd of the healthy."""
 
@@ -46,7 +53,7 @@ class Range:
     high: float
     mean: float = float("nan")
     sd: float = float("nan")
-    sex: str = "any"
+    sex: Literal["female", "male", "any"] = "any"
     ages: tuple[int, int] = (0, OLDEST)
 
     def __post_init__(self) -> None:
@@ -55,12 +62,12 @@ class Range:
             object.__setattr__(self, "sd", (self.high - self.low) / 6)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FORM)
 class Part:
     """One number of an examination."""
 
-    en: str
-    zh: str
+    en: Text
+    zh: Text
     decimals: int
     normal: tuple[Range, ...]
     unit: str = ""
@@ -70,7 +77,7 @@ class Part:
         return next(r for r in self.normal if r.sex in ("any", sex) and r.ages[0] <= age <= r.ages[1])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FORM)
 class Spread:
     """Numbers of a finding, in the unit of its part."""
 
@@ -78,27 +85,27 @@ class Spread:
     sd: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FORM)
 class Examination:
     """An examination: numbers in `parts`, or else the texts of a normal result."""
 
-    kind: str
-    en: str
-    zh: str
+    kind: Literal["lab", "imaging", "physical", "procedure"]
+    en: Text
+    zh: Text
     aliases_en: Texts
     aliases_zh: Texts
     parts: Mapping[str, Part] = field(default_factory=dict)
     normal: Texts = ()
     normal_zh: Texts = ()
-    only: str = "any"
+    only: Literal["female", "male", "any"] = "any"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FORM)
 class Condition:
     """A condition; `findings` are by examination the numbers by part, or texts with weights."""
 
-    en: str
-    zh: str
+    en: Text
+    zh: Text
     aliases_en: Texts
     aliases_zh: Texts
     department: str
@@ -108,7 +115,7 @@ class Condition:
     symptoms: Weights
     facets: Mapping[str, Weights]
     distinguishing: Mapping[str, Texts]
-    examinations: Mapping[str, Mapping[str, Spread | float]]
+    examinations: Mapping[str, Mapping[str, Spread | Share]]
     key: Texts
     advice_en: Texts
     advice_zh: Texts
@@ -116,7 +123,7 @@ class Condition:
     red_flags_zh: Texts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FORM)
 class Tables:
     """All of it, by name."""
 
@@ -131,6 +138,14 @@ class Tables:
     def group(self, complaint: str) -> dict[str, Condition]:
         """The conditions that begin with a complaint."""
         return {name: condition for name, condition in self.conditions.items() if complaint in condition.complaints}
+
+    def weights_of(self, condition: Condition, facet: str) -> Weights:
+        """The weights of a facet's values, the usual ones where the condition says nothing of it."""
+        return condition.facets.get(facet) or self.facets[facet].usual
+
+    def items_of(self, conditions: Iterable[Condition]) -> list[str]:
+        """The symptoms that any of the conditions names, and every facet."""
+        return [*dict.fromkeys(name for condition in conditions for name in condition.symptoms), *self.facets]
 
 
 def terms(item: str) -> Texts:

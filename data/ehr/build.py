@@ -18,9 +18,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from common.command import UsageError, new_parser, positive, run_command
+from common.command import UsageError, positive, run_command
 from common.files import replacing
 from data.ehr.hospital import COLUMNS, DATABASE, MOST, PATIENTS, Row, column_names, draw_hospital
+from data.parquet import drawing_parser
 
 
 def write_hospital(tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
@@ -62,13 +63,8 @@ def build(options: argparse.Namespace) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
-    parser = new_parser(__doc__, prog="python -m data.ehr.build")
-    add = parser.add_argument
-    add("--out", type=Path, required=True, metavar="DIR", help="folder of the tables")
-    add("--patients", type=positive(int), default=PATIENTS, help=f"default: {PATIENTS}")
-    add("--seed", type=int, default=0, help="same seed, same bytes (default: 0)")
-    add("--force", action="store_true", help="replace the folder")
+    parser = drawing_parser("data.ehr.build", __doc__)
+    parser.add_argument("--patients", type=positive(int), default=PATIENTS, help=f"default: {PATIENTS}")
     options = parser.parse_args(arguments)
     return run_command("build", lambda: build(options), afterwards="nothing was written")
 

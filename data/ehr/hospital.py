@@ -1,9 +1,10 @@
 """An invented hospital: 2,000 patients and what was done with them, drawn by rule from one seed.
 
 Tables and columns are named as those of MIMIC-III in lower case, so that questions about one carry over to the other.
-Codes are ICD-9-CM's; titles, drugs and usual values stand in the .tsv files beside this. Nobody in it exists, and what
-follows from what is kept simple: a patient has lasting diagnoses and a new one at each stay, a diagnosis brings drugs
-and procedures, and two laboratory values are watched through each stay.
+Codes are ICD-9-CM's; titles, drugs and usual values stand in the .tsv files beside this, columns and what a stay says
+of itself in hospital.toml. Nobody in it exists, and what follows from what is kept simple: a patient has lasting
+diagnoses and a new one at each stay, a diagnosis brings drugs and procedures, and two laboratory values are watched
+through each stay.
 
     tables = draw_hospital(seed=0)
     tables["patients"][0]                                  # a row, its cells in the order of COLUMNS["patients"]
@@ -12,6 +13,7 @@ and procedures, and two laboratory values are watched through each stay.
 from __future__ import annotations
 
 import csv
+import tomllib
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -22,42 +24,11 @@ from common.terminal import watched
 HERE = Path(__file__).resolve().parent
 DATABASE = "hospital.db"  # beside the CSV files
 PATIENTS, MOST = 2000, 15_000
-STAY = "row_id INTEGER, subject_id INTEGER, hadm_id INTEGER"
-# By table, its columns as SQLite declares them.
-COLUMNS = {
-    "patients": "row_id INTEGER, subject_id INTEGER, gender TEXT, dob TEXT, dod TEXT",
-    "admissions": f"{STAY}, admittime TEXT, dischtime TEXT, admission_type TEXT, admission_location TEXT, "
-    "discharge_location TEXT, insurance TEXT, language TEXT, marital_status TEXT, ethnicity TEXT, age INTEGER",
-    "icustays": f"{STAY}, icustay_id INTEGER, first_careunit TEXT, last_careunit TEXT, intime TEXT, outtime TEXT",
-    "d_icd_diagnoses": "row_id INTEGER, icd9_code TEXT, short_title TEXT, long_title TEXT",
-    "d_icd_procedures": "row_id INTEGER, icd9_code TEXT, short_title TEXT, long_title TEXT",
-    "d_labitems": "row_id INTEGER, itemid INTEGER, label TEXT",
-    "d_items": "row_id INTEGER, itemid INTEGER, label TEXT, linksto TEXT",
-    "diagnoses_icd": f"{STAY}, icd9_code TEXT, charttime TEXT",
-    "procedures_icd": f"{STAY}, icd9_code TEXT, charttime TEXT",
-    "labevents": f"{STAY}, itemid INTEGER, charttime TEXT, valuenum REAL, valueuom TEXT",
-    "prescriptions": f"{STAY}, startdate TEXT, enddate TEXT, drug TEXT, dose_val_rx TEXT, dose_unit_rx TEXT, "
-    "route TEXT",
-    "cost": f"{STAY}, event_type TEXT, event_id INTEGER, chargetime TEXT, cost REAL",
-    "chartevents": f"{STAY}, icustay_id INTEGER, itemid INTEGER, charttime TEXT, valuenum REAL, valueuom TEXT",
-    "inputevents_cv": f"{STAY}, icustay_id INTEGER, charttime TEXT, itemid INTEGER, amount REAL",
-    "outputevents": f"{STAY}, icustay_id INTEGER, charttime TEXT, itemid INTEGER, value REAL",
-}
-CHARGES = {"diagnoses_icd": (40, 160), "procedures_icd": (300, 9000), "labevents": (6, 60), "prescriptions": (3, 90)}
+_TABLE = tomllib.loads((HERE / "hospital.toml").read_text(encoding="utf-8"))
+COLUMNS: dict[str, str] = _TABLE["columns"]
 FIRST, LAST = datetime(2100, 1, 1), datetime(2105, 11, 30)  # of admissions
-# What a stay says of itself: each value with how often it occurs among a hundred.
-SAID = {
-    "admission_type": {"emergency": 70, "elective": 18, "urgent": 12},
-    "admission_location": {"emergency room": 52, "physician referral": 28, "transfer from hospital": 20},
-    "discharge_location": {"home": 48, "home health care": 22, "skilled nursing facility": 18, "rehabilitation": 12},
-    "insurance": {"medicare": 40, "private": 28, "medicaid": 16, "government": 10, "self pay": 6},
-    "language": {"english": 78, "spanish": 10, "portuguese": 5, "russian": 4, "mandarin": 3},
-    "marital_status": {"married": 48, "single": 27, "widowed": 15, "divorced": 10},
-    "ethnicity": {"white": 62, "black": 15, "hispanic": 11, "asian": 8, "other": 4},
-}
-UNITS = ("micu", "sicu", "ccu", "csru", "tsicu")
-DOSES = {"mg": (5, 10, 20, 25, 40, 50, 100, 250, 500), "ml": (1, 2, 5, 10), "units": (2, 4, 10, 20), "mcg": (25, 50)}
-ROUTES = {"po": 60, "iv": 30, "sc": 10}
+CHARGES, SAID = _TABLE["charges"], _TABLE["said"]
+UNITS, DOSES, ROUTES = (_TABLE["drawn"][name] for name in ("units", "doses", "routes"))
 Row = list[Any]
 
 

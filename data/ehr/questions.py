@@ -8,44 +8,32 @@ The same arguments give the same bytes.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-from common.command import Failure, new_parser, run_command
-from common.files import refuse_existing
-from data.code_rows import write_rows
-from data.ehr.drawing import ROWS, draw_questions
+from common.command import Failure
+from data.ehr.drawing import Row, draw_questions
 from data.ehr.hospital import DATABASE
+from data.parquet import CODE, drawing_parser, write_drawn
 
 TABLES = Path(__file__).resolve().parent / "tables"
 
 
-def write(options: argparse.Namespace) -> None:
-    """Draw, write and say how many."""
-    options.out.mkdir(parents=True, exist_ok=True)
-    files = {split: options.out / f"{split}.parquet" for split in ROWS}
-    for file in files.values():
-        refuse_existing(file, options.force)
+def drawn(tables: Path, seed: int) -> dict[str, list[Row]]:
+    """The questions by split. Raises Failure: the hospital has too little to ask about."""
     try:
-        drawn = draw_questions(options.tables / DATABASE, seed=options.seed)
+        return draw_questions(tables / DATABASE, seed=seed)
     except ValueError as error:
-        raise Failure(f"{options.tables} is too small a hospital: {error}") from None
-    for split, rows in drawn.items():
-        write_rows(rows, files[split])
-        print(f"{files[split]}: {len(rows)} questions")
+        raise Failure(f"{tables} is too small a hospital: {error}") from None
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
-    parser = new_parser(__doc__, prog="python -m data.ehr.questions")
-    add = parser.add_argument
-    add("--out", type=Path, required=True, metavar="DIR", help="folder for a file of each split")
-    add("--tables", type=Path, default=TABLES, metavar="DIR", help="folder of the hospital (default: data/ehr/tables)")
-    add("--seed", type=int, default=0, help="same seed, same bytes (default: 0)")
-    add("--force", action="store_true", help="replace existing files")
+    parser = drawing_parser("data.ehr.questions", __doc__)
+    parser.add_argument(
+        "--tables", type=Path, default=TABLES, metavar="DIR", help="folder of the hospital (default: data/ehr/tables)"
+    )
     options = parser.parse_args(arguments)
-    return run_command("questions", lambda: write(options), afterwards="files not named here are as they were")
+    return write_drawn(options, lambda: drawn(options.tables, options.seed), CODE)
 
 
 if __name__ == "__main__":

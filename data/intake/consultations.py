@@ -31,156 +31,83 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
-from hashlib import blake2b
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import FileError, refuse_existing, replacing
+from common.jsonl import write_jsonl
 from common.terminal import watched
 from data.intake.consultation_rows import Consultation, Message, Refused, read_consultation
 from data.intake.sources import open_parts
+from data.parquet import CONSULTATION, Form, write_parquet
 
 KINDS = (".parquet", ".json", ".jsonl", ".ndjson")
 CASES, DIALOGUES = "cases.parquet", "dialogues.jsonl"
-BATCH = 1_000  # cases held before they are written
+COLUMNS: Form = {**CONSULTATION, "extra_info": {"index": int}}
 
 
-def _digest(value: Any, before: bytes = b"") -> bytes:
-    return blake2b(before + json.dumps(value, ensure_ascii=False).encode(), digest_size=16).digest()
-
-
-def _replies(dialogue: list[Message]) -> list[bytes]:
-    """A digest of the dialogue up to each of the doctor's replies."""
-    digests = [b""]
-    for message in dialogue:
-        digests.append(_digest(message["content"], digests[-1]))
-    return digests[2::2]
-
-
-Rows = Callable[[], Iterator[tuple[int, "Consultation | Refused"]]]
-
-
-def open_rows(path: Path) -> Rows:
-    """What reads a file's rows from the first one each time: their numbers, and what each is. Memory: a batch.
+def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation], int]:
+    """The consultations of a file, and how many rows are refused; says why each of these is.
 
     Raises:
-        UsageError: no such file, of another kind, or not readable; reading may too.
+        UsageError: no such file, of another kind, not readable, or without rows.
+        Failure: more than half are refused.
     """
     if not path.is_file() or path.suffix.lower() not in KINDS:
         seen = "is of an unknown kind" if path.is_file() else "is no file"
         raise UsageError(f"{path} {seen}; expected one of consultations ({', '.join(KINDS)})")
+    found, refused = list[Consultation](), 0
     (part,) = open_parts(str(path))
-
-    def rows() -> Iterator[tuple[int, Consultation | Refused]]:
-        for record in watched(part.records(), path.name):
+    for record in watched(part.records(), path.name):
+        try:
             if record.problem:
-                yield record.number, Refused(record.problem)
-            elif record.values:
-                yield record.number, _read(record.values)
-
-    return rows
-
-
-def _read(values: dict[str, Any]) -> Consultation | Refused:
-    try:
-        return read_consultation(values)
-    except Refused as refusal:
-        return refusal
-
-
-def look_through(rows: Rows, say: Callable[[str], None]) -> tuple[int, int, set[bytes]]:
-    """Say why each refused row is; returns how many rows there are and are refused, and the digests of the dialogues
-    that another row continues.
-
-    Raises:
-        Failure: more than half are refused.
-        UsageError: there are no rows.
-    """
-    count, refused, continued = 0, 0, set[bytes]()
-    for number, found in rows():
-        count += 1
-        if isinstance(found, Refused):
+                raise Refused(record.problem)
+            if record.values:
+                found.append(read_consultation(record.values))
+        except Refused as refusal:
             refused += 1
-            say(f"row {number}: {found}")
-        else:
-            continued.update(_replies(found.dialogue)[:-1])
-    if not count:
+            say(f"row {record.number}: {refusal}")
+    if not found and not refused:
         raise UsageError("the file has no rows; expected consultations")
-    if 2 * refused > count:
+    if refused > len(found):
+        count = refused + len(found)
         raise Failure(f"{refused} of {count} rows are refused, more than half; expected a file of consultations")
-    return count, refused, continued
+    return found, refused
+
+
+def whole(dialogues: Iterable[list[Message]]) -> list[list[Message]]:
+    """Every dialogue once that none of the others continues."""
+    told = {tuple(message["content"] for message in dialogue): dialogue for dialogue in dialogues}
+    continued = {one for one, after in pairwise(sorted(told)) if after[: len(one)] == one}
+    return [dialogue for words, dialogue in told.items() if words not in continued]
 
 
 def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None]) -> str:
     """Write both files into `folder`, which is made if needed; returns what became of the rows.
 
     Raises:
-        UsageError, Failure: see `open_rows` and `look_through`; or a file exists and not `force`.
+        UsageError, Failure: see `read_file`; or a file exists and not `force`.
     """
     if folder.is_dir():
         for name in (CASES, DIALOGUES):
             refuse_existing(folder / name, force)
     elif folder.exists():
         raise FileError(f"{folder} is a file; give a folder")
-    rows = open_rows(source)
-    count, refused, continued = look_through(rows, say)
+    found, refused = read_file(source, say)
+    cases = {json.dumps(each.case): each.case for each in found if each.case}.values()
+    dialogues = whole(each.dialogue for each in found if each.dialogue)
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / CASES) as cases, replacing(folder / DIALOGUES) as dialogues:
-        written = _write(rows, continued, cases, dialogues)
-    return f"{folder}: {count} rows, {refused} refused; {written[0]} cases, {written[1]} dialogues"
-
-
-def _write(rows: Rows, seen: set[bytes], cases: Path, dialogues: Path) -> tuple[int, int]:
-    """Write every case once, and every dialogue once that no row continues; returns how many. `seen` grows."""
-    from pyarrow.parquet import ParquetWriter
-
-    waiting: list[dict[str, Any]] = []
-    number = spoken = 0
-    with ParquetWriter(cases, _schema(), compression="zstd") as table, open(dialogues, "w", encoding="utf-8") as lines:
-        for _, found in rows():
-            if isinstance(found, Refused):
-                continue
-            if found.case and _new(_digest(found.case), seen):
-                waiting.append(found.case | {"extra_info": {"index": number}})
-                number += 1
-            if found.dialogue and _new(_replies(found.dialogue)[-1], seen):
-                lines.write(json.dumps({"messages": found.dialogue}, ensure_ascii=False) + "\n")
-                spoken += 1
-            if len(waiting) == BATCH:
-                _flush(table, waiting)
-        _flush(table, waiting)
-    return number, spoken
-
-
-def _new(digest: bytes, seen: set[bytes]) -> bool:
-    known = digest in seen
-    seen.add(digest)
-    return not known
-
-
-def _flush(table: Any, waiting: list[dict[str, Any]]) -> None:
-    import pyarrow as arrow
-
-    table.write_table(arrow.Table.from_pylist(waiting, schema=table.schema))
-    waiting.clear()
-
-
-def _schema() -> Any:
-    import pyarrow as arrow
-
-    text = arrow.string()
-    messages = arrow.list_(arrow.struct({"role": text, "content": text}))
-    pair = arrow.struct({name: arrow.list_(text) for name in ("doctor_question", "patient_response")})
-    gold = arrow.struct({"diagnosis": text, "recommendation": text})
-    record = {"ground_truth": gold, "patient_information": arrow.list_(pair), "enhanced_description": text}
-    columns = {"data_source": text, "prompt": messages, "reward_model": arrow.struct(record)}
-    return arrow.schema(columns | {"extra_info": arrow.struct({"index": arrow.int64()})})
+    with replacing(folder / CASES) as draft:
+        numbered = (case | {"extra_info": {"index": number}} for number, case in enumerate(cases))
+        write_parquet(numbered, draft, COLUMNS)
+        write_jsonl(folder / DIALOGUES, ({"messages": dialogue} for dialogue in dialogues), force)
+    count = len(found) + refused
+    return f"{folder}: {count} rows, {refused} refused; {len(cases)} cases, {len(dialogues)} dialogues"
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line; ends the program with code 2 where it is wrong."""
     parser = new_parser(__doc__, prog="python -m data.intake.consultations")
     parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KINDS))
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
@@ -189,7 +116,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = parse(arguments)
 
     def body() -> None:

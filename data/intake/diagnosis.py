@@ -22,7 +22,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +31,12 @@ from common.terminal import watched
 from data.conditions.diagnosis_cases import INSTRUCTION
 from data.intake.consultation_rows import Refused, object_of, text_of, texts_of
 from data.intake.sources import SourceError, detect_encoding, json_events, refusing
+from data.parquet import DIAGNOSIS, Form, write_parquet
 
 EXAMINED = "Physical Exam:"  # where the history of a note ends
 SPLITS = ("train", "test")
-BATCH = 1_000  # rows held before they are written
+EXTRA = {"split": str, "index": int, "answer": str, "question": str, "text": str, "key_exam_names": [str]}
+COLUMNS: Form = {**DIAGNOSIS, "extra_info": EXTRA}
 
 Say = Callable[[str], None]
 Row = dict[str, Any]
@@ -140,27 +141,6 @@ def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
     say(f"{path}: {kept} cases, {left_out} records left out")
 
 
-def write_rows(rows: Iterator[Row], path: Path) -> None:
-    """One parquet file, written a batch at a time."""
-    import pyarrow as arrow
-    from pyarrow.parquet import ParquetWriter
-
-    with ParquetWriter(path, _schema(), compression="zstd") as table:
-        while batch := list(islice(rows, BATCH)):
-            table.write_table(arrow.Table.from_pylist(batch, schema=table.schema))
-
-
-def _schema() -> Any:
-    import pyarrow as arrow
-
-    text = arrow.string()
-    messages = arrow.list_(arrow.struct({"role": text, "content": text}))
-    model = arrow.struct(dict.fromkeys(("style", "ground_truth"), text))
-    extra = dict.fromkeys(("split", "index", "answer", "question", "text"), text) | {"index": arrow.int64()}
-    columns = {"data_source": text, "prompt": messages, "ability": text, "reward_model": model}
-    return arrow.schema(columns | {"extra_info": arrow.struct(extra | {"key_exam_names": arrow.list_(text)})})
-
-
 def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say: Say) -> None:
     """Write a parquet file of each split into `folder`, which is made if needed.
 
@@ -178,11 +158,10 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
         known = stack.enter_context(closing(Notes(notes, say)))
         for split, path in cases.items():
             draft = stack.enter_context(replacing(files[split]))
-            write_rows(read_rows(path, known, split, say), draft)
+            write_parquet(read_rows(path, known, split, say), draft, COLUMNS)
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line, by the names of the reference's; ends the program with code 2 where it is wrong."""
     parser = new_parser(__doc__, prog="python -m data.intake.diagnosis")
     parser.add_argument("--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into")
     parser.add_argument("--diaggym_ref_data_path", type=Path, required=True, metavar="F", help="DiagGym's notes")
@@ -197,7 +176,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code."""
     options = parse(arguments)
 
     def body() -> None:

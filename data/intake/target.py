@@ -6,10 +6,10 @@ from data.intake.target import Target, TargetError
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, MetaData, Table, create_engine, func, inspect, make_url, select, text
+from sqlalchemy import Connection, Table, create_engine, func, inspect, make_url, select, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from common.command import Failure, UsageError
@@ -18,7 +18,6 @@ from data.intake.sources import DRIVERS, first_line
 
 ENGINES = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://", "mysql": "mysql+pymysql://"}
 REPLACE, APPEND = "replace", "append"
-SCRATCH = "_importing"
 
 
 class TargetError(Failure):
@@ -64,48 +63,44 @@ class Target:
         if self.file and not self.file.exists():
             return
         with self._refusing(), self.engine.connect() as connection:
-            for table in tables:
-                self._exists(connection, table)
+            for table in filter(inspect(connection).has_table, tables):
+                self._check(connection, table)
 
     def write(self, rows: Mapping[str, Iterable[Cells]], label: str) -> dict[str, int]:
         """Put all rows into their tables in one transaction; returns the number written by table.
 
         The other table is made too, empty, if it is not there: the tool expects both. MySQL commits whenever it makes a
-        table, so a new one is filled under another name and then renamed. `label` fills the column `source` of rows
-        that bring none.
+        table, so all are made first. `label` fills the column `source` of rows that bring none.
 
         Raises:
-            TargetError: anything went wrong; nothing was written.
+            TargetError: anything went wrong; no row was written.
         """
-        schema, begun = metadata(), False
+        tables, begun = metadata().tables, False
         try:
             with self._refusing("nothing written: "), self.engine.begin() as connection:
                 if self.file:
                     connection.exec_driver_sql("BEGIN IMMEDIATE")  # the driver begins none for CREATE TABLE
                 begun = True
-                others = [name for name in TABLES if name not in rows and not inspect(connection).has_table(name)]
-                rows = {**rows, **dict.fromkeys(others, ())}
-                tables = {name: self._prepare(connection, schema.tables[name]) for name in rows}
-                written = {name: self._fill(connection, tables[name], part, label) for name, part in rows.items()}
-                renamed = [f"{table.name} TO {name}" for name, table in tables.items() if table.name != name]
-                if renamed:
-                    connection.exec_driver_sql(f"RENAME TABLE {', '.join(renamed)}")
-            return written
+                for name in TABLES:
+                    if not inspect(connection).has_table(name):
+                        tables[name].create(connection)
+                    elif name in rows:
+                        self._check(connection, name)
+                return {name: self._fill(connection, tables[name], part, label) for name, part in rows.items()}
         except BaseException:
-            if begun:
-                self._clean_up(TABLES)
+            self.engine.dispose()
+            if begun and self.file and self.file.stat().st_size == 0:
+                self.file.unlink()  # the file of a new database, which no rollback removes
             raise
 
-    def _exists(self, connection: Connection, name: str) -> bool:
-        inspector = inspect(connection)
-        if not inspector.has_table(name):
-            return False
-        lacking = ", ".join(sorted(TABLES[name].keys() - {column["name"] for column in inspector.get_columns(name)}))
+    def _check(self, connection: Connection, name: str) -> None:
+        """Raises TargetError: the table lacks a column, or has rows that nothing was said about."""
+        there = {column["name"] for column in inspect(connection).get_columns(name)}
+        lacking = ", ".join(sorted(TABLES[name].keys() - there))
         if lacking:
             raise TargetError(f"{self.name}: table {name} lacks the columns {lacking}; add them (ALTER TABLE) as text")
         if self.mode is None and (count := connection.scalar(text(f"SELECT count(*) FROM {name}"))):
             raise TargetError(f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append")
-        return True
 
     def names(self, table: str) -> set[str]:
         """The names in a table; none if it is not there. Raises TargetError: they can not be read."""
@@ -114,16 +109,6 @@ class Target:
         with self._refusing(), self.engine.connect() as connection:
             query = text(f"SELECT DISTINCT {NAME_COLUMN[table]} FROM {table}")
             return set(connection.scalars(query)) if inspect(connection).has_table(table) else set()
-
-    def _prepare(self, connection: Connection, table: Table) -> Table:
-        """The table to fill: the one there is, or a new one."""
-        if self._exists(connection, table.name):
-            return table
-        if self.backend == "mysql":
-            table = table.to_metadata(MetaData(), name=table.name + SCRATCH)
-            table.drop(connection, checkfirst=True)  # of an import that was killed
-        table.create(connection)
-        return table
 
     def _fill(self, connection: Connection, table: Table, rows: Iterable[Cells], label: str) -> int:
         if self.mode == REPLACE:
@@ -134,17 +119,6 @@ class Target:
         if self.mode == APPEND:
             return insert_rows(connection, table, (empty | row | {"id": number} for number, row in numbered))
         return insert_rows(connection, table, (empty | {"id": number} | row for number, row in numbered))
-
-    def _clean_up(self, tables: Iterable[str]) -> None:
-        """Remove what no rollback removes: the empty file of a new SQLite database, new tables of MySQL."""
-        self.engine.dispose()
-        if self.file and self.file.stat().st_size == 0:
-            self.file.unlink()
-        if self.backend == "mysql":
-            # A server that is gone is what the first error says already; the next import drops the tables.
-            with suppress(SQLAlchemyError), self.engine.begin() as connection:
-                for name in tables:
-                    connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}{SCRATCH}")
 
     @contextmanager
     def _refusing(self, what: str = "") -> Iterator[None]:

@@ -10,7 +10,6 @@ next one takes its place.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -82,7 +81,7 @@ class Generator:
         tool = QueryTool(url, cache=False, hints=False)  # hints take far longer than the query, and nothing reads them
         first, *others = self.request.rows
         for split in (*others, first):
-            self.dataset.splits[split] = rows = asyncio.run(self._fill_split(split, tool))
+            self.dataset.splits[split] = rows = self._fill_split(split, tool)
             for row in rows if split != first else ():  # nothing is compared with the last one filled
                 self.near.add(row["id"], row["question"])
         seen = {row["wording"] for row in self.dataset.splits[first]}
@@ -125,7 +124,7 @@ class Generator:
         names = [] if counted else entities.names_of(word, self.catalogue)
         return [word.text, *names, *self.mentions.find("\n".join([word.text, *names]))]
 
-    async def _fill_split(self, split: str, tool: QueryTool) -> list[Row]:
+    def _fill_split(self, split: str, tool: QueryTool) -> list[Row]:
         pool, judge = self._pool(split), ReferenceJudge()
         sources = {kind: self._accepted(stream(pool), split) for kind, stream in STREAMS.items()}
         left = dict(self.request.rows[split])
@@ -136,7 +135,7 @@ class Generator:
                     drafts = list(islice(sources[kind], count))  # less where the stream has ended
                     before = len(rows)
                     for draft in drafts:
-                        if (lines := await confirmed(draft, tool, judge)) is not None:
+                        if (lines := confirmed(draft, tool, judge)) is not None:
                             rows.append(row_of(draft, lines, split))
                             bar.update()
                     left[kind] = len(drafts) - (len(rows) - before)
@@ -173,7 +172,7 @@ class Generator:
         return None
 
 
-async def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list[Any]] | None:
+def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list[Any]] | None:
     """What the SQL of a draft returns; None if that is not just what the draft promises, or its answer is not worth 1.
 
     Raises:
@@ -185,7 +184,7 @@ async def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> lis
     if sorted(result.rows, key=repr) != sorted(map(list, draft.rows), key=repr):
         return None
     gold = {"structured_gt": {"columns": result.columns, "rows": result.rows}, "evidence": draft.evidence}
-    verdict = await judge.judge(Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold))
+    verdict = judge.compare(Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold))
     return result.rows if verdict.score == 1 else None
 
 

@@ -2,34 +2,29 @@
 
 A rewording is taken if it keeps every name and search word of the question letter by letter, brings in no other name of
 the database, is one line of ordinary length, repeats no question and is not nearly one of another split; else the row
-keeps its own words. Replies wait in a journal beside the output (`qa_dataset.jsonl.journal`): after an interruption the
-same command goes on and asks for nothing twice.
+keeps its own words. Replies are kept in the cache of LLM_CACHE: after an interruption the same command goes on and asks
+for nothing twice.
 
-    print(paraphrase(dataset, 0.3, Path("qa_dataset.jsonl.journal"), fresh=False))
+    print(paraphrase(dataset, 0.3))
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
-from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, Field
 
-from common.journal import Failed, Journal, RunError, run_all
-from common.llm import LLMClient, LLMError, client_from_settings
+from common.llm import LLMClient, client_from_settings
 from common.settings import load_settings
+from common.terminal import gathered
 from data.load import Row, nested
 from data.questions.entities import Mentions
 from data.questions.generate import Dataset
 from data.questions.near_duplicates import NearDuplicates
 from tools.sql.result import neutralise
 
-CONCURRENCY = 8  # calls of the LLM at once
 SHORTEST, LONGEST = 6, 80  # characters
 TEMPERATURE = 0.8
 INSTRUCTIONS = """把用户的问题换一种自然的中文问法,像普通患者在聊天里那样问。要求:
@@ -45,22 +40,17 @@ class Rewording(BaseModel, extra="forbid"):
     question: str = Field(description="换了说法的问题")
 
 
-def paraphrase(dataset: Dataset, share: float, path: Path, fresh: bool) -> str:
-    """Reword a share of the questions, with the journal at `path`; returns a line for the operator.
+def paraphrase(dataset: Dataset, share: float) -> str:
+    """Reword a share of the questions; returns a line for the operator.
 
-    Raises:
-        LLMError: cause "setup", the client can not be used.
-        JournalError: the journal is of other questions, or in use.
-        RunError: rows got no answer after all attempts; the journal keeps the others.
+    Raises LLMError: the client can not be used, or a row got no answer after all attempts.
     """
     rows = [row for part in dataset.splits.values() for row in part]
     # By a hash of the id, so that the choice depends on nothing else.
     chosen = [row for row in rows if int(hashlib.sha256(row["id"].encode()).hexdigest()[:8], 16) < share * 2**32]
     settings = load_settings()
     client = client_from_settings(settings, cache=settings.llm_cache)
-    with Journal(path, fingerprint(chosen, client), fresh=fresh) as journal:
-        replies = ask_all(chosen, client, journal)
-    taken = reword(dataset.splits, replies, dataset.mentions)
+    taken = reword(dataset.splits, ask_all(chosen, client), dataset.mentions)
     refused = len(chosen) - taken
     return f"reworded: {taken} of {len(chosen)} questions; {refused} rewordings were refused. {client.usage}"
 
@@ -70,19 +60,15 @@ def held_words(row: Row) -> list[str]:
     return sorted((word for word in nested(row, "entities") if word in row["question"]), key=len, reverse=True)
 
 
-def ask_all(rows: Sequence[Row], client: LLMClient, journal: Journal) -> dict[str, str]:
-    """A rewording by row id."""
+def ask_all(rows: Sequence[Row], client: LLMClient) -> dict[str, str]:
+    """A rewording by row id. Raises LLMError."""
 
     async def ask(row: Row) -> str:
         instructions = INSTRUCTIONS.format(kept="、".join(held_words(row)))
         messages = [{"role": "system", "content": instructions}, {"role": "user", "content": row["question"]}]
         return (await client.ask(messages, Rewording, temperature=TEMPERATURE)).value.question
 
-    options: Any = {"title": "paraphrase", "describe": lambda: str(client.usage), "failures": LLMError}
-    replies = asyncio.run(run_all(rows, itemgetter("id"), ask, journal, concurrency=CONCURRENCY, **options))
-    failed = [reply.reason for reply in replies if isinstance(reply, Failed)]
-    if failed:
-        raise RunError(f"{len(failed)} questions could not be reworded, the first: {failed[0]}")
+    replies = asyncio.run(gathered([ask(row) for row in rows], "paraphrase", "questions"))
     return {row["id"]: reply for row, reply in zip(rows, replies, strict=True)}
 
 
@@ -113,15 +99,3 @@ def is_faithful(row: Row, text: str, mentions: Mentions) -> bool:
     plain = SHORTEST <= len(text) <= LONGEST and "\n" not in text and neutralise(text) == text
     same_words = all(word in text for word in held_words(row))
     return plain and same_words and set(mentions.find(text)) <= set(mentions.find(row["question"]))
-
-
-def fingerprint(rows: Sequence[Row], client: LLMClient) -> dict[str, Any]:
-    """What the replies in a journal depend on."""
-    content = json.dumps([[row["id"], row["question"]] for row in rows], ensure_ascii=False)
-    return {
-        "program": "build_dataset",
-        "model": client.model,
-        "endpoint": client.endpoint,
-        "prompt": hashlib.sha256(INSTRUCTIONS.encode()).hexdigest()[:16],
-        "questions": hashlib.sha256(content.encode()).hexdigest()[:16],
-    }

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from code_agent.debugger import EXPLAINED, ModelDebugger, explain
+from code_agent.debugger import EXPLAINED, Debugger, explain
 from episodes.outcomes import EpisodeError
 from tests.common.llm_server import Fault, LLMServer
 
@@ -46,7 +46,7 @@ def test_every_pattern_fits_its_text() -> None:
 
 def test_a_model_explains_and_sees_no_answer(llm: LLMServer) -> None:
     llm.answer = lambda body: json.dumps({"explanation": "The column is named dob."})
-    debugger = ModelDebugger("openai/stand-in", llm.url, "none")
+    debugger = Debugger("openai/stand-in", llm.url, "none")
     assert asyncio.run(debugger.debug("print(x)", "NameError")) == "The column is named dob."
     assert "do not know the right answer" in json.dumps(llm.requests[0]["messages"])
 
@@ -54,4 +54,4 @@ def test_a_model_explains_and_sees_no_answer(llm: LLMServer) -> None:
 def test_a_model_that_fails_is_the_machines_fault(llm: LLMServer, no_waiting: None) -> None:
     llm.faults = [Fault(401)] * 20
     with pytest.raises(EpisodeError, match="debugger_failed"):
-        asyncio.run(ModelDebugger("openai/stand-in", llm.url, "none").debug("x", "y"))
+        asyncio.run(Debugger("openai/stand-in", llm.url, "none").debug("x", "y"))

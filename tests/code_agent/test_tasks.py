@@ -12,7 +12,7 @@ from code_agent import validate
 from code_agent.task import read_rows, task_of
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import CODING, READING
-from data.code_rows import write_rows
+from data.parquet import CODE, write_parquet
 from episodes.agent import AgentError
 
 ROW = {
@@ -103,7 +103,7 @@ def test_the_validator_passes_what_is_bundled(capsys: pytest.CaptureFixture[str]
 def test_the_validator_names_a_wrong_gold(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: dict[str, str], said: str
 ) -> None:
-    write_rows([ROW | wrong], tmp_path / "test.parquet")
+    write_parquet([ROW | wrong], tmp_path / "test.parquet", CODE)
     assert validate.main(["ehr_demo", "--mode", "test", "--questions", str(tmp_path)]) == 1
     output = capsys.readouterr()
     assert f"x/1: {said}" in output.out

@@ -201,8 +201,8 @@ class Work:
 def run(items, work, path, **options):
     with Journal(path, WORK) as journal:
         options = {"concurrency": 3, "title": "test", "failures": ConnectionError} | options
-        outcome = asyncio.run(run_all(items, str, work, journal, **options))
-        return list(outcome), outcome.failed
+        found = list(asyncio.run(run_all(items, str, work, journal, **options)))
+        return found, {item: one.reason for item, one in zip(items, found, strict=True) if isinstance(one, Failed)}
 
 
 def test_results_come_in_the_order_of_the_items(path):

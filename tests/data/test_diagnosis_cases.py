@@ -20,8 +20,8 @@ from common.settings import ROOT
 from data.conditions.asking import posterior
 from data.conditions.bayes import draw_patient
 from data.conditions.cases import main
-from data.conditions.diagnosis_cases import PLAUSIBLE, SURE, Case, new_case, plausible
-from data.conditions.drawing import OPEN, ROWS
+from data.conditions.diagnosis_cases import PLAUSIBLE, SURE, Case, case_of, plausible
+from data.conditions.drawing import OPEN, ROWS, new_case
 from data.conditions.records import Spread
 from data.conditions.results import FEVER, WIDEST, Result, draw_results
 from data.conditions.table import FOLDER as TABLES_FOLDER
@@ -40,7 +40,7 @@ def bundled(split: str) -> list[DiagnosisTask]:
 @pytest.fixture(scope="module")
 def drawn() -> list[Case]:
     random, seen = Random(5), set[str]()
-    return [new_case(TABLES, name, random, seen) for name in TABLES.conditions for _ in range(3)]
+    return [new_case(TABLES, name, random, seen, case_of) for name in TABLES.conditions for _ in range(3)]
 
 
 def all_tasks() -> list[DiagnosisTask]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from data.intake import consultations
 from data.intake.consultation_rows import PLAIN, ROLES, Refused, read_consultation
+from data.parquet import write_parquet
 
 FRAME = "Patient's description: {}\nDecide next action:\nAlways output: <think> [your thinking] </think>\n"
 GOLD = {"diagnosis": "knee sprain", "recommendation": "rest, ice"}
@@ -298,7 +299,7 @@ ROWS = st.fixed_dictionaries(
 
 
 @given(ROWS)
-def test_whatever_a_row_holds_it_is_a_consultation_or_refused(row):
+def test_whatever_a_row_holds_it_is_a_consultation_or_refused(tmp_path_factory, row):
     try:
         found = read_consultation(row)
     except Refused:
@@ -307,4 +308,5 @@ def test_whatever_a_row_holds_it_is_a_consultation_or_refused(row):
     assert [message["role"] for message in found.dialogue] == ["user", "assistant"] * (len(found.dialogue) // 2)
     for message in found.dialogue:
         assert message["content"].encode("utf-8").strip()
-    arrow.Table.from_pylist([found.case] if found.case else [], schema=consultations._schema())
+    cases = [found.case | {"extra_info": {"index": 0}}] if found.case else []
+    write_parquet(cases, tmp_path_factory.mktemp("any") / "cases.parquet", consultations.COLUMNS)

@@ -169,6 +169,7 @@ def test_unknown_roles_are_named(tmp_path, capsys):
     [
         ("a.json", b"[1, 2", "can not be read as JSON"),
         ("a.json", b'{"a": 1}', "object with a"),
+        ("a.json", b"[" * 200 + b"]" * 200, "nested more than 100 deep"),
         ("a.json", b"\xff\x00\x81", "encoding"),
         ("a.csv", b"a,b\n1,2\n", "columns a, b"),
         ("a.csv", b'content\n"open\n', "quotation"),

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,34 +20,11 @@ from tools.sandbox.errors import SandboxError
 
 HELP = "docs/sandbox.md says what a machine or container must allow"
 INSTALL = "apt-get install bubblewrap"
-SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/alternatives")
-ROOT_FOLDERS = ("/bin", "/lib", "/lib64")
-PACKAGES = "/packages"
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-STANDARD = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-LIBRARIES = {  # a fork has one thread, and episodes are many; no memory pool that takes a gigabyte of addresses at once
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    "MKL_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
-ENVIRONMENT = {
-    "HOME": "/scratch",
-    "LANG": "C.UTF-8",
-    "LD_LIBRARY_PATH": "/python/lib",
-    "MALLOC_ARENA_MAX": "2",
-    "MPLBACKEND": "Agg",
-    "PATH": "/usr/local/bin:/python/bin:/usr/bin:/bin",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONPATH": PACKAGES,
-    "TMPDIR": "/scratch",
-    **LIBRARIES,
-}
-FLAGS = (
-    *("--unshare-all", "--unshare-user", "--cap-add", "ALL"),  # rights over its own namespaces, to make others within
-    *("--as-pid-1", "--new-session", "--hostname", "sandbox", "--clearenv"),
-)
+_SHOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SYSTEM, ROOT_FOLDERS, DEVICES, FLAGS = (_SHOWN[name] for name in ("system", "root_folders", "devices", "flags"))
+LIBRARIES: dict[str, str] = _SHOWN["libraries"]
+ENVIRONMENT: dict[str, str] = _SHOWN["environment"] | LIBRARIES
+PACKAGES = ENVIRONMENT["PYTHONPATH"]
 INSIDE = ("kernel", "frames", "worker", "supervisor", "warm")  # each imports those before it
 PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard input
 
@@ -81,7 +59,7 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
         line += bind(path, place)
     for name in DEVICES:
         line += ["--dev-bind", name, name]
-    for name, target in STANDARD.items():
+    for name, target in _SHOWN["standard"].items():
         line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
     line += ["--dir", "/dev/shm", "--dir", "/scratch", "--symlink", "scratch", "/tmp", "--proc", "/proc"]
     for name, value in ENVIRONMENT.items():

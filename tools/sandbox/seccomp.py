@@ -10,61 +10,15 @@ from __future__ import annotations
 
 import platform
 import struct
+import tomllib
+from pathlib import Path
 
 from tools.sandbox.errors import SandboxError
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_*
-REFUSED: dict[str, tuple[int, ...]] = {  # numbers on x86_64 and on aarch64, or the one number of both
-    "socket": (41, 198),
-    "connect": (42, 203),
-    "bind": (49, 200),
-    "shmget": (29, 194),
-    "msgget": (68, 186),
-    "semget": (64, 190),
-    "mq_open": (240, 180),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "inotify_init": (253, 26),  # aarch64 has inotify_init1 only
-    "inotify_init1": (294, 26),
-    "fanotify_init": (300, 262),
-    "memfd_create": (319, 279),
-    "memfd_secret": (447,),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "pidfd_getfd": (438,),
-    "kcmp": (312, 272),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "open_tree": (428,),
-    "move_mount": (429,),
-    "fsopen": (430,),
-    "fspick": (433,),
-    "mount_setattr": (442,),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "setsid": (112, 157),  # for a session has a share of the processors, and an episode is to have one
-    "setpriority": (141, 140),
-    "ioprio_set": (251, 30),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425,),
-    "personality": (135, 92),
-    "syslog": (103, 116),
-}
-OWN = {  # whose first argument, a process, must be 0, the caller: the supervisor is of the same user
-    "prlimit64": (302, 261),
-    "sched_setaffinity": (203, 122),
-    "sched_setattr": (314, 274),
-    "sched_setparam": (142, 118),
-    "sched_setscheduler": (144, 119),
-}
+_CALLS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+REFUSED: dict[str, list[int]] = _CALLS["refused"]  # by name, numbers on x86_64 and on aarch64, or the one of both
+OWN: dict[str, list[int]] = _CALLS["own"]  # whose first argument, a process, must be 0
 CLONE, CLONE3 = (56, 220), 435
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWUSER and the other namespaces
 X32 = 0x40000000  # from here on, x86_64 numbers its calls a second time

@@ -16,7 +16,6 @@ are kept, for the database is read-only.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -34,7 +33,7 @@ from tools.sql.database import Access, Database, DatabaseError, DeadlineExceeded
 from tools.sql.guard import MAX_SQL_BYTES, Refused, check
 from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal
 from tools.sql.pool import POOL, Overrun
-from tools.sql.result import Limits, QueryResult, failure, fit, neutralise, shorten
+from tools.sql.result import Limits, QueryResult, compact, failure, fit, neutralise, shorten
 from tools.sql.scopes import fold
 
 __all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "SchemaTools", "build_tool", "neutralise"]
@@ -223,7 +222,7 @@ class SchemaTools:
     def list_tables(self) -> str:
         """{"status": "success", "tables": [name, ...]}."""
         self._tool.database()
-        return _text(status="success", tables=sorted(self._tool.allowed_tables))
+        return compact({"status": "success", "tables": sorted(self._tool.allowed_tables)})
 
     def describe_table(self, table: str) -> str:
         """{"status": "success", "table": name, "columns": [{"name", "type", "comment", "samples"}, ...]}.
@@ -234,7 +233,8 @@ class SchemaTools:
         name = fold(str(table).strip())
         if name not in self._tool.allowed_tables:
             known = "、".join(sorted(self._tool.allowed_tables))
-            return _text(status="error", error=f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。")
+            reason = f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。"
+            return compact({"status": "error", "error": reason})
         result = self._tool.run(f"SELECT * FROM {name} LIMIT 3")
         samples = {column: [row[at] for row in result.rows] for at, column in enumerate(result.columns)}
         columns = []
@@ -245,8 +245,4 @@ class SchemaTools:
             if found:
                 entry["samples"] = [shorten(value, 20) if isinstance(value, str) else value for value in found]
             columns.append(entry)
-        return _text(status="success", table=name, columns=columns)
-
-
-def _text(**message: Any) -> str:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+        return compact({"status": "success", "table": name, "columns": columns})

@@ -77,10 +77,11 @@ class QueryResult:
     def _text(self) -> str:
         keys = ("status", "columns", "rows", "count", "truncated", "error", *(["hint"] if self.hint else []))
         message = {key: getattr(self, key) for key in keys}
-        return _json(message)
+        return compact(message)
 
 
-def _json(value: Any) -> str:
+def compact(value: Any) -> str:
+    """JSON text without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -100,7 +101,7 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
     size = limits.max_cell
     rows = [[_cell(value, size) for value in row] for row in found.rows]
     while True:
-        used = [0, *accumulate(len(_json(row)) for row in rows)]  # of the text, without names and notes
+        used = [0, *accumulate(len(compact(row)) for row in rows)]  # of the text, without names and notes
         for shown in range(len(rows), 0, -1) or [0]:
             if used[shown] > limits.max_chars:
                 continue

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from data.intake.sources import PIECE, SourceError, detect_encoding, open_parts, refusing
+from data.intake.sources import SourceError, detect_encoding, json_events, open_parts, refusing
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
@@ -80,15 +80,10 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
         raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export")
     with refusing(f"{path} can not be read as JSON"):
         encoding = encoding or detect_encoding(path)
-        prefix = _list_prefix(ijson.parse(ijson.from_iter(_pieces(path, encoding)), use_float=True), path)
-        content = ijson.from_iter(_pieces(path, encoding))
-        yield from enumerate(ijson.items(content, prefix, use_float=True), start=1)
-
-
-def _pieces(path: Path, encoding: str) -> Iterator[bytes]:
-    """The file in UTF-8."""
-    with path.open(encoding=encoding, newline="") as file:
-        yield from (piece.encode() for piece in iter(partial(file.read, PIECE), ""))
+        with path.open(encoding=encoding, newline="") as file:
+            prefix = _list_prefix(json_events(file), path)
+            file.seek(0)
+            yield from enumerate(ijson.items(json_events(file), prefix), start=1)
 
 
 def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:

@@ -1,64 +1,54 @@
-"""Faults of the tables of conditions that one value alone does not show; `check_tables` raises the first it finds."""
+"""Whether the tables of conditions fit together, and how well asking tells the conditions of a complaint apart.
+
+assert list(faults(load_tables())) == []
+separability(load_tables(), "cough").three_best      # 0.97
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from math import isclose
 
-from common.command import UsageError
-from data.conditions.records import OLDEST, Condition, Examination, Facet, Phrase, Spread, Tables, Weights, terms
+from data.conditions.bayes import draw_patient, log_likelihood
+from data.conditions.records import (
+    BACKGROUND,
+    OLDEST,
+    Condition,
+    Examination,
+    Facet,
+    Phrase,
+    Spread,
+    Tables,
+    Weights,
+    terms,
+)
 
-KINDS = ("lab", "imaging", "physical", "procedure")
 SEXES = ("female", "male")
 SMALLEST_GROUP = 4
 KEY_EXAMINATIONS = range(2, 6)
 # How far apart two conditions must be in one symptom or facet: 0.85 against 0.15. What is said to distinguish, less.
 SEPARATE, DISTINGUISHING = 0.7, 0.5
-# A symptom that a condition does not name.
-BACKGROUND = 0.02
+PATIENTS = 80  # drawn of each condition
 
 Fault = tuple[str, str]  # key, what is wrong
 
 
-class TableError(UsageError):
-    """A table that cannot be used; the message names the file and the key."""
-
-
-def check_tables(tables: Tables) -> None:
-    """Refuse tables that do not fit together.
-
-    Raises:
-        TableError: an unknown id, weights that do not add up to 1, a name or ask-word of two things, a complaint of too
-            few conditions, two of them that nothing tells apart, or a range that leaves out a sex or an age.
-    """
-    faults = {
-        "phrases.toml": _in_phrases(tables),
-        "examinations.toml": _in_examinations(tables.examinations),
-        "conditions.toml": _in_conditions(tables),
-        "complaints.toml": _in_groups(tables),
-    }
-    for file, found in faults.items():
-        for key, reason in found:
-            raise TableError(f"{file}, {key}: {reason}")
+def faults(tables: Tables) -> Iterator[str]:
+    """Names that are not known or stand for two things, weights that do not add up to 1, complaints of too few
+    conditions, two that nothing tells apart, ranges that leave out a sex or an age."""
+    found = (_in_phrases(tables), _in_examinations(tables.examinations), _in_conditions(tables), _in_groups(tables))
+    yield from (f"{key}: {reason}" for part in found for key, reason in part)
 
 
 def distance(tables: Tables, one: Condition, other: Condition, item: str) -> float:
     """How far apart two conditions are in a symptom or facet: the share of patients that it tells apart, 0 to 1."""
     if item in tables.symptoms:
         return abs(one.symptoms.get(item, BACKGROUND) - other.symptoms.get(item, BACKGROUND))
-    mine, theirs = (weights_of(tables, condition, item) for condition in (one, other))
+    mine, theirs = (tables.weights_of(condition, item) for condition in (one, other))
     return sum(abs(mine.get(value, 0) - theirs.get(value, 0)) for value in {*mine, *theirs}) / 2
-
-
-def weights_of(tables: Tables, condition: Condition, facet: str) -> Weights:
-    """The weights of a facet's values, the usual ones where the condition says nothing of it."""
-    return condition.facets.get(facet) or tables.facets[facet].usual
-
-
-def items_of(tables: Tables, conditions: Iterable[Condition]) -> list[str]:
-    """The symptoms that any of the conditions names, and every facet."""
-    return [*dict.fromkeys(name for condition in conditions for name in condition.symptoms), *tables.facets]
 
 
 def _in_phrases(tables: Tables) -> Iterator[Fault]:
@@ -72,10 +62,6 @@ def _in_phrases(tables: Tables) -> Iterator[Fault]:
 
 def _in_examinations(examinations: Mapping[str, Examination]) -> Iterator[Fault]:
     for name, one in examinations.items():
-        if one.kind not in KINDS:
-            yield f"{name}.kind", f"{one.kind!r}, expected one of {', '.join(KINDS)}"
-        if one.only not in (*SEXES, "any"):
-            yield f"{name}.only", f"{one.only!r}, expected female, male or any"
         if bool(one.parts) == bool(one.normal):
             yield name, "expected either parts or normal texts"
         for part, numbers in one.parts.items():
@@ -103,6 +89,8 @@ def _in_condition(tables: Tables, one: Condition) -> Iterator[Fault]:
     yield from _unknown("facets", one.facets, tables.facets)
     yield from _unknown("examinations", one.examinations, tables.examinations)
     yield from _unknown("key", one.key, one.examinations)
+    if not 0 <= one.ages[0] < one.ages[1]:
+        yield "ages", f"{one.ages}, expected [youngest, oldest] in years"
     if len(one.key) not in KEY_EXAMINATIONS:
         yield "key", f"{len(one.key)} examinations, expected {KEY_EXAMINATIONS[0]} to {KEY_EXAMINATIONS[-1]}"
     for facet, weights in one.facets.items():
@@ -149,7 +137,7 @@ def _in_groups(tables: Tables) -> Iterator[Fault]:
             yield complaint, f"{len(group)} conditions begin with it, expected at least {SMALLEST_GROUP}"
         for one, other in combinations(group, 2):
             pair = group[one], group[other]
-            if max(distance(tables, *pair, item) for item in items_of(tables, pair)) < SEPARATE:
+            if max(distance(tables, *pair, item) for item in tables.items_of(pair)) < SEPARATE:
                 yield complaint, f"{one} and {other} differ by less than {SEPARATE} in every symptom and facet"
 
 
@@ -172,3 +160,41 @@ def _shared(words: Mapping[str, Iterable[str]], what: str) -> Iterator[Fault]:
             if text.casefold() in seen:
                 yield name, f"the {what} {text!r} is already that of {seen[text.casefold()]}"
             seen[text.casefold()] = name
+
+
+@dataclass(frozen=True)
+class Separability:
+    """Shares of drawn patients whose condition is named, by what is known of them; the first of the `best` questions
+    is the one that tells most."""
+
+    best: tuple[str, ...]
+    alone: float
+    age_and_sex: float
+    one_best: float
+    three_best: float
+    everything: float
+
+
+def separability(tables: Tables, complaint: str, seed: int = 0) -> Separability:
+    """How well the conditions of a complaint, each as likely as the others, can be told apart."""
+    rng, group = random.Random(seed), list(tables.group(complaint).values())
+    items = ["age", "sex", *tables.items_of(group)]
+    drawn = [(truth, draw_patient(tables, one, rng)) for truth, one in enumerate(group) for _ in range(PATIENTS)]
+    evidence = [
+        (truth, {item: [log_likelihood(tables, one, item, patient[item]) for one in group] for item in items})
+        for truth, patient in drawn
+    ]
+
+    def accuracy(known: Iterable[str]) -> float:
+        """The share of patients named right; a tie of several counts as much as a guess among them."""
+        known, right = list(known), 0.0
+        for truth, logs in evidence:
+            scores = [round(sum(logs[item][index] for item in known), 9) for index in range(len(group))]
+            right += (scores[truth] == max(scores)) / scores.count(max(scores))
+        return right / len(evidence)
+
+    best: list[str] = []
+    for _ in range(3):
+        best.append(max(items[2:], key=lambda item: accuracy([*best, item])))
+    shares = [accuracy(known) for known in ([], ["age", "sex"], best[:1], best, items)]
+    return Separability(tuple(best), *shares)

@@ -1,0 +1,98 @@
+"""Rows as Parquet files whose columns have types that are written down, and the programs that draw such rows.
+
+    write_parquet(rows, draft, {"id": str, "age": int, "files": [str], "truth": {"diagnosis": str}})
+
+The forms of the agents' rows stand here too.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from common.command import new_parser, run_command
+from common.files import refuse_existing, replacing
+
+Form = Mapping[str, Any]  # by name: str, int, [the form of each item], or a Form of its own
+Row = Mapping[str, Any]
+BATCH = 1_000  # rows held before they are written
+SPLITS = ("train", "val", "test")
+
+MESSAGES = [{"role": str, "content": str}]
+# DoctorAgent-RL's and DiagAgent's columns, but for extra_info.
+CONSULTATION: Form = {
+    "data_source": str,
+    "prompt": MESSAGES,
+    "reward_model": {
+        "ground_truth": {"diagnosis": str, "recommendation": str},
+        "patient_information": [{"doctor_question": [str], "patient_response": [str]}],
+        "enhanced_description": str,
+    },
+}
+DIAGNOSIS: Form = {
+    "data_source": str,
+    "prompt": MESSAGES,
+    "ability": str,
+    "reward_model": {"style": str, "ground_truth": str},
+}
+# The code agent's questions. gold: JSON of code_agent.graders.Gold. note: what the question is about.
+CODE: Form = dict.fromkeys(("id", "task_set", "template", "difficulty", "wording", "note", "question"), str) | {
+    "files": [str], "gold": str, "program": str, "sql": str,
+}  # fmt: skip
+
+
+def write_parquet(rows: Iterable[Row], path: Path, form: Form) -> int:
+    """Write a file, with no more than BATCH rows in memory; returns how many it has."""
+    import pyarrow as arrow
+    from pyarrow.parquet import ParquetWriter
+
+    source, count = iter(rows), 0
+    with ParquetWriter(path, arrow.schema(list(_type(form))), compression="zstd") as file:
+        while batch := list(islice(source, BATCH)):
+            file.write_table(arrow.Table.from_pylist(batch, schema=file.schema))
+            count += len(batch)
+    return count
+
+
+def _type(form: Any) -> Any:
+    """The arrow type of a form."""
+    import pyarrow as arrow
+
+    if isinstance(form, Mapping):
+        return arrow.struct({name: _type(part) for name, part in form.items()})
+    return arrow.list_(_type(form[0])) if isinstance(form, list) else {str: arrow.string(), int: arrow.int64()}[form]
+
+
+def drawing_parser(program: str, doc: str | None) -> argparse.ArgumentParser:
+    """The options that all programs have that draw rows."""
+    parser = new_parser(doc, prog=f"python -m {program}")
+    add = parser.add_argument
+    add("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
+    add("--seed", type=int, default=0, help="same seed, same bytes (default: 0)")
+    add("--force", action="store_true", help="replace what is there")
+    parser.set_defaults(program=program.rpartition(".")[2])
+    return parser
+
+
+def write_drawn(
+    options: argparse.Namespace,
+    draw: Callable[[], Mapping[str, Sequence[Row]]],
+    form: Form,
+    what: str = "questions",
+    splits: Iterable[str] = SPLITS,
+) -> int:
+    """Draw, write a file of each split, complete or not at all, and say how many; returns the exit code."""
+
+    def body() -> None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        files = {split: options.out / f"{split}.parquet" for split in splits}
+        for file in files.values():
+            refuse_existing(file, options.force)
+        for split, rows in draw().items():
+            with replacing(files[split]) as draft:
+                print(f"{files[split]}: {write_parquet(rows, draft, form)} {what}")
+
+    return run_command(options.program, body, afterwards="files not named here are as they were")
