@@ -47,30 +47,69 @@ function item(row) {
     el("span", { class: "kind", dir: "auto" }, said([kind(first), ...new Set(row.members.map(ends))].join(" · ").slice(0, 120)))));
 }
 
+// The rows that pass, of which those in sight and SPARE around them are in the document: scrolling costs the same,
+// however many there are. A row with the focus stays.
+let kept = [];
+const ROW = 4.1, SPARE = 6; // the height of a row in rem
+
+function drawRows() {
+  const box = document.getElementById("list");
+  if (!box) return;
+  const items = box.firstChild, high = items.offsetHeight / kept.length, now = opened();
+  const from = Math.max(0, Math.floor(box.scrollTop / high) - SPARE), end = Math.min(kept.length, Math.ceil((box.scrollTop + box.clientHeight) / high) + SPARE);
+  for (const node of [...items.children]) if ((node.place < from || node.place >= end) && !node.contains(document.activeElement)) node.remove();
+  for (let place = from, next = items.firstChild; place < end; place++) {
+    while (next && next.place < place) next = next.nextSibling;
+    if (next?.place !== place) items.insertBefore(placed(kept[place], place, now), next);
+  }
+}
+
+function placed(row, place, now) {
+  const node = (row.item ??= item(row));
+  node.place = place;
+  node.style.top = `${place * ROW}rem`;
+  node.setAttribute("aria-posinset", place + 1);
+  node.setAttribute("aria-setsize", kept.length);
+  return current(node, row === now);
+}
+
+function current(node, is) {
+  if (is) node.firstChild.setAttribute("aria-current", "true"); else node.firstChild.removeAttribute("aria-current");
+  return node;
+}
+
 function list() {
-  const count = el("p", { class: "quiet count", role: "status" }), items = el("ol", { id: "list", "aria-label": t("Episodes") }), one = el("article", { id: "one", tabindex: -1, "aria-label": t("Episode") });
+  const count = el("p", { class: "quiet count", role: "status" }), items = el("ol", { "aria-label": t("Episodes") }), box = el("div", { id: "list", onscroll: drawRows }, items), one = el("article", { id: "one", tabindex: -1, "aria-label": t("Episode") });
   const show = () => {
-    const kept = found();
-    items.replaceChildren(...kept.map((row) => (row.item ??= item(row))));
+    kept = found();
+    items.replaceChildren();
+    items.style.height = `${kept.length * ROW}rem`;
     count.textContent = `${number(kept.length)} ${t("of")} ${number(rows.length)}`;
-    mark();
+    if (items.isConnected) drawRows();
   };
   const set = (name) => ({ oninput: (event) => { chosen[name] = event.target.value; show(); } });
   const choice = (title, name, options) => el("label", {}, t(title), el("select", set(name), options.map(([value, text]) => el("option", { value, selected: chosen[name] === value ? "" : undefined }, text))));
-  const box = (title, name, type) => el("label", {}, t(title), el("input", { type, step: "any", value: chosen[name], id: `by-${name}`, ...set(name) }));
+  const field = (title, name, type) => el("label", {}, t(title), el("input", { type, step: "any", value: chosen[name], id: `by-${name}`, ...set(name) }));
   const every = (get) => [["", t("all")], ...[...new Set(episodes.map(get))].sort().map((value) => [value, value])];
   const filters = el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-    box("Text (/)", "text", "search"),
+    field("Text (/)", "text", "search"),
     shared.runs.length > 1 ? choice("Run", "run", [["", t("all")], ...shared.runs.map((run, number) => [String(number), run.label])]) : null,
-    choice("Task type", "type", every(kind)), choice("Ended", "end", every(ends)), box("Reward from", "low", "number"), box("to", "high", "number"),
+    choice("Task type", "type", every(kind)), choice("Ended", "end", every(ends)), field("Reward from", "low", "number"), field("to", "high", "number"),
     choice("Order", "order", Object.keys(ORDERS).map((name) => [name, t(name)])));
-  show.call();
-  return [filters, el("div", { class: "panes" }, el("div", { class: "pane" }, count, items), one)];
+  show();
+  return [filters, el("div", { class: "panes" }, el("div", { class: "pane" }, count, box), one)];
 }
 
+// The open episode is marked in the list, and in sight there.
 function mark() {
-  document.querySelectorAll("#list [aria-current]").forEach((link) => link.removeAttribute("aria-current"));
-  opened()?.item?.firstChild.setAttribute("aria-current", "true");
+  const box = document.getElementById("list"), now = opened(), place = kept.indexOf(now);
+  if (!box) return;
+  if (place >= 0) {
+    const high = box.firstChild.offsetHeight / kept.length;
+    box.scrollTop = Math.min(place * high, Math.max(box.scrollTop, (place + 1) * high - box.clientHeight));
+  }
+  drawRows();
+  for (const node of box.firstChild.children) current(node, kept[node.place] === now);
 }
 
 function opened() {
@@ -91,7 +130,6 @@ function open(scroll) {
     el("h3", { dir: "auto", class: asked(first).length > 160 ? "long" : undefined }, said(asked(first))),
     el("div", { class: "members" }, row.members.map((one) => member(one, row.members.length > 1))));
   if (scroll) { place.focus({ preventScroll: true }); document.getElementById("episodes").scrollIntoView(); }
-  row.item?.scrollIntoView({ block: "nearest" });
 }
 
 function member(one, several) {

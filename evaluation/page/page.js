@@ -63,15 +63,16 @@ function render() {
 }
 
 addEventListener("hashchange", () => open(true));
+addEventListener("resize", () => drawRows());
 addEventListener("keydown", (event) => {
   const typing = event.target.matches?.("input, select, textarea");
   if (event.key === "Escape") { if (typing) event.target.blur(); else if (location.hash.startsWith("#episode=")) location.hash = "#episodes"; return; }
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const move = { j: "nextElementSibling", k: "previousElementSibling" }[event.key];
+  const move = { j: 1, k: -1 }[event.key];
   if (event.key === "/") { event.preventDefault(); document.getElementById("by-text").focus(); }
   if (move) {
-    const now = document.querySelector("#list [aria-current]")?.parentElement, next = now ? now[move] : document.querySelector("#list li");
-    if (next) location.hash = next.firstChild.getAttribute("href");
+    const now = kept.indexOf(opened()), next = now < 0 ? kept[0] : kept[now + move];
+    if (next) location.hash = address(next);
   }
 });
 

@@ -22,7 +22,7 @@ SMALL, LARGE = {"width": 390, "height": 800}, {"width": 1400, "height": 900}
 ROWS = "#list li"
 CHOOSE = """(at) => new Promise((done) => {
     addEventListener("hashchange", done, { once: true });
-    location.hash = document.querySelectorAll("#list a")[at].getAttribute("href");
+    location.hash = address(rows[at]);
 })"""
 
 
@@ -106,24 +106,51 @@ def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
 
 def test_filters_search_and_order(two: Path, open_page: Any) -> None:
     page = open_page(two)
-    rows = page.locator(ROWS)
-    assert rows.count() == 46
+    rows, found = page.locator(ROWS), page.get_by_role("status")
+    assert found.inner_text() == "46 of 46"
     page.get_by_label("Task type").select_option("count_filter")
-    assert rows.count() == 20
+    assert found.inner_text() == "20 of 46"
     page.get_by_label("Reward from").fill("2")
-    assert rows.count() == 0
+    assert (found.inner_text(), rows.count()) == ("0 of 46", 0)
     page.get_by_label("Reward from").fill("")
     page.get_by_label("Task type").select_option("")
     page.get_by_label("Text (/)").fill("质")
-    assert rows.count() == 0
+    assert (found.inner_text(), rows.count()) == ("0 of 46", 0)
     page.get_by_label("Text (/)").fill("with 药")
-    assert rows.count() == 40
-    assert page.get_by_role("status").inner_text() == "40 of 46"
+    assert found.inner_text() == "40 of 46"
     page.get_by_label("Text (/)").fill("")
     page.get_by_label("Order").select_option("most changed first")
     assert "t0" in rows.first.text_content()
     page.get_by_label("Ended").select_option("judge_failed")
-    assert rows.count() == 1
+    assert (found.inner_text(), rows.count()) == ("1 of 46", 1)
+
+
+def test_rows_come_as_the_list_is_scrolled_and_a_reader_knows_which_of_how_many(two: Path, open_page: Any) -> None:
+    page = open_page(two)
+    rows = page.locator(ROWS)
+    assert rows.count() < 46
+    assert rows.first.get_attribute("aria-setsize") == "46"
+    page.evaluate("document.getElementById('list').scrollTop = 1e6")
+    page.locator(f"{ROWS}[aria-posinset='46']").wait_for()
+    places = page.evaluate(f"[...document.querySelectorAll('{ROWS}')].map((node) => node.ariaPosInSet)")
+    assert places == [str(number) for number in range(47 - len(places), 47)]
+    page.locator(f"{ROWS} a").last.focus()
+    page.evaluate("document.getElementById('list').scrollTop = 0")
+    page.locator(f"{ROWS}[aria-posinset='1']").wait_for()
+    assert page.evaluate("document.activeElement.parentElement.ariaPosInSet") == "46"
+
+
+def test_the_open_episode_is_in_sight_in_the_list(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=t39&sample=0")
+    inside = """(() => {
+        const box = document.getElementById("list").getBoundingClientRect();
+        const row = document.querySelector("#list [aria-current]").getBoundingClientRect();
+        return box.top <= row.top + 1 && row.bottom <= box.bottom + 1;
+    })()"""
+    assert page.evaluate(inside)
+    page.keyboard.press("k")
+    page.wait_for_url("**#episode=t38&*")
+    assert page.evaluate(inside)
 
 
 def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> None:
@@ -140,7 +167,7 @@ def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
     page = open_page(two)
     page.keyboard.press("/")
     page.keyboard.type("question t1")
-    assert page.locator(ROWS).count() == 11
+    assert page.get_by_role("status").inner_text() == "11 of 46"
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.wait_for_url("**#episode=t1&*")
