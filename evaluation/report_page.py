@@ -29,11 +29,12 @@ from evaluation.report_facts import Tally, differences, differing_settings, fact
 from evaluation.run_folder import TRAINING, Run, numbers
 
 FOLDER = Path(__file__).with_name("page")
-SCRIPTS = ("look.js", "charts.js", "episodes.js", "page.js")
+SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
 PAGE_EPISODES, PAGE_BYTES = 5_000, 32 * 2**20  # of the runs' episodes on one page; more are a sample, or parts
 MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # of an episode: characters of a text, items of a list, levels
 MOST_ROWS = 100_000  # of a table or a curve
-PLACED = ("id", "rollout_id", "transcript", "unscored", "cause", "detail")  # shown in a place of their own
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
+PLACED = ("id", "rollout_id", "transcript", "tokens", "unscored", "cause", "detail")  # shown in a place of their own
 ASKED = ("task_type", "difficulty", "wording", "question", "reference")
 ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
 NAMED = (*ASKED, *ENDED, "sample", "mode", "step")
@@ -104,6 +105,10 @@ class Page:
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     """What the page knows of an episode; `problem` says why its events are shown plainly, where they are."""
     shown, problem = shown_of(record, agent)
+    try:
+        tokens = tokens_of(record)
+    except MALFORMED as error:
+        tokens, problem = [], f"tokens: {type(error).__name__}: {error}"
     own = {name: value for name, value in record.items() if name not in (*PLACED, *NAMED)}
     groups = {name: numbers(own.pop(name)) for name in ("terms", "measures", "facts", "checks") if name in own}
     return {
@@ -113,6 +118,7 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
         "detail": record.get("detail"),
         "problem": problem,
         "shown": [asdict(piece) for piece in shown],
+        "tokens": tokens,
         "numbers": groups,
         "more": own,
         **{name: record[name] for name in NAMED if name in record},
@@ -125,9 +131,37 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
     for show in (agent.shown if agent and "id" in record else transcript, transcript):
         try:
             return show(record), problem
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except MALFORMED as error:
             problem = f"{type(error).__name__}: {error}"
     return [], problem
+
+
+def tokens_of(record: Record) -> list[dict[str, Any]]:
+    """The kept tokens of each sequence: how many, how many of them trained, and the stretches in parts for the page."""
+    return [
+        {
+            "count": sum(len(stretch["ids"]) for stretch in sequence),
+            "trained": sum(len(stretch["ids"]) for stretch in sequence if stretch["trained"]),
+            "parts": [part for stretch in sequence for part in _parts(stretch)],
+        }
+        for sequence in record.get("tokens") or ()
+    ]
+
+
+def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """At most MOST_ITEMS tokens each; a character of several tokens is one, as likely as all of them together."""
+    whole: list[tuple[str, float]] = []
+    begun = 0.0
+    for text, log_prob in zip(stretch["texts"], stretch.get("log_probs") or [0.0] * len(stretch["texts"]), strict=True):
+        begun += log_prob
+        if text:
+            whole.append((str(text), begun))
+            begun = 0.0
+    for first in range(0, len(whole), MOST_ITEMS):
+        texts, log_probs = zip(*whole[first : first + MOST_ITEMS], strict=True)
+        yield {"trained": stretch["trained"], "texts": texts} | (
+            {"log_probs": log_probs} if "log_probs" in stretch else {}
+        )
 
 
 def dumped(value: Any, most: int = MOST_ITEMS) -> str:

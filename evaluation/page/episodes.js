@@ -9,6 +9,7 @@ const ORDERS = {
   "order of the file": null,
   "worst first": (row) => Math.min(...rewards(row)),
   "best first": (row) => -Math.max(...rewards(row)),
+  "with tokens first": (row) => (row.members.some((one) => one.tokens.length) ? 0 : 1),
   "most changed first": (row) => Math.min(...rewards(row)) - Math.max(...rewards(row)),
 };
 const chosen = { run: "", type: "", end: "", low: "", high: "", text: "", order: "order of the file" };
@@ -141,7 +142,8 @@ function member(one, several) {
     one.unscored ? el("p", { class: "warning" }, t("Without a score:"), " ", said(`${one.unscored} ${one.detail || ""}`)) : null,
     "answer" in one ? el("dl", { class: "answers" }, [["Answer", one.answer], ["Gold", one.reference]].map(([name, text]) => el("div", {}, el("dt", {}, t(name)), el("dd", { dir: "auto", class: text ? undefined : "none" }, text ? said(text) : "–")))) : null,
     one.problem ? el("p", { class: "warning" }, t("Shown plainly; the record is not as its agent writes it:"), " ", said(one.problem)) : null,
-    one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, t(one.mode ? "A training run keeps neither messages nor tokens of its rollouts." : "No messages of this episode were kept.")),
+    one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, one.mode ? t("A training run keeps no messages; they are in the tokens, where those are kept.") : t("No messages of this episode were kept.")),
+    tokens(one),
     numbers.map(([name, found]) => fold(t(name), name === "terms", table([[t("name"), t("value"), ""], ...Object.entries(found).map(([part, value]) => [el("bdi", {}, said(part)), number(value), measure(value)])], t(name)))),
     Object.keys(one.more).length ? fold(t("All else that is kept"), false, el("pre", { dir: "auto" }, coloured(JSON.stringify(one.more, null, 1), "json"))) : null);
 }

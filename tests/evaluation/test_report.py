@@ -12,6 +12,7 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from evaluation import report_page
+from evaluation.metrics import interval
 from evaluation.report import main, read
 from evaluation.report_charts import charts_of
 from evaluation.report_facts import facts_of, tables_of, unscored
@@ -94,7 +95,7 @@ def test_a_training_run_without_its_agent_still_gets_a_page(tmp_path: Path) -> N
     (run / "config.yaml").unlink()
     assert made(run) == 0
     data = data_of(run / "report.html")
-    assert len(data["episodes"]) == 6
+    assert len(data["episodes"]) == 8
     assert any("no file names one" in line for line in data["shared"]["missing"])
 
 
@@ -105,16 +106,33 @@ def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path:
     assert charts["share of the step without rollouts"]["series"][0]["points"][0] == [1, 0.25]
     assert charts["share with an answer"]["series"][0]["points"][0] == [1, 0.75]
     assert charts["drug_field"]["group"] == "Validation"
-    [[step, mean, half]] = charts["reward, with 95 % interval"]["series"][0]["points"]
-    assert (step, mean) == (0, 0.5)
-    assert half == pytest.approx(1.96 * 0.5)  # of 0 and 1: spread 0.5, two rewards
+    for name, tasks in {"reward, with 95 % interval": 4, "drug_field": 2, "two": 2}.items():
+        [[step, mean, low, high]] = charts[name]["series"][0]["points"]
+        assert (step, mean) == (0, 0.5)
+        assert [low, high] == interval([n % 2 for n in range(tasks)], seed=0)
+
+
+def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    played = [rollout(2, "val", reward, index=n, task_type="a") for n in (0, 1) for reward in (n, n, n, n)]
+    other = rollout(2, "val", 0.5, index=9, task_type="b")
+    lost = rollout(2, "val", None, index=8, task_type="c", cause="judge_failed")
+    write_lines(run / "episodes.jsonl", [*played, other, lost])
+    page = read([run])
+    charts = {chart["title"]: chart for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])}
+    assert charts["a"]["series"][0]["points"] == [[2, 0.5, 0.0, 1.0]]
+    assert charts["b"]["series"][0]["points"] == [[2, 0.5]]  # one task says nothing about the spread
+    assert charts["drug_field"]["series"][0]["points"] == [[0, 0.25]]  # verl's, where no episode says its task type
+    assert "c" not in charts
 
 
 def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
     page = read([training_run(tmp_path / "run")])
     changed = [fact for fact in facts_of(page.runs[0]) if fact[0] == "Settings that differ from the preset"]
-    assert ("Settings that differ from the preset", "data.seed", "7 (42)") in changed
-    assert not any("project_name" in name for _, name, _ in changed)
+    assert [fact[1:] for fact in changed] == [("preset", "ci, cpu"), ("data.seed", "7 (42)")]
+    (tmp_path / "run" / "preset.json").unlink()
+    [other] = read([tmp_path / "run"]).runs
+    assert [fact[2] for fact in facts_of(other) if fact[1] == "preset"] == ["–"]
 
 
 def test_what_has_no_score_stands_there_with_its_cause(tmp_path: Path) -> None:
@@ -238,7 +256,7 @@ def test_data_is_json_whatever_a_record_holds() -> None:
 def test_every_word_of_the_page_has_its_chinese() -> None:
     source = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
     said = set(re.findall(r'\bt\("([^"]+)"\)', source)) | set(re.findall(r'\bpart\("\w+", "([^"]+)"', source))
-    said |= set(re.findall(r'\b(?:box|choice)\("([^"]+)"', source))
+    said |= set(re.findall(r'\b(?:field|choice)\("([^"]+)"', source))
     words = (FOLDER / "words.toml").read_text(encoding="utf-8")
     assert len(said) > 40
     assert {text for text in said if f'"{text}" = ' not in words} == set()

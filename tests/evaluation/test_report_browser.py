@@ -107,37 +107,37 @@ def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
 def test_filters_search_and_order(two: Path, open_page: Any) -> None:
     page = open_page(two)
     rows, found = page.locator(ROWS), page.get_by_role("status")
-    assert found.inner_text() == "46 of 46"
+    assert found.inner_text() == "48 of 48"
     page.get_by_label("Task type").select_option("count_filter")
-    assert found.inner_text() == "20 of 46"
+    assert found.inner_text() == "20 of 48"
     page.get_by_label("Reward from").fill("2")
-    assert (found.inner_text(), rows.count()) == ("0 of 46", 0)
+    assert (found.inner_text(), rows.count()) == ("0 of 48", 0)
     page.get_by_label("Reward from").fill("")
     page.get_by_label("Task type").select_option("")
     page.get_by_label("Text (/)").fill("质")
-    assert (found.inner_text(), rows.count()) == ("0 of 46", 0)
+    assert (found.inner_text(), rows.count()) == ("0 of 48", 0)
     page.get_by_label("Text (/)").fill("with 药")
-    assert found.inner_text() == "40 of 46"
+    assert found.inner_text() == "40 of 48"
     page.get_by_label("Text (/)").fill("")
     page.get_by_label("Order").select_option("most changed first")
     assert "t0" in rows.first.text_content()
     page.get_by_label("Ended").select_option("judge_failed")
-    assert (found.inner_text(), rows.count()) == ("1 of 46", 1)
+    assert (found.inner_text(), rows.count()) == ("1 of 48", 1)
 
 
 def test_rows_come_as_the_list_is_scrolled_and_a_reader_knows_which_of_how_many(two: Path, open_page: Any) -> None:
     page = open_page(two)
     rows = page.locator(ROWS)
-    assert rows.count() < 46
-    assert rows.first.get_attribute("aria-setsize") == "46"
+    assert rows.count() < 48
+    assert rows.first.get_attribute("aria-setsize") == "48"
     page.evaluate("document.getElementById('list').scrollTop = 1e6")
-    page.locator(f"{ROWS}[aria-posinset='46']").wait_for()
+    page.locator(f"{ROWS}[aria-posinset='48']").wait_for()
     places = page.evaluate(f"[...document.querySelectorAll('{ROWS}')].map((node) => node.ariaPosInSet)")
-    assert places == [str(number) for number in range(47 - len(places), 47)]
+    assert places == [str(number) for number in range(49 - len(places), 49)]
     page.locator(f"{ROWS} a").last.focus()
     page.evaluate("document.getElementById('list').scrollTop = 0")
     page.locator(f"{ROWS}[aria-posinset='1']").wait_for()
-    assert page.evaluate("document.activeElement.parentElement.ariaPosInSet") == "46"
+    assert page.evaluate("document.activeElement.parentElement.ariaPosInSet") == "48"
 
 
 def test_the_open_episode_is_in_sight_in_the_list(two: Path, open_page: Any) -> None:
@@ -167,7 +167,7 @@ def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
     page = open_page(two)
     page.keyboard.press("/")
     page.keyboard.type("question t1")
-    assert page.get_by_role("status").inner_text() == "11 of 46"
+    assert page.get_by_role("status").inner_text() == "11 of 48"
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.wait_for_url("**#episode=t1&*")
