@@ -24,7 +24,7 @@ from evaluation.report_facts import Tally, agent_of
 from evaluation.report_page import Page
 from evaluation.run_folder import EVALUATION, open_folders
 
-MOST = 8  # folders of one kind side by side: as many as there are colours
+MOST = 8  # folders side by side: as many as there are colours
 NAME = "report.html"
 
 
@@ -40,11 +40,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def read(folders: Sequence[Path]) -> Page:
-    """The runs in these folders, each read once. Raises UsageError: see open_folders; or too many of a kind."""
+    """The runs in these folders, each read once. Raises UsageError: see open_folders; or too many folders."""
+    if len(folders) > MOST:
+        raise UsageError(f"{len(folders)} folders; at most {MOST} stand side by side")
     runs = open_folders(folders)
-    for kind in {run.kind for run in runs}:
-        if (count := sum(run.kind == kind for run in runs)) > MOST:
-            raise UsageError(f"{count} folders of one kind ({kind}); at most {MOST} stand side by side")
     agents = [agent_of(run) for run in runs]
     compared = sum(run.kind == EVALUATION for run in runs) > 1
     tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
@@ -71,7 +70,7 @@ def write_beside(page: Page, path: Path) -> None:
     """The picture or the Markdown of a report, by the path's ending."""
     from evaluation.report_picture import draw, markdown
 
-    draw(page.runs, path) if path.suffix == ".png" else write_text(path, markdown(page), force=True)
+    draw(page, path) if path.suffix == ".png" else write_text(path, markdown(page), force=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

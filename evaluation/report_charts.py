@@ -1,6 +1,6 @@
 """The curves of training runs, as points by step: which there are stands in one table.
 
-charts = charts_of(runs, validations)   # [{"group": "Reward", "title": "reward", "series": [{"run": 0, "points": ...}]}]
+charts = charts_of(runs, validations)  # [{"group": "Reward", "title": "reward", "series": [{"run": 0, "points": ...}]}]
 
 A point is [step, value] or [step, value, low, high], the ends of its 95 % interval. A step without a number has none.
 """

@@ -159,9 +159,8 @@ def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
             begun = 0.0
     for first in range(0, len(whole), MOST_ITEMS):
         texts, log_probs = zip(*whole[first : first + MOST_ITEMS], strict=True)
-        yield {"trained": stretch["trained"], "texts": texts} | (
-            {"log_probs": log_probs} if "log_probs" in stretch else {}
-        )
+        rated = {"log_probs": log_probs} if "log_probs" in stretch else {}
+        yield {"trained": stretch["trained"], "texts": texts, **rated}
 
 
 def dumped(value: Any, most: int = MOST_ITEMS) -> str:

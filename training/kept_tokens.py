@@ -39,9 +39,8 @@ def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
         texts = pieces(ids[part], decode) if trained else [decode(ids[part])]
         stretch = {"trained": bool(trained), "ids": ids[part], "texts": texts}
         if trained and sequence.log_probs is not None:
-            stretch["log_probs"] = [
-                round(value, 4) for value in sequence.log_probs[first - before : part.stop - before]
-            ]
+            values = sequence.log_probs[first - before : part.stop - before]
+            stretch["log_probs"] = [round(value, 4) for value in values]
         found.append(stretch)
     return found
 

@@ -13,7 +13,7 @@ function tokens(one) {
   const sum = (numbers) => numbers.reduce((total, value) => total + value, 0);
   const rated = one.tokens.flatMap(({ parts }) => parts).flatMap((part) => part.texts.map((text, place) => [text, part.log_probs?.[place]])).filter(([, logProb]) => typeof logProb === "number");
   const counts = [`${number(sum(one.tokens.map(({ count }) => count)))} ${t("tokens")}`, `${number(sum(one.tokens.map(({ trained }) => trained)))} ${t("trained")}`,
-    rated.length ? `${t("mean log-probability")} ${number(sum(rated.map(([, logProb]) => logProb)) / rated.length)}` : t("without log-probabilities")];
+    rated.length ? `${t("mean log-probability")} ${number(sum(rated.map(([, logProb]) => logProb)) / sum(one.tokens.map(({ trained, parts }) => (parts.some((part) => part.log_probs) ? trained : 0))))}` : t("without log-probabilities")];
   const shades = [...SHADES.map((from) => [`${number(100 * from)} %+`, from]), [t("less"), 0]].map(([name, from]) => [el("mark", {}, el("span", { class: shade(Math.log(from)) }, name)), " "]);
   const least = rated.toSorted(([, a], [, b]) => a - b).slice(0, LEAST).map(([text, logProb]) => [el("code", {}, said(JSON.stringify(text))), number(logProb), `${number(100 * Math.exp(logProb))} %`]);
   return fold(t("Tokens"), !one.shown.length,

@@ -43,16 +43,19 @@ def write_lines(path: Path, rows: list[Any]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+TOKENS = [
+    [
+        {"trained": False, "ids": [1, 2], "texts": ["<|user|>why?"]},
+        {"trained": True, "ids": [3, 4, 5, 6], "texts": ["be", "", "药", "\n"], "log_probs": [-0.05, -1.0, -0.5, -7.0]},
+    ]
+]
 PRESET = {"name": "ci, cpu", "keys": {"data.seed": 42, "+data.group_column": "task_type", "data.x": "${data.y}"}}
 
 
 def rollout(step: int, mode: str = "train", reward: float | None = 0.5, **changes: Any) -> dict[str, Any]:
     """A line of a training run's episodes.jsonl."""
-    plain: dict[str, Any] = {
-        "rollout_id": f"ro-{mode}-{step}-{changes.get('index', reward)}",
-        "group": f"g{step}",
-        "session": 0,
-    }
+    name = f"ro-{mode}-{step}-{changes.get('index', reward)}"
+    plain: dict[str, Any] = {"rollout_id": name, "group": f"g{step}", "session": 0}
     plain |= {"mode": mode, "step": step, "status": "succeeded", "reward": reward, "cause": None}
     return plain | {"stop_reason": "answered", "terms": {"rule": 0.1}, "measures": {}, **changes}
 
@@ -68,7 +71,7 @@ def training_run(folder: Path, steps: int = 3) -> Path:
         rows.append({"step": step, "data": made})
     write_lines(folder / "metrics.jsonl", rows)
     first = [rollout(0, "val", n % 2, index=n, task_type="drug_field" if n < 2 else "two") for n in range(4)]
-    lines = [*first, *(rollout(step) for step in range(1, steps + 1))]
+    lines = [*first, *(rollout(step, tokens=TOKENS) for step in range(1, steps + 1))]
     write_lines(folder / "episodes.jsonl", [*lines, rollout(steps, reward=None, cause="judge_failed")])
     summary = {"exit_reason": "done", "model": "m", "dropped_tokens": {"judge_failed": 40}, "environment": {}}
     (folder / "summary.json").write_text(json.dumps(summary))

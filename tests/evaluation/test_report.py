@@ -19,7 +19,7 @@ from evaluation.report_facts import facts_of, tables_of, unscored
 from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import gold_evaluation, hostile_records, rollout, training_run, write_lines
+from tests.evaluation.folders import TOKENS, gold_evaluation, hostile_records, rollout, training_run, write_lines
 
 registry.register(DIGITS)
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -135,6 +135,30 @@ def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
     assert [fact[2] for fact in facts_of(other) if fact[1] == "preset"] == ["–"]
 
 
+def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path: Path) -> None:
+    [sequence] = episode_of(0, rollout(1, tokens=TOKENS), None)["tokens"]
+    assert (sequence["count"], sequence["trained"]) == (6, 4)
+    told, trained = sequence["parts"]
+    assert (told["trained"], told["texts"]) == (False, ("<|user|>why?",))
+    assert (trained["texts"], trained["log_probs"]) == (("be", "药", "\n"), (-0.05, -1.5, -7.0))
+    assert "log_probs" not in told
+
+
+def test_a_long_reply_loses_no_token() -> None:
+    said = {"trained": True, "ids": [*range(1000)], "texts": ["x"] * 1000, "log_probs": [-0.1] * 1000}
+    found = json.loads(dumped(episode_of(0, rollout(1, tokens=[[said]]), None)))["tokens"][0]["parts"]
+    assert [len(part["texts"]) for part in found] == [len(part["log_probs"]) for part in found] == [400, 400, 200]
+
+
+@pytest.mark.parametrize(
+    "tokens", [3, ["x"], [[{}]], [[{"trained": True, "ids": [1], "texts": ["a", "b"], "log_probs": [0]}]]]
+)
+def test_tokens_of_another_form_are_left_out_and_say_why(tokens: Any) -> None:
+    one = episode_of(0, rollout(1, tokens=tokens), None)
+    assert one["tokens"] == []
+    assert one["problem"].startswith("tokens: ")
+
+
 def test_what_has_no_score_stands_there_with_its_cause(tmp_path: Path) -> None:
     folders = [training_run(tmp_path / "run"), evaluation(tmp_path / "e", [record("a"), record("b", None)])]
     page = read(folders)
@@ -206,7 +230,7 @@ def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
         (["e", "e"], "given twice"),
         (["e", "--out", "nowhere/o.html"], "there is no folder nowhere"),
         (["half", "--png"], "there is nothing to draw"),
-        ([f"e{number}" for number in range(9)], "9 folders of one kind (evaluation); at most 8"),
+        ([f"e{number}" for number in range(9)], "9 folders; at most 8"),
     ],
 )
 def test_wrong_usage_is_one_line(

@@ -16,7 +16,7 @@ import pytest
 from evaluation import report_page
 from evaluation.report import main
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import hostile_records, hostile_texts, training_run, write_lines
+from tests.evaluation.folders import hostile_records, hostile_texts, rollout, training_run, write_lines
 
 SMALL, LARGE = {"width": 390, "height": 800}, {"width": 1400, "height": 900}
 ROWS = "#list li"
@@ -91,6 +91,23 @@ def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
     assert page.evaluate("location.protocol") == "file:"
 
 
+def test_hostile_tokens_do_nothing(tmp_path: Path, open_page: Any) -> None:
+    run = training_run(tmp_path / "run")
+    texts = hostile_texts()
+    said = {"trained": True, "ids": [*range(len(texts))], "texts": texts, "log_probs": [-1.0] * len(texts)}
+    told = {"trained": False, "ids": [1], "texts": ["".join(texts)]}
+    write_lines(run / "episodes.jsonl", [rollout(1, tokens=[[told, said]])])
+    assert main([str(run)]) == 0
+    page = open_page(run / "report.html", "#episode=ro-train-1-0.5&sample=")
+    assert page.locator("#one .tokens mark span").count() >= len(texts) - texts.count("")
+    assert all(
+        text in page.locator("#one .tokens").text_content() for text in texts if text.isascii() and text.isprintable()
+    )
+    assert page.evaluate("window.report.ready && window.hacked === undefined && Object.prototype.ran === undefined")
+    assert page.locator("#one").locator("img, script, iframe, svg[onload], style, link, math").count() == 0
+    assert page.seen == []
+
+
 def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
     page = open_page(two)
     page.evaluate(
@@ -161,6 +178,34 @@ def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> No
     assert open_page(two, link).inner_text("#one h3") == "question t3"
     gone = open_page(two, "#episode=" + quote("nobody & nothing"))
     assert "not on this page" in gone.inner_text("#one")
+
+
+def test_tokens_are_marked_where_trained_and_shaded_by_how_unlikely_they_were(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=ro-train-1-0.5&sample=")
+    shown = page.locator("#one .tokens")
+    assert shown.text_content() == "<|user|>why?be药\n"
+    marked = (
+        "[...document.querySelectorAll('#one .tokens mark span')].map((node) => [node.textContent, node.className])"
+    )
+    assert page.evaluate(marked) == [["be", "p0"], ["药", "p2"], ["\n", "p5"]]
+    paper = (
+        "[...document.querySelectorAll('#one .tokens mark span')].map((node) => getComputedStyle(node).backgroundColor)"
+    )
+    assert len(set(page.evaluate(paper))) == 3
+    assert "6 tokens, 4 trained, mean log-probability -2.14" in page.inner_text("#one")
+    rows = page.get_by_role("region", name="The least likely tokens").locator("tbody tr")
+    assert rows.first.inner_text().split() == ['"\\n"', "-7", "0.0912", "%"]
+    assert page.seen == []
+
+
+@pytest.mark.parametrize(
+    ("episode", "told"),
+    [("ro-val-0-0&sample=", "were not kept"), ("t3&sample=0", "are kept in training runs alone")],
+)
+def test_where_no_tokens_were_kept_the_page_says_so(two: Path, open_page: Any, episode: str, told: str) -> None:
+    page = open_page(two, f"#episode={episode}")
+    assert page.locator("#one .tokens").count() == 0
+    assert told in page.inner_text("#one")
 
 
 def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
