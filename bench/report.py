@@ -33,6 +33,7 @@ from typing import Any
 from bench._harness import main
 from common.command import UsageError
 from common.jsonl import read_jsonl
+from common.terminal import watched
 
 SHOWN, MANY, ROUNDS = 5_000, 100_000, 5
 SCROLL = """(speed) => new Promise((done) => {
@@ -81,7 +82,7 @@ def browsed(page: Path) -> dict[str, float]:
     rounds: list[tuple[float, float, list[float], list[float], float]] = []
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for _ in range(ROUNDS):
+        for _ in watched(range(ROUNDS), "browsing", "rounds"):
             context = browser.new_context(viewport={"width": 1400, "height": 900})
             opened = context.new_page()
             opened.goto(page.as_uri())

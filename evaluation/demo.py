@@ -37,7 +37,7 @@ TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval 
 PARTS = (BEFORE, TRAIN, AFTER)
 LEFT = {  # what is known at the start of a part; each shows its own progress
     BEFORE: "how long the others take is said when it has been measured",
-    TRAIN: "how long it takes is said after its first step, and then about {:.1f} minutes are left, as the evaluation took",
+    TRAIN: "its first step says how long it takes; then about {:.1f} minutes are left, as the evaluation took",
     AFTER: "about {:.1f} minutes left, as the first evaluation took",
 }
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
+from common.terminal import watched
 from evaluation.metrics import interval
 from evaluation.run_folder import Run, numbers
 
@@ -68,7 +69,8 @@ def absent(runs: Sequence[Run]) -> list[str]:
 def _curves(run: Run, validation: Validation) -> Iterator[tuple[tuple[str, str], Points]]:
     steps = run.steps
     for kind, rewards in sorted(validation.items()):
-        yield (VALIDATION, kind or ALL), [_with_interval(step, tasks) for step, tasks in sorted(rewards.items())]
+        asked = watched(sorted(rewards.items()), f"intervals of {kind or 'the validation'}", "steps")
+        yield (VALIDATION, kind or ALL), [_with_interval(step, tasks) for step, tasks in asked]
     metrics = list(dict.fromkeys(metric for _, data in steps for metric in data))
     for group, title, wanted, per in CURVES:
         pattern = re.compile(re.escape(wanted).replace(r"\*", "([^/]+)"))
