@@ -41,6 +41,7 @@ CURVES = (
     ("Seconds of a step", "update", "timing_s/update_actor", ""),
     ("Seconds of a step", "weights to vLLM", "timing_s/update_weights", ""),
     ("Seconds of a step", "validation", "timing_s/testing", ""),
+    ("Seconds of a step", "share of the time vLLM had no call", "policy/idle_share", ""),
 )
 IDLE = ("Seconds of a step", "share of the step without rollouts")  # vLLM has nothing to do then
 VALIDATION = "Validation"
