@@ -34,10 +34,10 @@ PAGE_EPISODES, PAGE_BYTES = 5_000, 32 * 2**20  # of the runs' episodes on one pa
 MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # of an episode: characters of a text, items of a list, levels
 MOST_ROWS = 100_000  # of a table or a curve
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
-PLACED = ("id", "rollout_id", "transcript", "tokens", "unscored", "cause", "detail")  # shown in a place of their own
+PLACED = ("id", "sample", "transcript", "tokens", "unscored", "cause", "detail")  # shown in a place of their own
 ASKED = ("task_type", "difficulty", "wording", "question", "reference")
 ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
-NAMED = (*ASKED, *ENDED, "sample", "mode", "step")
+NAMED = (*ASKED, *ENDED, "mode", "step")
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Page:
         """The JSON of each episode of a part. A task is in one part only, and in the same one for every run."""
         for number, (run, agent) in enumerate(zip(self.runs, self.agents, strict=True)):
             for record in run.episodes():
-                name = str(record.get("group" if run.kind == TRAINING else "id"))
+                name = str(record.get("group")) if record.get("mode") == "train" else task_of(record)[0]
                 if zlib.crc32(name.encode("utf-8", "replace")) % self.count == part:
                     yield dumped(episode_of(number, record, agent))
 
@@ -102,6 +102,17 @@ class Page:
         }
 
 
+def task_of(record: Record) -> tuple[str, Any]:
+    """The id and sample under which episodes stand side by side: of a validation those of all steps and runs.
+
+    The question is part of it, for runs whose files differ.
+    """
+    if record.get("mode") == "val" and "index" in record:
+        question = str(record.get("question") or "").encode("utf-8", "replace")
+        return f"val-{record['index']}-{zlib.crc32(question):08x}", record.get("session")
+    return str(record.get("id", record.get("rollout_id"))), record.get("sample")
+
+
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     """What the page knows of an episode; `problem` says why its events are shown plainly, where they are."""
     shown, problem = shown_of(record, agent)
@@ -113,7 +124,7 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     groups = {name: numbers(own.pop(name)) for name in ("terms", "measures", "facts", "checks") if name in own}
     return {
         "run": run,
-        "id": str(record.get("id", record.get("rollout_id"))),
+        **dict(zip(("id", "sample"), task_of(record), strict=True)),
         "unscored": record.get("unscored") or record.get("cause"),
         "detail": record.get("detail"),
         "problem": problem,

@@ -3,7 +3,7 @@
 const rows = [...Map.groupBy(episodes, (episode) => `${episode.id.toWellFormed()}#${episode.sample ?? ""}`)].map(([key, members]) => ({ key, members, hay: null, item: null }));
 const rowByKey = new Map(rows.map((row) => [row.key, row]));
 const ends = (episode) => episode.unscored || episode.stop_reason || "–";
-const kind = (episode) => episode.task_type || episode.mode || "–";
+const kind = (episode) => [episode.mode, episode.task_type].filter(Boolean).join(" · ") || "–";
 const rewards = (row) => row.members.map((one) => one.reward).filter((value) => typeof value === "number");
 const ORDERS = {
   "order of the file": null,
@@ -45,7 +45,7 @@ function item(row) {
   return el("li", {}, el("a", { href: address(row) },
     el("span", { class: "asked", dir: "auto" }, said(String(asked(first)).slice(0, 160))),
     el("span", { class: "values" }, row.members.map((one) => [shared.runs.length > 1 ? swatch(one.run) : null, el("b", { class: one.reward === null || one.reward === undefined ? "none" : undefined }, number(one.reward)), " "])),
-    el("span", { class: "kind", dir: "auto" }, said([kind(first), ...new Set(row.members.map(ends))].join(" · ").slice(0, 120)))));
+    el("span", { class: "kind", dir: "auto" }, said([kind(first), ...(first.mode ? [`${t("step")} ${[...new Set(row.members.map((one) => one.step))].join(" ")}`] : []), ...new Set(row.members.map(ends))].join(" · ").slice(0, 120)))));
 }
 
 // The rows that pass, of which those in sight and SPARE around them are in the document: scrolling costs the same,

@@ -135,6 +135,17 @@ def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
     assert [fact[2] for fact in facts_of(other) if fact[1] == "preset"] == ["–"]
 
 
+def test_a_validations_task_is_one_row_of_all_steps_and_runs_unless_it_asks_something_else() -> None:
+    asked = rollout(0, "val", 1.0, index=3, question="q", rollout_id="a")
+    later = rollout(9, "val", 0.0, index=3, question="q", rollout_id="b")
+    other = rollout(0, "val", 0.0, index=3, question="another", rollout_id="c")
+    trained = rollout(0, "train", 0.0, index=3, question="q", rollout_id="d")
+    found = [episode_of(0, one, None) for one in (asked, later, other, trained)]
+    assert found[0]["id"] == found[1]["id"]
+    assert len({one["id"] for one in found}) == 3
+    assert [one["more"]["rollout_id"] for one in found] == ["a", "b", "c", "d"]
+
+
 def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path: Path) -> None:
     [sequence] = episode_of(0, rollout(1, tokens=TOKENS), None)["tokens"]
     assert (sequence["count"], sequence["trained"]) == (6, 4)

@@ -200,7 +200,7 @@ def test_tokens_are_marked_where_trained_and_shaded_by_how_unlikely_they_were(tw
 
 @pytest.mark.parametrize(
     ("episode", "told"),
-    [("ro-val-0-0&sample=", "were not kept"), ("t3&sample=0", "are kept in training runs alone")],
+    [("val-0-00000000&sample=0", "were not kept"), ("t3&sample=0", "are kept in training runs alone")],
 )
 def test_where_no_tokens_were_kept_the_page_says_so(two: Path, open_page: Any, episode: str, told: str) -> None:
     page = open_page(two, f"#episode={episode}")
