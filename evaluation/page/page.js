@@ -34,11 +34,11 @@ function sections() {
   return [
     shared.missing.length ? part("missing", "What is missing", el("ul", {}, shared.missing.map((line) => el("li", { dir: "auto" }, said(line))))) : null,
     shared.differences.length ? part("differences", "Differences", shared.differences.map((one) => [el("h3", {}, said(one.title)), el("ul", { class: "lines" }, one.facts.map((line) => el("li", { dir: "auto" }, said(line)))), tables(one.tables)])) : null,
+    shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
     part("overview", "Overview", overview()),
     shared.charts.length ? part("curves", "Curves", curves()) : null,
     finished.length ? part("scores", "Scores", el("p", { class: "quiet" }, t("Points are 100 times the share or score; the brackets hold 95 % intervals.")), finished.map((run) => named(run, tables(run.tables)))) : null,
     shared.total && part("unscored", "Without a score", shared.unscored.length > 1 ? table(shared.unscored, t("Without a score")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
-    shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
     part("episodes", "Episodes", sampled(), shared.total ? list() : [el("p", { class: "quiet" }, t("There are no episodes.")), el("div", { id: "one" })]),
   ].filter(Boolean);
 }
