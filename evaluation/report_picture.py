@@ -117,12 +117,12 @@ def bars(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
             axes.bar_label(drawn, fmt="%.0f", fontsize=7, label_type="center", color="white")
     ceilings = [result["ceiling"] for result in results.values() if result["ceiling"] is not None]
     if ceilings:
-        axes.axhline(fmean(ceilings), color=COLORS[1], linestyle="--", linewidth=1, label="ceiling of the cold start")
+        axes.axhline(fmean(ceilings), color=COLORS[2], linestyle="--", linewidth=1, label="ceiling of the cold start")
     names = [name.replace("_", "\n" if few else " ") for name in groups]
     axes.set_xticks(range(len(groups)), names, fontsize=6.5, rotation=0 if few else 90)
     headlines = dict.fromkeys(agent.headline.replace("_", " ") for agent in page.agents if agent)
     axes.set(ylabel=f"{', '.join(headlines)}, points", ylim=(0, 118), yticks=range(0, 101, 20))  # above 100: the legend
-    axes.set_title("by task type, with 95 % intervals", fontsize=10)
+    axes.set_title(f"by task type, {'means' if len(results) > 1 else 'with 95 % intervals'}", fontsize=10)
     axes.legend(loc="upper left", fontsize=8, ncols=3)
 
 
