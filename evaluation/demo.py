@@ -28,7 +28,7 @@ from common.jsonl import write_text
 from common.settings import ROOT
 from episodes import registry
 from evaluation.demo_report import AFTER, BEFORE, PICTURE, RESULT, TRAIN, build, read_result, seed_rows, show
-from evaluation.report import read
+from evaluation.report_page import read
 from evaluation.report_picture import draw
 from evaluation.tables import table
 

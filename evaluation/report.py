@@ -17,14 +17,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import UsageError, run_command
+from common.command import run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
-from evaluation.report_facts import Tally, agent_of
-from evaluation.report_page import Page
-from evaluation.run_folder import EVALUATION, open_folders
+from evaluation.report_page import Page, read
 
-MOST = 8  # folders side by side: as many as there are colours
 NAME = "report.html"
 
 
@@ -37,17 +34,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--markdown", action="store_true", help="also a summary in Markdown, beside the page")
     parser.add_argument("--force", action="store_true", help="replace --out where it exists")
     return parser.parse_args(argv)
-
-
-def read(folders: Sequence[Path]) -> Page:
-    """The runs in these folders, each read once. Raises UsageError: see open_folders; or too many folders."""
-    if len(folders) > MOST:
-        raise UsageError(f"{len(folders)} folders; at most {MOST} stand side by side")
-    runs = open_folders(folders)
-    agents = [agent_of(run) for run in runs]
-    compared = sum(run.kind == EVALUATION for run in runs) > 1
-    tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
-    return Page(runs, agents, tallies)
 
 
 def report(arguments: argparse.Namespace) -> None:

@@ -1,6 +1,6 @@
 """Runs -> one HTML file that needs nothing else: data as JSON, a script and a style of our own, no address.
 
-    page = Page(runs, agents, tallies)
+    page = read([Path("runs/NAME")])
     for number, html in enumerate(page.parts(every=False)): ...     # the first part alone, or all of them
 
 Texts of episodes are data: they reach the page as JSON that holds no "<", and its script puts them there as text. The
@@ -22,14 +22,16 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from common.command import UsageError
 from episodes.agent import Agent, Record
 from episodes.shown import Shown, transcript
 from evaluation.report_charts import absent, charts_of
-from evaluation.report_facts import Tally, differences, differing_settings, facts_of, tables_of, unscored
-from evaluation.run_folder import TRAINING, Run, numbers
+from evaluation.report_facts import Tally, agent_of, differences, differing_settings, facts_of, tables_of, unscored
+from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folders
 
 FOLDER = Path(__file__).with_name("page")
 SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
+MOST = 8  # folders side by side: as many as there are colours
 PAGE_EPISODES, PAGE_BYTES = 5_000, 32 * 2**20  # of the runs' episodes on one page; more are a sample, or parts
 MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # of an episode: characters of a text, items of a list, levels
 MOST_ROWS = 100_000  # of a table or a curve
@@ -100,6 +102,17 @@ class Page:
             "count": self.count,
             "missing": [f"{run.label}: {line}" if run.label else line for run in self.runs for line in run.missing],
         }
+
+
+def read(folders: Sequence[Path]) -> Page:
+    """The runs in these folders, each read once. Raises UsageError: see open_folders; or too many folders."""
+    if len(folders) > MOST:
+        raise UsageError(f"{len(folders)} folders; at most {MOST} stand side by side")
+    runs = open_folders(folders)
+    agents = [agent_of(run) for run in runs]
+    compared = sum(run.kind == EVALUATION for run in runs) > 1
+    tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
+    return Page(runs, agents, tallies)
 
 
 def task_of(record: Record) -> tuple[str, Any]:

@@ -1,6 +1,6 @@
 """A report's main curves and scores as one picture, and its summary in Markdown: for READMEs and papers.
 
-draw(page, Path("report.png"))      # page: what `evaluation.report.read` gives; a demo's demo.png is drawn here, too
+draw(page, Path("report.png"))      # page: of `evaluation.report_page.read`; a demo draws its demo.png so
 text = markdown(page)
 """
 

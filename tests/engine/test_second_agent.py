@@ -16,7 +16,7 @@ from common.settings import ROOT
 from episodes import registry
 from evaluation import evaluate
 from evaluation.demo_report import AFTER, BEFORE, TRAIN, build
-from evaluation.report import read
+from evaluation.report_page import read
 from evaluation.report_picture import draw
 from evaluation.results import read_episodes, read_scores
 from tests.digits_agent.agent import AGENT

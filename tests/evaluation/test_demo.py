@@ -22,7 +22,7 @@ from common.settings import ROOT
 from episodes import registry
 from evaluation import demo, evaluate
 from evaluation.demo_report import build, by_failure, curve, read_result, show
-from evaluation.report import read
+from evaluation.report_page import read
 from evaluation.report_picture import bars, curves
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent

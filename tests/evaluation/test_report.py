@@ -13,10 +13,10 @@ from common.settings import ROOT
 from episodes import registry
 from evaluation import report_page
 from evaluation.metrics import interval
-from evaluation.report import main, read
+from evaluation.report import main
 from evaluation.report_charts import charts_of
 from evaluation.report_facts import facts_of, tables_of, unscored
-from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain
+from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain, read
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import TOKENS, gold_evaluation, hostile_records, rollout, training_run, write_lines
