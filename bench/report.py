@@ -11,8 +11,8 @@ The episodes are gold episodes of the SQL agent, repeated under ids of their own
 - search_seconds: from the last key of a search in all texts to the rows drawn; first search, median of 5.
 - frames_per_second, slowest_frame_ms: the list scrolled from top to end in 2 s, a step a frame; median of 5.
   frames_at_rest: the same without moving, which is what this browser draws at all (60, where the machine is free).
-- main_thread_ms: processor time of the page's main thread a scrolled frame, the script that scrolls included; median of 5.
-  Below 16.7 the list can scroll at 60 frames a second.
+- main_thread_ms: processor time of the page's main thread a scrolled frame, the script that scrolls included; median of
+  5. Below 16.7 the list can scroll at 60 frames a second.
 """
 
 from __future__ import annotations
