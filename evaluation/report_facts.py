@@ -103,9 +103,9 @@ def _training_facts(run: Run) -> Iterator[Fact]:
 
 def changed_settings(run: Run) -> Iterator[Fact]:
     """The name of the preset and its keys that the run has otherwise."""
-    section, keys = "Settings that differ from the preset", run.preset.get("keys") or {}
+    section, keys = "Settings that differ from the preset", run.preset.get("keys")
     yield section, "preset", text(run.preset.get("name"))
-    told = {key.lstrip("+"): value for name, tree in keys.items() for key, value in flat({name: tree})}
+    told = {key.lstrip("+"): value for key, value in flat(keys if isinstance(keys, dict) else {}) if key}
     for key, value in told.items():
         usual = run.config.get(value[2:-1]) if str(value).startswith("${") else value
         if key in run.config and run.config[key] != usual:

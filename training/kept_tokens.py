@@ -16,7 +16,7 @@ from training.trajectories import TokenSequence, Trajectory
 
 Decode = Callable[[list[int]], str]
 
-KEPT = 2  # episodes of the lowest reward, and as many of the highest: some 10 kB each
+KEPT = 2  # episodes of the lowest reward, and as many of the highest: some kB each
 LONGEST = 4  # bytes of a character, each of which may be a token
 CUT = "\N{REPLACEMENT CHARACTER}"  # what half a character is decoded as
 
