@@ -28,11 +28,18 @@ from common.jsonl import write_text
 from common.settings import ROOT
 from episodes import registry
 from evaluation.demo_report import AFTER, BEFORE, PICTURE, RESULT, TRAIN, build, read_result, seed_rows, show
+from evaluation.report_page import read
+from evaluation.report_picture import draw
 from evaluation.tables import table
 
 SEED = number(int, lambda value: value >= 0, "from 0")
 TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval needs")
 PARTS = (BEFORE, TRAIN, AFTER)
+LEFT = {  # what is known at the start of a part; each shows its own progress
+    BEFORE: "how long the others take is said when it has been measured",
+    TRAIN: "its first step says how long it takes; then about {:.1f} minutes are left, as the evaluation took",
+    AFTER: "about {:.1f} minutes left, as the first evaluation took",
+}
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
@@ -59,8 +66,6 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Run the parts, write and show the result. Raises UsageError: the folder is not empty; Failure: a part failed."""
-    from evaluation.demo_picture import draw
-
     agent, start = registry.get(arguments.agent), time.monotonic()
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or ROOT / "runs" / name).resolve()
@@ -71,8 +76,9 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     evaluate = ["-m", "evaluation.evaluate", agent.name, *tasks, "--model"]
     train = [f"train_{agent.name}_agent.py", "--ci", "--model", model, "--run-dir", str(folder / TRAIN)]
     run_part(BEFORE, [*evaluate, model, "--out", str(folder / BEFORE)])
-    run_part(TRAIN, [*train, f"data.seed={arguments.seed}", *arguments.overrides])
-    run_part(AFTER, [*evaluate, str(folder / TRAIN), "--out", str(folder / AFTER)])
+    evaluated = (time.monotonic() - start) / 60
+    run_part(TRAIN, [*train, f"data.seed={arguments.seed}", *arguments.overrides], evaluated)
+    run_part(AFTER, [*evaluate, str(folder / TRAIN), "--out", str(folder / AFTER)], evaluated)
     facts = {
         "minutes": round((time.monotonic() - start) / 60, 2),
         "seed": arguments.seed,
@@ -80,8 +86,8 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "command": shlex.join([".venv/bin/python", "-m", "evaluation.demo", *argv]),
     }
     result = build(agent, folder, facts)
-    draw([result], folder / PICTURE)
     write_text(folder / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n", force=False)
+    draw(read([folder]), folder / PICTURE)
     show(result)
     print(f"{folder / PICTURE}\n{folder}", flush=True)
 
@@ -93,13 +99,16 @@ def _path(model: str) -> str:
     return str(inside) if folder.is_dir() else model
 
 
-def run_part(name: str, command: Sequence[str]) -> None:
+def run_part(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
     """Run a part as a program of its own; at Ctrl-C or SIGTERM it is told, and has ended when this raises.
+
+    `evaluated`: minutes that the first evaluation took, from which it says what is left.
 
     Raises Failure: it did not end with 0; its exit code is the part's where that says usage or interrupted.
     """
     part = f"part {PARTS.index(name) + 1} of {len(PARTS)}"
-    print(f"\ndemo: {name}, {part}\n$ {shlex.join(['.venv/bin/python', *command])}", file=sys.stderr, flush=True)
+    said = f"demo: {name}, {part}; {LEFT[name].format(evaluated)}"
+    print(f"\n{said}\n$ {shlex.join(['.venv/bin/python', *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the terminal.
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, start_new_session=True)
     try:
@@ -126,14 +135,12 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 def collect(folders: Sequence[Path], picture: Path | None) -> None:
     """Print finished demos as one table, and draw them. Raises UsageError: one is not finished, or a picture exists."""
-    from evaluation.demo_picture import draw
-
     if picture and picture.exists():
         raise UsageError(f"--picture {picture} exists; remove it, or give another name")
     results = [read_result(folder) for folder in folders]
     print("\n".join(table(seed_rows(results))))
     if picture:
-        draw(results, picture)
+        draw(read(folders), picture)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

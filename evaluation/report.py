@@ -17,14 +17,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import UsageError, run_command
+from common.command import run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
-from evaluation.report_facts import Tally, agent_of
-from evaluation.report_page import Page
-from evaluation.run_folder import EVALUATION, open_folders
+from evaluation.report_page import Page, read
 
-MOST = 8  # folders of one kind side by side: as many as there are colours
 NAME = "report.html"
 
 
@@ -37,18 +34,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--markdown", action="store_true", help="also a summary in Markdown, beside the page")
     parser.add_argument("--force", action="store_true", help="replace --out where it exists")
     return parser.parse_args(argv)
-
-
-def read(folders: Sequence[Path]) -> Page:
-    """The runs in these folders, each read once. Raises UsageError: see open_folders; or too many of a kind."""
-    runs = open_folders(folders)
-    for kind in {run.kind for run in runs}:
-        if (count := sum(run.kind == kind for run in runs)) > MOST:
-            raise UsageError(f"{count} folders of one kind ({kind}); at most {MOST} stand side by side")
-    agents = [agent_of(run) for run in runs]
-    compared = sum(run.kind == EVALUATION for run in runs) > 1
-    tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
-    return Page(runs, agents, tallies)
 
 
 def report(arguments: argparse.Namespace) -> None:
@@ -71,7 +56,7 @@ def write_beside(page: Page, path: Path) -> None:
     """The picture or the Markdown of a report, by the path's ending."""
     from evaluation.report_picture import draw, markdown
 
-    draw(page.runs, path) if path.suffix == ".png" else write_text(path, markdown(page), force=True)
+    draw(page, path) if path.suffix == ".png" else write_text(path, markdown(page), force=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

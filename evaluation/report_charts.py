@@ -1,22 +1,24 @@
 """The curves of training runs, as points by step: which there are stands in one table.
 
-charts = charts_of(runs, tallies)    # [{"group": "Reward", "title": "reward", "series": [{"run": 0, "points": [...]}]}]
+charts = charts_of(runs, validations)  # [{"group": "Reward", "title": "reward", "series": [{"run": 0, "points": ...}]}]
 
-A point is [step, value] or [step, value, half the width of its 95 % interval]. A step without a number has no point.
+A point is [step, value] or [step, value, low, high], the ends of its 95 % interval. A step without a number has none.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import sqrt
+from statistics import fmean
 from typing import Any
 
+from common.terminal import watched
+from evaluation.metrics import interval
 from evaluation.run_folder import Run, numbers
 
 Points = list[list[float]]
 Step = dict[str, float]
-Moments = dict[int, tuple[int, float, float]]  # of validation rewards by step: count, sum, sum of squares
+Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task type ("": all), step and task
 
 # group, title, metric of metrics.jsonl, and the metric it is divided by. A star is a name, which becomes the title.
 CURVES = (
@@ -39,16 +41,18 @@ CURVES = (
     ("Seconds of a step", "update", "timing_s/update_actor", ""),
     ("Seconds of a step", "weights to vLLM", "timing_s/update_weights", ""),
     ("Seconds of a step", "validation", "timing_s/testing", ""),
+    ("Seconds of a step", "share of the time vLLM had no call", "policy/idle_share", ""),
 )
 IDLE = ("Seconds of a step", "share of the step without rollouts")  # vLLM has nothing to do then
-VALIDATION = ("Validation", "reward, with 95 % interval")
+VALIDATION = "Validation"
+ALL = "reward, with 95 % interval"
 
 
-def charts_of(runs: Sequence[Run], validations: Sequence[Moments]) -> list[dict[str, Any]]:
+def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[dict[str, Any]]:
     """Every chart that any run has points for, in the order of the table; `validations` are those of each run."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for number, (run, moments) in enumerate(zip(runs, validations, strict=True)):
-        for name, points in _curves(run, moments):
+    for number, (run, validation) in enumerate(zip(runs, validations, strict=True)):
+        for name, points in _curves(run, validation):
             if points:
                 found.setdefault(name, []).append({"run": number, "points": points})
     order = list(dict.fromkeys(group for group, *_ in CURVES))
@@ -63,14 +67,18 @@ def absent(runs: Sequence[Run]) -> list[str]:
     return [title for title, metric in named if steps and not any(metric in data for data in steps)]
 
 
-def _curves(run: Run, moments: Moments) -> Iterator[tuple[tuple[str, str], Points]]:
+def _curves(run: Run, validation: Validation) -> Iterator[tuple[tuple[str, str], Points]]:
     steps = run.steps
-    yield VALIDATION, _with_intervals(moments)
+    for kind, rewards in sorted(validation.items()):
+        asked = watched(sorted(rewards.items()), f"intervals of {kind or 'the validation'}", "steps")
+        yield (VALIDATION, kind or ALL), [_with_interval(step, tasks) for step, tasks in asked]
     metrics = list(dict.fromkeys(metric for _, data in steps for metric in data))
     for group, title, wanted, per in CURVES:
         pattern = re.compile(re.escape(wanted).replace(r"\*", "([^/]+)"))
         for match in filter(None, map(pattern.fullmatch, metrics)):
-            yield (group, match[1] if title == "*" else title), _points(steps, match[0], per)
+            name = match[1] if title == "*" else title
+            if group != VALIDATION or name not in validation:
+                yield (group, name), _points(steps, match[0], per)
     yield IDLE, [[step, 1 - share] for step, share in _points(steps, "timing_s/gen", "timing_s/step")]
 
 
@@ -79,20 +87,16 @@ def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
     return [[step, data[metric] / (data[per] if per else 1)] for step, data in there]
 
 
-def _with_intervals(moments: Moments) -> Points:
-    """The mean of each step's validation rewards, 1.96 standard errors to each side; one reward alone has no error."""
-    points = []
-    for step, (count, total, squares) in sorted(moments.items()):
-        mean = total / count
-        spread = max(0.0, squares / count - mean * mean) * count / (count - 1) if count > 1 else None
-        points.append([step, mean, *([1.96 * sqrt(spread / count)] if spread is not None else [])])
-    return points
+def _with_interval(step: int, tasks: dict[str, list[float]]) -> list[float]:
+    """The mean over tasks and its interval, as evaluations have it; one task alone says nothing about the spread."""
+    means = [fmean(rewards) for rewards in tasks.values()]
+    return [step, fmean(means), *((interval(means, seed=0) or []) if len(means) > 1 else [])]
 
 
-def note_validation(moments: Moments, record: dict[str, Any]) -> None:
-    """Add a rollout of a validation to the moments of its step."""
+def note_validation(validation: Validation, record: dict[str, Any]) -> None:
+    """Add a rollout of a validation to the rewards of its task; runs before there was an index are told by groups."""
     found = numbers(record)
     if record.get("mode") == "val" and "step" in found and "reward" in found and not record.get("cause"):
-        key = int(found["step"])
-        count, total, squares = moments.get(key, (0, 0.0, 0.0))
-        moments[key] = (count + 1, total + found["reward"], squares + found["reward"] ** 2)
+        for kind in {"", str(record.get("task_type") or "")}:
+            tasks = validation.setdefault(kind, {}).setdefault(int(found["step"]), {})
+            tasks.setdefault(str(record.get("index", record.get("group"))), []).append(found["reward"])

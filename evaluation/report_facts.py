@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
@@ -19,10 +19,9 @@ from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare
 from evaluation.compare import report_of as comparison_of
 from evaluation.metrics import headline_of
-from evaluation.report_charts import Moments, note_validation
+from evaluation.report_charts import Validation, note_validation
 from evaluation.run_folder import EVALUATION, Run, flat
 from evaluation.tables import PARTS, Rows, report_of
-from training.presets import choose
 
 Fact = tuple[str, str, str]  # section, name, value
 ASKED = ("id", "task_type", "difficulty", "wording", "question", "reference", "answer", "stop_reason")
@@ -37,7 +36,7 @@ class Tally:
 
     episodes: int = 0
     causes: Counter[str] = field(default_factory=Counter)
-    validation: Moments = field(default_factory=dict)
+    validation: Validation = field(default_factory=dict)
     values: dict[str, list[float]] = field(default_factory=dict)
     asked: dict[str, Record] = field(default_factory=dict)
 
@@ -103,24 +102,14 @@ def _training_facts(run: Run) -> Iterator[Fact]:
 
 
 def changed_settings(run: Run) -> Iterator[Fact]:
-    """The keys of the preset that the run has otherwise; of the presets of its device the one that fits best."""
-    agent = agent_of(run) if run.config else None
-    if agent is None:
-        return
-    device = "cuda" if run.config.get("trainer.device") == "cuda" else "cpu"
-    cards = int(run.config.get("trainer.n_gpus_per_node") or 1)
-    presets = {purpose: choose(agent, purpose, device, cards) for purpose in ("smoke", "ci", "full")}
-    changes = {purpose: _changes(preset, run.config) for purpose, preset in presets.items()}
-    nearest = min(changes, key=lambda purpose: len(changes[purpose]))
-    section = "Settings that differ from the preset"
-    yield section, "preset", f"{nearest}, {device}"
-    for name, (usual, found) in changes[nearest].items():
-        yield section, name, f"{text(found)} ({text(usual)})"
-
-
-def _changes(preset: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    told = {key.lstrip("+"): value for name, tree in preset.items() for key, value in flat({name: tree})}
-    return {key: (value, config[key]) for key, value in told.items() if key in config and config[key] != value}
+    """The name of the preset and its keys that the run has otherwise."""
+    section, keys = "Settings that differ from the preset", run.preset.get("keys")
+    yield section, "preset", text(run.preset.get("name"))
+    told = {key.lstrip("+"): value for key, value in flat(keys if isinstance(keys, dict) else {}) if key}
+    for key, value in told.items():
+        usual = run.config.get(value[2:-1]) if str(value).startswith("${") else value
+        if key in run.config and run.config[key] != usual:
+            yield section, key, f"{text(run.config[key])} ({text(usual)})"
 
 
 def differing_settings(runs: Sequence[Run]) -> Rows:

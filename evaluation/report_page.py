@@ -1,6 +1,6 @@
 """Runs -> one HTML file that needs nothing else: data as JSON, a script and a style of our own, no address.
 
-    page = Page(runs, agents, tallies)
+    page = read([Path("runs/NAME")])
     for number, html in enumerate(page.parts(every=False)): ...     # the first part alone, or all of them
 
 Texts of episodes are data: they reach the page as JSON that holds no "<", and its script puts them there as text. The
@@ -22,21 +22,24 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from common.command import UsageError
 from episodes.agent import Agent, Record
 from episodes.shown import Shown, transcript
 from evaluation.report_charts import absent, charts_of
-from evaluation.report_facts import Tally, differences, differing_settings, facts_of, tables_of, unscored
-from evaluation.run_folder import TRAINING, Run, numbers
+from evaluation.report_facts import Tally, agent_of, differences, differing_settings, facts_of, tables_of, unscored
+from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folders
 
 FOLDER = Path(__file__).with_name("page")
-SCRIPTS = ("look.js", "charts.js", "episodes.js", "page.js")
+SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
+MOST = 8  # folders side by side: as many as there are colours
 PAGE_EPISODES, PAGE_BYTES = 5_000, 32 * 2**20  # of the runs' episodes on one page; more are a sample, or parts
 MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # of an episode: characters of a text, items of a list, levels
 MOST_ROWS = 100_000  # of a table or a curve
-PLACED = ("id", "rollout_id", "transcript", "unscored", "cause", "detail")  # shown in a place of their own
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
+PLACED = ("id", "sample", "transcript", "tokens", "unscored", "cause", "detail")  # shown in a place of their own
 ASKED = ("task_type", "difficulty", "wording", "question", "reference")
 ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
-NAMED = (*ASKED, *ENDED, "sample", "mode", "step")
+NAMED = (*ASKED, *ENDED, "mode", "step")
 
 
 @dataclass
@@ -74,7 +77,7 @@ class Page:
         """The JSON of each episode of a part. A task is in one part only, and in the same one for every run."""
         for number, (run, agent) in enumerate(zip(self.runs, self.agents, strict=True)):
             for record in run.episodes():
-                name = str(record.get("group" if run.kind == TRAINING else "id"))
+                name = str(record.get("group")) if record.get("mode") == "train" else task_of(record)[0]
                 if zlib.crc32(name.encode("utf-8", "replace")) % self.count == part:
                     yield dumped(episode_of(number, record, agent))
 
@@ -101,18 +104,45 @@ class Page:
         }
 
 
+def read(folders: Sequence[Path]) -> Page:
+    """The runs in these folders, each read once. Raises UsageError: see open_folders; or too many folders."""
+    if len(folders) > MOST:
+        raise UsageError(f"{len(folders)} folders; at most {MOST} stand side by side")
+    runs = open_folders(folders)
+    agents = [agent_of(run) for run in runs]
+    compared = sum(run.kind == EVALUATION for run in runs) > 1
+    tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
+    return Page(runs, agents, tallies)
+
+
+def task_of(record: Record) -> tuple[str, Any]:
+    """The id and sample under which episodes stand side by side: of a validation those of all steps and runs.
+
+    The question is part of it, for runs whose files differ.
+    """
+    if record.get("mode") == "val" and "index" in record:
+        question = str(record.get("question") or "").encode("utf-8", "replace")
+        return f"val-{record['index']}-{zlib.crc32(question):08x}", record.get("session")
+    return str(record.get("id", record.get("rollout_id"))), record.get("sample")
+
+
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     """What the page knows of an episode; `problem` says why its events are shown plainly, where they are."""
     shown, problem = shown_of(record, agent)
+    try:
+        tokens = tokens_of(record)
+    except MALFORMED as error:
+        tokens, problem = [], f"tokens: {type(error).__name__}: {error}"
     own = {name: value for name, value in record.items() if name not in (*PLACED, *NAMED)}
     groups = {name: numbers(own.pop(name)) for name in ("terms", "measures", "facts", "checks") if name in own}
     return {
         "run": run,
-        "id": str(record.get("id", record.get("rollout_id"))),
+        **dict(zip(("id", "sample"), task_of(record), strict=True)),
         "unscored": record.get("unscored") or record.get("cause"),
         "detail": record.get("detail"),
         "problem": problem,
         "shown": [asdict(piece) for piece in shown],
+        "tokens": tokens,
         "numbers": groups,
         "more": own,
         **{name: record[name] for name in NAMED if name in record},
@@ -125,9 +155,36 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
     for show in (agent.shown if agent and "id" in record else transcript, transcript):
         try:
             return show(record), problem
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except MALFORMED as error:
             problem = f"{type(error).__name__}: {error}"
     return [], problem
+
+
+def tokens_of(record: Record) -> list[dict[str, Any]]:
+    """The kept tokens of each sequence: how many, how many of them trained, and the stretches in parts for the page."""
+    return [
+        {
+            "count": sum(len(stretch["ids"]) for stretch in sequence),
+            "trained": sum(len(stretch["ids"]) for stretch in sequence if stretch["trained"]),
+            "parts": [part for stretch in sequence for part in _parts(stretch)],
+        }
+        for sequence in record.get("tokens") or ()
+    ]
+
+
+def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """At most MOST_ITEMS tokens each; a character of several tokens is one, as likely as all of them together."""
+    whole: list[tuple[str, float]] = []
+    begun = 0.0
+    for text, log_prob in zip(stretch["texts"], stretch.get("log_probs") or [0.0] * len(stretch["texts"]), strict=True):
+        begun += log_prob
+        if text:
+            whole.append((str(text), begun))
+            begun = 0.0
+    for first in range(0, len(whole), MOST_ITEMS):
+        texts, log_probs = zip(*whole[first : first + MOST_ITEMS], strict=True)
+        rated = {"log_probs": log_probs} if "log_probs" in stretch else {}
+        yield {"trained": stretch["trained"], "texts": texts, **rated}
 
 
 def dumped(value: Any, most: int = MOST_ITEMS) -> str:

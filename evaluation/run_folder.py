@@ -64,6 +64,11 @@ class Run:
         return self._object("versions.json")
 
     @cached_property
+    def preset(self) -> dict[str, Any]:
+        """What a training run's settings began from: `name`, and verl's `keys`; {} where it did not write that down."""
+        return self._object("preset.json")
+
+    @cached_property
     def config(self) -> dict[str, Any]:
         """verl's resolved settings as a flat table by dotted key."""
         try:

@@ -151,6 +151,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         **{name: getattr(options, name) for name in FLAGS},
         managed_store=settings.agl_managed_store,
         **{name: getattr(settings, name) for name in SETTINGS},
+        preset={"name": f"{purpose}, {device}", "keys": preset},
     )
     return plan, {**preset, "trainer.logger": loggers(settings)}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from common.command import UsageError
 from training.watch import MAX_UNSCORED_SHARE
@@ -25,7 +27,7 @@ class Plan:
     `max_unscored_share` is the share of a step's rollouts that may be unscored before the step is skipped.
     `tools`: the agent calls tools, which the model's chat template must render. `keep_thinking`: serve the model with
     a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`). `live`: a view of the
-    run where there is a terminal (`training.view`).
+    run where there is a terminal (`training.view`). `preset` is what the run began from: its `name`, and verl's `keys`.
     """
 
     run_dir: Path
@@ -60,6 +62,7 @@ class Plan:
     max_unscored_share: float = MAX_UNSCORED_SHARE
     debug: bool = False
     live: bool = True
+    preset: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def store_address(self) -> str:

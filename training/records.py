@@ -28,6 +28,7 @@ class RolloutRecord:
     """One rollout, as written to `episodes.jsonl`; token counts cover all its policy calls.
 
     `weights` is, for every call, the step that made the weights which answered it. `question` and `answer` may be cut.
+    `task_type` is what validation is grouped by, `index` the task's line in its file. `tokens`: `training.kept_tokens`.
     """
 
     rollout_id: str
@@ -52,6 +53,9 @@ class RolloutRecord:
     seconds: float = 0.0
     question: str = ""
     answer: str = ""
+    task_type: str = ""
+    index: int = -1
+    tokens: list[Any] = field(default_factory=list)
 
     @property
     def key(self) -> str:

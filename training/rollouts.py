@@ -28,6 +28,7 @@ from training import sequences
 from training.agreement import compares_groups
 from training.collect import Collector
 from training.handover import Endings
+from training.kept_tokens import Decode, keep_tokens
 from training.plan import Plan
 from training.proxy import PolicyAccess
 from training.records import RolloutRecord, leave_out_lone
@@ -45,10 +46,15 @@ Finished = tuple[RolloutRecord, Trajectory]
 
 
 class RolloutManager:
-    """What verl calls an agent loop manager: `generate_sequences` is all verl needs of it."""
+    """What verl calls an agent loop manager: `generate_sequences` is all verl needs of it.
 
-    def __init__(self, plan: Plan, config: DictConfig, servers: list[str]) -> None:
+    `decode` is the model's tokenizer's, for the episodes whose tokens are kept.
+    """
+
+    def __init__(self, plan: Plan, config: DictConfig, servers: list[str], decode: Decode) -> None:
         self.plan = plan
+        self.decode = decode
+        self.kept_steps: set[int] = set()
         self.config = config
         rollout = config.actor_rollout_ref.rollout
         self.n_train, self.n_val = int(rollout.n), int(rollout.val_kwargs.n)
@@ -130,7 +136,7 @@ class RolloutManager:
         uids = {row["uid"] for row in rows}
         finished = await self._finish_all({name: record for name, record in records.items() if record.group in uids})
         settled = [record for record, _ in finished]
-        skip = self._judge(settled, validate)
+        skip = self._judge(finished, validate)
         if skip:
             logger.warning("skipped: %s", skip)
             await self.policy.check_engine()
@@ -141,8 +147,9 @@ class RolloutManager:
         await asyncio.to_thread(self._deliver, rows, [] if skip else finished, "val" if validate else "train")
         self._news.set()
 
-    def _judge(self, records: list[RolloutRecord], validate: bool) -> str | None:
-        """The watch's decision; the records are written whatever it is."""
+    def _judge(self, finished: list[Finished], validate: bool) -> str | None:
+        """The watch's decision; the records are written whatever it is, those of a step once with some tokens."""
+        records = [record for record, _ in finished]
         if self.compared and not validate:
             leave_out_lone(records)
         skip = None
@@ -152,6 +159,9 @@ class RolloutManager:
             for record in records:
                 if skip and record.cause is None:
                     record.cause = "step_skipped"
+            if not validate and records[0].step not in self.kept_steps:
+                keep_tokens(finished, self.decode)
+                self.kept_steps.update(record.step for record in records if record.tokens)
             with (self.plan.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
                 file.writelines(record.to_json() + "\n" for record in records)
         return skip
@@ -173,7 +183,13 @@ class RolloutManager:
         queued = await self.store.enqueue_many_rollouts(requests)
         return {
             rollout.rollout_id: RolloutRecord(
-                rollout.rollout_id, group=row["uid"], session=session, mode=mode, step=int(row["global_steps"])
+                rollout.rollout_id,
+                group=row["uid"],
+                session=session,
+                mode=mode,
+                step=int(row["global_steps"]),
+                task_type=str(row["data_source"]),
+                index=int(row["index"]),
             )
             for (_, row, session), rollout in zip(keys, queued, strict=True)
         }

@@ -113,6 +113,7 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     OmegaConf.save(config, plan.run_dir / "config.yaml", resolve=True)
     versions = {name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES}
     (plan.run_dir / "versions.json").write_text(json.dumps(versions, indent=2))
+    (plan.run_dir / "preset.json").write_text(json.dumps(plan.preset, indent=2))
 
 
 def _unused(paths: Iterable[Path]) -> Path:

@@ -156,7 +156,7 @@ class TrainingActor:
         try:
             trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
             trainer.init()
-            manager = RolloutManager(plan, config, trainer.rollout_servers())
+            manager = RolloutManager(plan, config, trainer.rollout_servers(), trainer.tokenizer.decode)
             manager.policy.weights_version = trainer.global_steps
             note_time(plan.run_dir, "engine_ready")
             trainer.fit(manager)

@@ -109,7 +109,7 @@ def _managers(
 
     ours, direct, agl = (replace(plan, external_store_address=address, proxy="direct") for address in stores)
     plans = {"litellm": replace(ours, proxy="litellm"), "direct": direct, "agl_runner": agl, "agl_path": agl}
-    managers = {name: RolloutManager(changed, config, servers) for name, changed in plans.items()}
+    managers = {name: RolloutManager(changed, config, servers, str) for name, changed in plans.items()}
     port, policy = free_port("127.0.0.1"), managers["agl_path"].policy
     model, server = next(iter(policy.servers.items()))
     stack.enter_context(background(serve_agl, port, agl.store_address, model, policy.model, server))

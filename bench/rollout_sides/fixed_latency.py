@@ -46,7 +46,7 @@ def manager(address: str, run_dir: Path, server: str, max_turns: int, n: int, **
             "actor_rollout_ref": {"model": {"path": "standin"}, "rollout": rollout},
         }
     )
-    return RolloutManager(plan_for(address, run_dir, max_turns, **changes), config, [server])
+    return RolloutManager(plan_for(address, run_dir, max_turns, **changes), config, [server], str)
 
 
 def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]:
@@ -54,7 +54,8 @@ def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]
 
     Returns (seconds, what was collected). Raises RuntimeError when an episode was not collected whole.
     """
-    rows = [{"uid": str(number), "global_steps": 1, "task": task} for number, task in enumerate(tasks)]
+    same = {"global_steps": 1, "data_source": "all"}
+    rows = [{"uid": str(number), "index": number, "task": task, **same} for number, task in enumerate(tasks)]
 
     async def wave() -> list[Finished]:
         return await side._finish_all(await side._enqueue(rows, validate=False))

@@ -12,8 +12,8 @@ function round(value) {
 
 // Charts that are read beside each other have one scale; every scale holds 0.
 function scale(some) {
-  const low = allPoints(some).reduce((least, [, value, half = 0]) => Math.min(least, value - half), 0);
-  const high = allPoints(some).reduce((most, [, value, half = 0]) => Math.max(most, value + half), 0);
+  const low = allPoints(some).reduce((least, [, value, bottom = value]) => Math.min(least, bottom), 0);
+  const high = allPoints(some).reduce((most, [, value, , top = value]) => Math.max(most, top), 0);
   return [low && -round(-low), high || !low ? round(high || 1) : 0];
 }
 
@@ -31,10 +31,10 @@ function chart(one, [low, high]) {
   const ends = [...new Set([first, last])].map((step, place) => el("text", { x: x(step), y: HIGH - 4, "text-anchor": place ? "end" : first === last ? "middle" : "start" }, String(step)));
   const lines = one.series.map(({ run, points: own }) => {
     const banded = own.filter((point) => point.length > 2);
-    const around = [...banded.map(([step, value, half]) => [step, value + half]), ...banded.toReversed().map(([step, value, half]) => [step, value - half])];
+    const around = [...banded.map(([step, , , top]) => [step, top]), ...banded.toReversed().map(([step, , bottom]) => [step, bottom])];
     const few = own.length < 4;
     return [around.length > 2 ? el("path", { class: `band run${run % 8}`, d: path(around) + "Z" }) : null,
-      ...(few ? banded.map(([step, value, half]) => el("line", { class: `bar run${run % 8}`, x1: x(step), x2: x(step), y1: y(value - half), y2: y(value + half) })) : []),
+      ...(few ? banded.map(([step, , bottom, top]) => el("line", { class: `bar run${run % 8}`, x1: x(step), x2: x(step), y1: y(bottom), y2: y(top) })) : []),
       el("path", { class: `curve run${run % 8}`, d: path(own) }),
       ...(few ? own.map(([step, value]) => el("circle", { class: `point run${run % 8}`, cx: x(step), cy: y(value), r: 2.6 })) : [])];
   });
@@ -46,7 +46,7 @@ function chart(one, [low, high]) {
     const step = steps[place];
     cursor.setAttribute("x1", x(step)); cursor.setAttribute("x2", x(step));
     const values = one.series.map(({ run, points: own }) => [run, own.find(([at]) => at === step)]).filter(([, found]) => found);
-    reading.replaceChildren(`${t("step")} ${step} `, ...values.flatMap(([run, [, value, half]]) => [swatch(run), number(value) + (half === undefined ? " " : ` ± ${number(half)} `)]));
+    reading.replaceChildren(`${t("step")} ${step} `, ...values.flatMap(([run, [, value, bottom, top]]) => [swatch(run), number(value) + (top === undefined ? " " : ` [${number(bottom)}, ${number(top)}] `)]));
   }
   let place = steps.length - 1;
   const drawing = el("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", tabindex: 0, "aria-label": `${t(one.title)}. ${label}`,

@@ -3,12 +3,13 @@
 const rows = [...Map.groupBy(episodes, (episode) => `${episode.id.toWellFormed()}#${episode.sample ?? ""}`)].map(([key, members]) => ({ key, members, hay: null, item: null }));
 const rowByKey = new Map(rows.map((row) => [row.key, row]));
 const ends = (episode) => episode.unscored || episode.stop_reason || "–";
-const kind = (episode) => episode.task_type || episode.mode || "–";
+const kind = (episode) => [episode.mode, episode.task_type].filter(Boolean).join(" · ") || "–";
 const rewards = (row) => row.members.map((one) => one.reward).filter((value) => typeof value === "number");
 const ORDERS = {
   "order of the file": null,
   "worst first": (row) => Math.min(...rewards(row)),
   "best first": (row) => -Math.max(...rewards(row)),
+  "with tokens first": (row) => (row.members.some((one) => one.tokens.length) ? 0 : 1),
   "most changed first": (row) => Math.min(...rewards(row)) - Math.max(...rewards(row)),
 };
 const chosen = { run: "", type: "", end: "", low: "", high: "", text: "", order: "order of the file" };
@@ -44,33 +45,72 @@ function item(row) {
   return el("li", {}, el("a", { href: address(row) },
     el("span", { class: "asked", dir: "auto" }, said(String(asked(first)).slice(0, 160))),
     el("span", { class: "values" }, row.members.map((one) => [shared.runs.length > 1 ? swatch(one.run) : null, el("b", { class: one.reward === null || one.reward === undefined ? "none" : undefined }, number(one.reward)), " "])),
-    el("span", { class: "kind", dir: "auto" }, said([kind(first), ...new Set(row.members.map(ends))].join(" · ").slice(0, 120)))));
+    el("span", { class: "kind", dir: "auto" }, said([kind(first), ...(first.mode ? [`${t("step")} ${[...new Set(row.members.map((one) => one.step))].join(" ")}`] : []), ...new Set(row.members.map(ends))].join(" · ").slice(0, 120)))));
+}
+
+// The rows that pass, of which those in sight and SPARE around them are in the document: scrolling costs the same,
+// however many there are. A row with the focus stays.
+let kept = [];
+const ROW = 4.1, SPARE = 6; // the height of a row in rem
+
+function drawRows() {
+  const box = document.getElementById("list");
+  if (!box) return;
+  const items = box.firstChild, high = items.offsetHeight / kept.length, now = opened();
+  const from = Math.max(0, Math.floor(box.scrollTop / high) - SPARE), end = Math.min(kept.length, Math.ceil((box.scrollTop + box.clientHeight) / high) + SPARE);
+  for (const node of [...items.children]) if ((node.place < from || node.place >= end) && !node.contains(document.activeElement)) node.remove();
+  for (let place = from, next = items.firstChild; place < end; place++) {
+    while (next && next.place < place) next = next.nextSibling;
+    if (next?.place !== place) items.insertBefore(placed(kept[place], place, now), next);
+  }
+}
+
+function placed(row, place, now) {
+  const node = (row.item ??= item(row));
+  node.place = place;
+  node.style.top = `${place * ROW}rem`;
+  node.setAttribute("aria-posinset", place + 1);
+  node.setAttribute("aria-setsize", kept.length);
+  return current(node, row === now);
+}
+
+function current(node, is) {
+  if (is) node.firstChild.setAttribute("aria-current", "true"); else node.firstChild.removeAttribute("aria-current");
+  return node;
 }
 
 function list() {
-  const count = el("p", { class: "quiet count", role: "status" }), items = el("ol", { id: "list", "aria-label": t("Episodes") }), one = el("article", { id: "one", tabindex: -1, "aria-label": t("Episode") });
+  const count = el("p", { class: "quiet count", role: "status" }), items = el("ol", { "aria-label": t("Episodes") }), box = el("div", { id: "list", onscroll: drawRows }, items), one = el("article", { id: "one", tabindex: -1, "aria-label": t("Episode") });
   const show = () => {
-    const kept = found();
-    items.replaceChildren(...kept.map((row) => (row.item ??= item(row))));
+    kept = found();
+    items.replaceChildren();
+    items.style.height = `${kept.length * ROW}rem`;
     count.textContent = `${number(kept.length)} ${t("of")} ${number(rows.length)}`;
-    mark();
+    if (items.isConnected) drawRows();
   };
   const set = (name) => ({ oninput: (event) => { chosen[name] = event.target.value; show(); } });
   const choice = (title, name, options) => el("label", {}, t(title), el("select", set(name), options.map(([value, text]) => el("option", { value, selected: chosen[name] === value ? "" : undefined }, text))));
-  const box = (title, name, type) => el("label", {}, t(title), el("input", { type, step: "any", value: chosen[name], id: `by-${name}`, ...set(name) }));
+  const field = (title, name, type) => el("label", {}, t(title), el("input", { type, step: "any", value: chosen[name], id: `by-${name}`, ...set(name) }));
   const every = (get) => [["", t("all")], ...[...new Set(episodes.map(get))].sort().map((value) => [value, value])];
   const filters = el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-    box("Text (/)", "text", "search"),
+    field("Text (/)", "text", "search"),
     shared.runs.length > 1 ? choice("Run", "run", [["", t("all")], ...shared.runs.map((run, number) => [String(number), run.label])]) : null,
-    choice("Task type", "type", every(kind)), choice("Ended", "end", every(ends)), box("Reward from", "low", "number"), box("to", "high", "number"),
+    choice("Task type", "type", every(kind)), choice("Ended", "end", every(ends)), field("Reward from", "low", "number"), field("to", "high", "number"),
     choice("Order", "order", Object.keys(ORDERS).map((name) => [name, t(name)])));
-  show.call();
-  return [filters, el("div", { class: "panes" }, el("div", { class: "pane" }, count, items), one)];
+  show();
+  return [filters, el("div", { class: "panes" }, el("div", { class: "pane" }, count, box), one)];
 }
 
+// The open episode is marked in the list, and in sight there.
 function mark() {
-  document.querySelectorAll("#list [aria-current]").forEach((link) => link.removeAttribute("aria-current"));
-  opened()?.item?.firstChild.setAttribute("aria-current", "true");
+  const box = document.getElementById("list"), now = opened(), place = kept.indexOf(now);
+  if (!box) return;
+  if (place >= 0) {
+    const high = box.firstChild.offsetHeight / kept.length;
+    box.scrollTop = Math.min(place * high, Math.max(box.scrollTop, (place + 1) * high - box.clientHeight));
+  }
+  drawRows();
+  for (const node of box.firstChild.children) current(node, kept[node.place] === now);
 }
 
 function opened() {
@@ -91,7 +131,6 @@ function open(scroll) {
     el("h3", { dir: "auto", class: asked(first).length > 160 ? "long" : undefined }, said(asked(first))),
     el("div", { class: "members" }, row.members.map((one) => member(one, row.members.length > 1))));
   if (scroll) { place.focus({ preventScroll: true }); document.getElementById("episodes").scrollIntoView(); }
-  row.item?.scrollIntoView({ block: "nearest" });
 }
 
 function member(one, several) {
@@ -103,7 +142,8 @@ function member(one, several) {
     one.unscored ? el("p", { class: "warning" }, t("Without a score:"), " ", said(`${one.unscored} ${one.detail || ""}`)) : null,
     "answer" in one ? el("dl", { class: "answers" }, [["Answer", one.answer], ["Gold", one.reference]].map(([name, text]) => el("div", {}, el("dt", {}, t(name)), el("dd", { dir: "auto", class: text ? undefined : "none" }, text ? said(text) : "–")))) : null,
     one.problem ? el("p", { class: "warning" }, t("Shown plainly; the record is not as its agent writes it:"), " ", said(one.problem)) : null,
-    one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, t(one.mode ? "A training run keeps neither messages nor tokens of its rollouts." : "No messages of this episode were kept.")),
+    one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, one.mode ? t("A training run keeps no messages; they are in the tokens, where those are kept.") : t("No messages of this episode were kept.")),
+    tokens(one),
     numbers.map(([name, found]) => fold(t(name), name === "terms", table([[t("name"), t("value"), ""], ...Object.entries(found).map(([part, value]) => [el("bdi", {}, said(part)), number(value), measure(value)])], t(name)))),
     Object.keys(one.more).length ? fold(t("All else that is kept"), false, el("pre", { dir: "auto" }, coloured(JSON.stringify(one.more, null, 1), "json"))) : null);
 }

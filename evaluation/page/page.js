@@ -34,11 +34,11 @@ function sections() {
   return [
     shared.missing.length ? part("missing", "What is missing", el("ul", {}, shared.missing.map((line) => el("li", { dir: "auto" }, said(line))))) : null,
     shared.differences.length ? part("differences", "Differences", shared.differences.map((one) => [el("h3", {}, said(one.title)), el("ul", { class: "lines" }, one.facts.map((line) => el("li", { dir: "auto" }, said(line)))), tables(one.tables)])) : null,
+    shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
     part("overview", "Overview", overview()),
     shared.charts.length ? part("curves", "Curves", curves()) : null,
     finished.length ? part("scores", "Scores", el("p", { class: "quiet" }, t("Points are 100 times the share or score; the brackets hold 95 % intervals.")), finished.map((run) => named(run, tables(run.tables)))) : null,
     shared.total && part("unscored", "Without a score", shared.unscored.length > 1 ? table(shared.unscored, t("Without a score")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
-    shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
     part("episodes", "Episodes", sampled(), shared.total ? list() : [el("p", { class: "quiet" }, t("There are no episodes.")), el("div", { id: "one" })]),
   ].filter(Boolean);
 }
@@ -63,15 +63,16 @@ function render() {
 }
 
 addEventListener("hashchange", () => open(true));
+addEventListener("resize", () => drawRows());
 addEventListener("keydown", (event) => {
   const typing = event.target.matches?.("input, select, textarea");
   if (event.key === "Escape") { if (typing) event.target.blur(); else if (location.hash.startsWith("#episode=")) location.hash = "#episodes"; return; }
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const move = { j: "nextElementSibling", k: "previousElementSibling" }[event.key];
+  const move = { j: 1, k: -1 }[event.key];
   if (event.key === "/") { event.preventDefault(); document.getElementById("by-text").focus(); }
   if (move) {
-    const now = document.querySelector("#list [aria-current]")?.parentElement, next = now ? now[move] : document.querySelector("#list li");
-    if (next) location.hash = next.firstChild.getAttribute("href");
+    const now = kept.indexOf(opened()), next = now < 0 ? kept[0] : kept[now + move];
+    if (next) location.hash = address(next);
   }
 });
 

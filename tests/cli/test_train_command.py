@@ -3,6 +3,7 @@
 Keeps of docs/settings.md that a variable says what it says, and of README.md the exit codes.
 """
 
+import json
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
+from omegaconf import OmegaConf
 
 from common.settings import ROOT, load_settings
 from episodes import registry
@@ -23,6 +25,7 @@ from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from training.arguments import parse
 from training.launch import main, make_plan, start
+from training.run import prepare_run_dir
 
 
 @pytest.fixture(autouse=True)
@@ -225,6 +228,16 @@ def test_a_judge_that_likes_everything(monkeypatch: pytest.MonkeyPatch, capsys: 
         assert way_out in message
     assert "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 5 of 6 tasks" in capsys.readouterr().err
     assert len(loaded) == 1
+
+
+def test_a_run_writes_down_the_preset_it_began_from(tmp_path: Path) -> None:
+    flags = ["--ci", "--device", "cpu", "--run-dir", str(tmp_path / "run"), "data.seed=7"]
+    plan, preset = make_plan(AGENT, parse(AGENT, flags))
+    prepare_run_dir(plan, OmegaConf.create({}))
+    found = json.loads((tmp_path / "run" / "preset.json").read_text())
+    assert found["name"] == "ci, cpu"
+    assert {**found["keys"], "trainer.logger": preset["trainer.logger"]} == preset
+    assert found["keys"]["trainer.project_name"] == "sql_agent"
 
 
 def test_where_only_weights_are_made_the_judge_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from evaluation import evaluate
-from evaluation.demo_picture import draw
 from evaluation.demo_report import AFTER, BEFORE, TRAIN, build
+from evaluation.report_page import read
+from evaluation.report_picture import draw
 from evaluation.results import read_episodes, read_scores
 from tests.digits_agent.agent import AGENT
 from tests.runs import Run
@@ -76,7 +77,7 @@ def test_evaluation_and_demo_report_it(model: Path, trained: Run, tmp_path: Path
     (tmp_path / TRAIN).symlink_to(trained.run_dir)
     result = build(AGENT, tmp_path, {"minutes": 1.0, "seed": 1, "model": str(model), "command": "x"})
     assert (result["headline"], result["after"], result["n_eval"], result["steps"]) == ("asked_share", 100.0, 24, 2)
-    draw([result], tmp_path / "demo.png")
+    draw(read([tmp_path]), tmp_path / "demo.png")
     assert (tmp_path / "demo.png").stat().st_size > 10_000
 
 

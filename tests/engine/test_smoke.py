@@ -62,6 +62,19 @@ def test_episodes_are_plain_lines(smoke: Run) -> None:
     rows = smoke.lines("episodes.jsonl")
     assert len(rows) == 32
     assert {row["mode"] for row in rows} == {"train", "val"}
+    assert {row["index"] for row in rows if row["mode"] == "val"} == set(range(16))
+    assert all(row["task_type"] for row in rows)
+
+
+def test_the_worst_and_the_best_episodes_keep_their_tokens(smoke: Run) -> None:
+    rows = [row for row in smoke.lines("episodes.jsonl") if row["mode"] == "train"]
+    kept = [row for row in rows if row["tokens"]]
+    rewards = sorted(row["reward"] for row in rows)
+    assert sorted(row["reward"] for row in kept) == [*rewards[:2], *rewards[-2:]]
+    for row in kept:
+        trained = [stretch for sequence in row["tokens"] for stretch in sequence if stretch["trained"]]
+        assert sum(len(stretch["ids"]) for stretch in trained) == row["generated_tokens"]
+        assert all(value <= 0 for stretch in trained for value in stretch["log_probs"])
 
 
 def test_nothing_is_left_running(smoke: Run) -> None:

@@ -43,9 +43,19 @@ def write_lines(path: Path, rows: list[Any]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+TOKENS = [
+    [
+        {"trained": False, "ids": [1, 2], "texts": ["<|user|>why?"]},
+        {"trained": True, "ids": [3, 4, 5, 6], "texts": ["be", "", "药", "\n"], "log_probs": [-0.05, -1.0, -0.5, -7.0]},
+    ]
+]
+PRESET = {"name": "ci, cpu", "keys": {"data.seed": 42, "+data.group_column": "task_type", "data.x": "${data.y}"}}
+
+
 def rollout(step: int, mode: str = "train", reward: float | None = 0.5, **changes: Any) -> dict[str, Any]:
     """A line of a training run's episodes.jsonl."""
-    plain: dict[str, Any] = {"rollout_id": f"ro-{mode}-{step}-{reward}", "group": f"g{step}", "session": 0}
+    name = f"ro-{mode}-{step}-{changes.get('index', reward)}"
+    plain: dict[str, Any] = {"rollout_id": name, "group": f"g{step}", "session": 0}
     plain |= {"mode": mode, "step": step, "status": "succeeded", "reward": reward, "cause": None}
     return plain | {"stop_reason": "answered", "terms": {"rule": 0.1}, "measures": {}, **changes}
 
@@ -60,11 +70,13 @@ def training_run(folder: Path, steps: int = 3) -> Path:
         made |= {"timing_s/gen": 6.0, "timing_s/step": 8.0, "episodes/terms/rule": 0.1}
         rows.append({"step": step, "data": made})
     write_lines(folder / "metrics.jsonl", rows)
-    lines = [rollout(0, "val", 0.0), rollout(0, "val", 1.0), *(rollout(step) for step in range(1, steps + 1))]
+    first = [rollout(0, "val", n % 2, index=n, task_type="drug_field" if n < 2 else "two") for n in range(4)]
+    lines = [*first, *(rollout(step, tokens=TOKENS) for step in range(1, steps + 1))]
     write_lines(folder / "episodes.jsonl", [*lines, rollout(steps, reward=None, cause="judge_failed")])
     summary = {"exit_reason": "done", "model": "m", "dropped_tokens": {"judge_failed": 40}, "environment": {}}
     (folder / "summary.json").write_text(json.dumps(summary))
-    (folder / "config.yaml").write_text("trainer: {project_name: sql_agent, device: cpu}\ndata: {seed: 7}\n")
+    (folder / "config.yaml").write_text("trainer: {project_name: sql_agent}\ndata: {seed: 7, x: 3, y: 3}\n")
+    (folder / "preset.json").write_text(json.dumps(PRESET))
     (folder / "versions.json").write_text('{"verl": "0.9.1"}')
     (folder / "timeline.json").write_text('{"engine_ready": 1795278252.66}')
     return folder

@@ -21,11 +21,13 @@ from matplotlib.figure import Figure
 from common.settings import ROOT
 from episodes import registry
 from evaluation import demo, evaluate
-from evaluation.demo_picture import _curves
 from evaluation.demo_report import build, by_failure, curve, read_result, show
+from evaluation.report_page import read
+from evaluation.report_picture import bars, curves
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
+from tests.evaluation.folders import rollout, training_run, write_lines
 
 TRAINING = ((1, 0.4, 0.0), (2, 0.9, 3.0))  # step, mean reward, groups with equal rewards
 
@@ -61,7 +63,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     seen: list[list[str]] = []
     scores = {"before": [0.0, 0.2, 1.0], "after": [1.0, 0.8, 1.0]}
 
-    def run_part(name: str, command: Sequence[str]) -> None:
+    def run_part(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
         seen.append(list(command))
         flag = "--run-dir" if name == "train" else "--out"
         folder = Path(command[list(command).index(flag) + 1])
@@ -148,16 +150,35 @@ def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, cap
 
 
 @pytest.mark.parametrize("highest", [0.05, 1.1, 3.0])
-def test_the_picture_has_room_for_whatever_the_terms_pay(highest: float) -> None:
+def test_the_picture_has_room_for_whatever_the_terms_pay(tmp_path: Path, highest: float) -> None:
     """REWARD_TERMS is a setting: nothing is drawn at the default's highest reward, and no curve is cut off."""
-    axes = Figure().subplots()
-    rewards = [{"step": 1, "reward": highest / 2}, {"step": 2, "reward": highest}]
-    ends = {"before": 0.0, "after": highest}
-    _curves(axes, [{"seed": 1, "command": "demo sql algorithm.x=y", "curve": rewards, "validation": ends}])
-    assert [curve.get_label() for curve in axes.lines] == ["training, seed 1, algorithm.x=y"]
+    run, axes = training_run(tmp_path / "run"), Figure().subplots()
+    rewards = [(1, highest / 2), (2, highest)]
+    write_lines(
+        run / "metrics.jsonl", [{"step": at, "data": {"episodes/reward/mean": reward}} for at, reward in rewards]
+    )
+    write_lines(run / "episodes.jsonl", [rollout(at, "val", highest * at, index=at) for at in (0, 1)])
+    curves(axes, read([run]), {})
+    assert axes.lines[0].get_label() == "run"
     bottom, top = axes.get_ylim()
     assert bottom == 0
     assert highest <= top < 1.2 * highest
+
+
+def test_the_picture_shows_both_sides_by_task_type_and_names_the_keys_of_a_run(
+    tmp_path: Path, commands: list[list[str]]
+) -> None:
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder, key in zip(folders, ("algorithm.x=y", "algorithm.x=z"), strict=True):
+        assert demo.main(["sql", "--run-dir", str(folder), key]) == 0
+    left, right = Figure().subplots(1, 2)
+    page = read(folders)
+    curves(left, page, {folder: read_result(folder) for folder in folders})
+    names = [line.get_label() for line in left.lines if not str(line.get_label()).startswith("_")]
+    assert names == ["training, seed 1, algorithm.x=y", "training, seed 1, algorithm.x=z"]
+    bars(right, page, {})
+    heights = {box.get_label(): [round(bar.get_height(), 1) for bar in box] for box in right.containers[::2]}
+    assert heights == {"before": [40.0, 40.0], "after": [93.3, 93.3]}
 
 
 def test_several_demos_are_one_table_and_one_picture(tmp_path: Path, commands: list[list[str]], capsys: Any) -> None:
@@ -204,6 +225,17 @@ def test_an_unknown_agent_is_one_message(capsys: Any) -> None:
     assert capsys.readouterr().err.startswith(f"demo: there is no agent 'sqll'; the agents are {registry.names()[0]}")
 
 
+def test_every_part_begins_with_what_is_left_as_measured(capfd: Any) -> None:
+    demo.run_part("before", ["-c", ""])
+    demo.run_part("train", ["-c", ""], 1.26)
+    demo.run_part("after", ["-c", ""], 1.26)
+    first, second, third = [line for line in capfd.readouterr().err.splitlines() if line.startswith("demo: ")]
+    assert first.startswith("demo: before, part 1 of 3; ")
+    assert not any(character.isdigit() for character in first.split("; ")[1])
+    assert "then about 1.3 minutes are left" in second
+    assert third == "demo: after, part 3 of 3; about 1.3 minutes left, as the first evaluation took"
+
+
 @pytest.mark.parametrize(("code", "ended"), [(3, 1), (2, 2), (130, 130)])
 def test_a_failed_part_ends_the_demo(code: int, ended: int, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     monkeypatch.setattr(demo, "demo", lambda *_: demo.run_part("before", ["-c", f"raise SystemExit({code})"]))
@@ -224,7 +256,7 @@ def test_ctrl_c_reaches_the_part_and_leaves_one_message(tmp_path: Path) -> None:
     )
     program = (
         "import sys\nfrom evaluation import demo\n"
-        f"demo.demo=lambda *_: demo.run_part('train',['-c',{part!r}])\n"
+        f"demo.demo=lambda *_: demo.run_part('train',['-c',{part!r}],1.0)\n"
         "sys.exit(demo.main(['sql']))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE, text=True)

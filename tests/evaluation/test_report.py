@@ -12,13 +12,14 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from evaluation import report_page
-from evaluation.report import main, read
+from evaluation.metrics import interval
+from evaluation.report import main
 from evaluation.report_charts import charts_of
 from evaluation.report_facts import facts_of, tables_of, unscored
-from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain
+from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain, read
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import gold_evaluation, hostile_records, rollout, training_run, write_lines
+from tests.evaluation.folders import TOKENS, gold_evaluation, hostile_records, rollout, training_run, write_lines
 
 registry.register(DIGITS)
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -94,7 +95,7 @@ def test_a_training_run_without_its_agent_still_gets_a_page(tmp_path: Path) -> N
     (run / "config.yaml").unlink()
     assert made(run) == 0
     data = data_of(run / "report.html")
-    assert len(data["episodes"]) == 6
+    assert len(data["episodes"]) == 8
     assert any("no file names one" in line for line in data["shared"]["missing"])
 
 
@@ -105,16 +106,68 @@ def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path:
     assert charts["share of the step without rollouts"]["series"][0]["points"][0] == [1, 0.25]
     assert charts["share with an answer"]["series"][0]["points"][0] == [1, 0.75]
     assert charts["drug_field"]["group"] == "Validation"
-    [[step, mean, half]] = charts["reward, with 95 % interval"]["series"][0]["points"]
-    assert (step, mean) == (0, 0.5)
-    assert half == pytest.approx(1.96 * 0.5)  # of 0 and 1: spread 0.5, two rewards
+    for name, tasks in {"reward, with 95 % interval": 4, "drug_field": 2, "two": 2}.items():
+        [[step, mean, low, high]] = charts[name]["series"][0]["points"]
+        assert (step, mean) == (0, 0.5)
+        assert [low, high] == interval([n % 2 for n in range(tasks)], seed=0)
+
+
+def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    played = [rollout(2, "val", reward, index=n, task_type="a") for n in (0, 1) for reward in (n, n, n, n)]
+    other = rollout(2, "val", 0.5, index=9, task_type="b")
+    lost = rollout(2, "val", None, index=8, task_type="c", cause="judge_failed")
+    write_lines(run / "episodes.jsonl", [*played, other, lost])
+    page = read([run])
+    charts = {chart["title"]: chart for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])}
+    assert charts["a"]["series"][0]["points"] == [[2, 0.5, 0.0, 1.0]]
+    assert charts["b"]["series"][0]["points"] == [[2, 0.5]]  # one task says nothing about the spread
+    assert charts["drug_field"]["series"][0]["points"] == [[0, 0.25]]  # verl's, where no episode says its task type
+    assert "c" not in charts
 
 
 def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
     page = read([training_run(tmp_path / "run")])
     changed = [fact for fact in facts_of(page.runs[0]) if fact[0] == "Settings that differ from the preset"]
-    assert ("Settings that differ from the preset", "data.seed", "7 (42)") in changed
-    assert not any("project_name" in name for _, name, _ in changed)
+    assert [fact[1:] for fact in changed] == [("preset", "ci, cpu"), ("data.seed", "7 (42)")]
+    (tmp_path / "run" / "preset.json").write_text('{"keys": [1]}')
+    [other] = read([tmp_path / "run"]).runs
+    assert [fact[2] for fact in facts_of(other) if fact[1] == "preset"] == ["–"]
+
+
+def test_a_validations_task_is_one_row_of_all_steps_and_runs_unless_it_asks_something_else() -> None:
+    asked = rollout(0, "val", 1.0, index=3, question="q", rollout_id="a")
+    later = rollout(9, "val", 0.0, index=3, question="q", rollout_id="b")
+    other = rollout(0, "val", 0.0, index=3, question="another", rollout_id="c")
+    trained = rollout(0, "train", 0.0, index=3, question="q", rollout_id="d")
+    found = [episode_of(0, one, None) for one in (asked, later, other, trained)]
+    assert found[0]["id"] == found[1]["id"]
+    assert len({one["id"] for one in found}) == 3
+    assert [one["more"]["rollout_id"] for one in found] == ["a", "b", "c", "d"]
+
+
+def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path: Path) -> None:
+    [sequence] = episode_of(0, rollout(1, tokens=TOKENS), None)["tokens"]
+    assert (sequence["count"], sequence["trained"]) == (6, 4)
+    told, trained = sequence["parts"]
+    assert (told["trained"], told["texts"]) == (False, ("<|user|>why?",))
+    assert (trained["texts"], trained["log_probs"]) == (("be", "药", "\n"), (-0.05, -1.5, -7.0))
+    assert "log_probs" not in told
+
+
+def test_a_long_reply_loses_no_token() -> None:
+    said = {"trained": True, "ids": [*range(1000)], "texts": ["x"] * 1000, "log_probs": [-0.1] * 1000}
+    found = json.loads(dumped(episode_of(0, rollout(1, tokens=[[said]]), None)))["tokens"][0]["parts"]
+    assert [len(part["texts"]) for part in found] == [len(part["log_probs"]) for part in found] == [400, 400, 200]
+
+
+@pytest.mark.parametrize(
+    "tokens", [3, ["x"], [[{}]], [[{"trained": True, "ids": [1], "texts": ["a", "b"], "log_probs": [0]}]]]
+)
+def test_tokens_of_another_form_are_left_out_and_say_why(tokens: Any) -> None:
+    one = episode_of(0, rollout(1, tokens=tokens), None)
+    assert one["tokens"] == []
+    assert one["problem"].startswith("tokens: ")
 
 
 def test_what_has_no_score_stands_there_with_its_cause(tmp_path: Path) -> None:
@@ -188,7 +241,7 @@ def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
         (["e", "e"], "given twice"),
         (["e", "--out", "nowhere/o.html"], "there is no folder nowhere"),
         (["half", "--png"], "there is nothing to draw"),
-        ([f"e{number}" for number in range(9)], "9 folders of one kind (evaluation); at most 8"),
+        ([f"e{number}" for number in range(9)], "9 folders; at most 8"),
     ],
 )
 def test_wrong_usage_is_one_line(
@@ -238,7 +291,7 @@ def test_data_is_json_whatever_a_record_holds() -> None:
 def test_every_word_of_the_page_has_its_chinese() -> None:
     source = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
     said = set(re.findall(r'\bt\("([^"]+)"\)', source)) | set(re.findall(r'\bpart\("\w+", "([^"]+)"', source))
-    said |= set(re.findall(r'\b(?:box|choice)\("([^"]+)"', source))
+    said |= set(re.findall(r'\b(?:field|choice)\("([^"]+)"', source))
     words = (FOLDER / "words.toml").read_text(encoding="utf-8")
     assert len(said) > 40
     assert {text for text in said if f'"{text}" = ' not in words} == set()

@@ -16,13 +16,13 @@ import pytest
 from evaluation import report_page
 from evaluation.report import main
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import hostile_records, hostile_texts, training_run, write_lines
+from tests.evaluation.folders import hostile_records, hostile_texts, rollout, training_run, write_lines
 
 SMALL, LARGE = {"width": 390, "height": 800}, {"width": 1400, "height": 900}
 ROWS = "#list li"
 CHOOSE = """(at) => new Promise((done) => {
     addEventListener("hashchange", done, { once: true });
-    location.hash = document.querySelectorAll("#list a")[at].getAttribute("href");
+    location.hash = address(rows[at]);
 })"""
 
 
@@ -91,6 +91,23 @@ def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
     assert page.evaluate("location.protocol") == "file:"
 
 
+def test_hostile_tokens_do_nothing(tmp_path: Path, open_page: Any) -> None:
+    run = training_run(tmp_path / "run")
+    texts = hostile_texts()
+    said = {"trained": True, "ids": [*range(len(texts))], "texts": texts, "log_probs": [-1.0] * len(texts)}
+    told = {"trained": False, "ids": [1], "texts": ["".join(texts)]}
+    write_lines(run / "episodes.jsonl", [rollout(1, tokens=[[told, said]])])
+    assert main([str(run)]) == 0
+    page = open_page(run / "report.html", "#episode=ro-train-1-0.5&sample=")
+    assert page.locator("#one .tokens mark span").count() >= len(texts) - texts.count("")
+    assert all(
+        text in page.locator("#one .tokens").text_content() for text in texts if text.isascii() and text.isprintable()
+    )
+    assert page.evaluate("window.report.ready && window.hacked === undefined && Object.prototype.ran === undefined")
+    assert page.locator("#one").locator("img, script, iframe, svg[onload], style, link, math").count() == 0
+    assert page.seen == []
+
+
 def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
     page = open_page(two)
     page.evaluate(
@@ -106,24 +123,51 @@ def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
 
 def test_filters_search_and_order(two: Path, open_page: Any) -> None:
     page = open_page(two)
-    rows = page.locator(ROWS)
-    assert rows.count() == 46
+    rows, found = page.locator(ROWS), page.get_by_role("status")
+    assert found.inner_text() == "48 of 48"
     page.get_by_label("Task type").select_option("count_filter")
-    assert rows.count() == 20
+    assert found.inner_text() == "20 of 48"
     page.get_by_label("Reward from").fill("2")
-    assert rows.count() == 0
+    assert (found.inner_text(), rows.count()) == ("0 of 48", 0)
     page.get_by_label("Reward from").fill("")
     page.get_by_label("Task type").select_option("")
     page.get_by_label("Text (/)").fill("质")
-    assert rows.count() == 0
+    assert (found.inner_text(), rows.count()) == ("0 of 48", 0)
     page.get_by_label("Text (/)").fill("with 药")
-    assert rows.count() == 40
-    assert page.get_by_role("status").inner_text() == "40 of 46"
+    assert found.inner_text() == "40 of 48"
     page.get_by_label("Text (/)").fill("")
     page.get_by_label("Order").select_option("most changed first")
     assert "t0" in rows.first.text_content()
     page.get_by_label("Ended").select_option("judge_failed")
-    assert rows.count() == 1
+    assert (found.inner_text(), rows.count()) == ("1 of 48", 1)
+
+
+def test_rows_come_as_the_list_is_scrolled_and_a_reader_knows_which_of_how_many(two: Path, open_page: Any) -> None:
+    page = open_page(two)
+    rows = page.locator(ROWS)
+    assert rows.count() < 48
+    assert rows.first.get_attribute("aria-setsize") == "48"
+    page.evaluate("document.getElementById('list').scrollTop = 1e6")
+    page.locator(f"{ROWS}[aria-posinset='48']").wait_for()
+    places = page.evaluate(f"[...document.querySelectorAll('{ROWS}')].map((node) => node.ariaPosInSet)")
+    assert places == [str(number) for number in range(49 - len(places), 49)]
+    page.locator(f"{ROWS} a").last.focus()
+    page.evaluate("document.getElementById('list').scrollTop = 0")
+    page.locator(f"{ROWS}[aria-posinset='1']").wait_for()
+    assert page.evaluate("document.activeElement.parentElement.ariaPosInSet") == "48"
+
+
+def test_the_open_episode_is_in_sight_in_the_list(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=t39&sample=0")
+    inside = """(() => {
+        const box = document.getElementById("list").getBoundingClientRect();
+        const row = document.querySelector("#list [aria-current]").getBoundingClientRect();
+        return box.top <= row.top + 1 && row.bottom <= box.bottom + 1;
+    })()"""
+    assert page.evaluate(inside)
+    page.keyboard.press("k")
+    page.wait_for_url("**#episode=t38&*")
+    assert page.evaluate(inside)
 
 
 def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> None:
@@ -136,11 +180,39 @@ def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> No
     assert "not on this page" in gone.inner_text("#one")
 
 
+def test_tokens_are_marked_where_trained_and_shaded_by_how_unlikely_they_were(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=ro-train-1-0.5&sample=")
+    shown = page.locator("#one .tokens")
+    assert shown.text_content() == "<|user|>why?be药\n"
+    marked = (
+        "[...document.querySelectorAll('#one .tokens mark span')].map((node) => [node.textContent, node.className])"
+    )
+    assert page.evaluate(marked) == [["be", "p0"], ["药", "p2"], ["\n", "p5"]]
+    paper = (
+        "[...document.querySelectorAll('#one .tokens mark span')].map((node) => getComputedStyle(node).backgroundColor)"
+    )
+    assert len(set(page.evaluate(paper))) == 3
+    assert "6 tokens, 4 trained, mean log-probability -2.14" in page.inner_text("#one")
+    rows = page.get_by_role("region", name="The least likely tokens").locator("tbody tr")
+    assert rows.first.inner_text().split() == ['"\\n"', "-7", "0.0912", "%"]
+    assert page.seen == []
+
+
+@pytest.mark.parametrize(
+    ("episode", "told"),
+    [("val-0-00000000&sample=0", "were not kept"), ("t3&sample=0", "are kept in training runs alone")],
+)
+def test_where_no_tokens_were_kept_the_page_says_so(two: Path, open_page: Any, episode: str, told: str) -> None:
+    page = open_page(two, f"#episode={episode}")
+    assert page.locator("#one .tokens").count() == 0
+    assert told in page.inner_text("#one")
+
+
 def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
     page = open_page(two)
     page.keyboard.press("/")
     page.keyboard.type("question t1")
-    assert page.locator(ROWS).count() == 11
+    assert page.get_by_role("status").inner_text() == "11 of 48"
     page.keyboard.press("Escape")
     page.keyboard.press("j")
     page.wait_for_url("**#episode=t1&*")

@@ -37,7 +37,7 @@ def test_what_a_training_run_says(tmp_path: Path) -> None:
     assert (run.agent, run.when) == ("sql", "2026-11-21 16:24 UTC")
     assert run.config["data.seed"] == 7
     assert [step for step, _ in run.steps] == [0, 1, 2, 3]
-    assert sum(1 for _ in run.episodes()) == 6
+    assert sum(1 for _ in run.episodes()) == 8
 
 
 def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
     text = (run / "episodes.jsonl").read_text()
     (run / "episodes.jsonl").write_text(text[:-20])
     [found] = open_folders([run])
-    assert sum(1 for _ in found.episodes()) == 5
+    assert sum(1 for _ in found.episodes()) == 7
     assert found.summary == {}
     assert found.missing == [
         "summary.json is not there: it has not ended, or died before it could write it",

@@ -19,7 +19,7 @@ CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 LAYERS = "A room imports only rooms below it, and none beside it"
 NO_TOOLS = "Episodes, training and evaluation know no tool and no data"
 KNOWLEDGE = "Of data, agents take only data.load and what data.conditions knows"
-SERVES = "Of training, evaluation takes what serves a model and the presets, and other rooms nothing"
+SERVES = "Of training, evaluation takes what serves a model, and other rooms nothing"
 ENGINE = "Only training imports the engine"
 VIOLATIONS = [
     (LAYERS, "common", "data.load"),

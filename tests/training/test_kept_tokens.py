@@ -1,0 +1,68 @@
+"""Which episodes keep their tokens, and that what is kept is what was trained.
+
+Keeps of docs/run-folder.md that a step keeps the tokens of at most four episodes, and what their stretches hold.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from training.kept_tokens import keep_tokens, pieces, stretches
+from training.records import RolloutRecord
+from training.trajectories import TokenSequence, Trajectory
+
+SEQUENCE = TokenSequence([1, 2], [3, 4, 9, 5], [1, 1, 0, 1], [-0.5, -0.25, 0.0, -1.23456])
+RECORD = RolloutRecord("r", "g", 0, "train", 1, "succeeded")
+
+
+def letters(ids: list[int]) -> str:
+    return "".join(chr(96 + number) for number in ids)
+
+
+def utf8(ids: list[int]) -> str:
+    """A tokenizer of bytes, each of which is a token."""
+    return bytes(ids).decode("utf-8", "replace")
+
+
+def test_stretches_are_trained_or_not_and_hold_every_token_once() -> None:
+    found = stretches(SEQUENCE, letters)
+    assert found == [
+        {"trained": False, "ids": [1, 2], "texts": ["ab"]},
+        {"trained": True, "ids": [3, 4], "texts": ["c", "d"], "log_probs": [-0.5, -0.25]},
+        {"trained": False, "ids": [9], "texts": ["i"]},
+        {"trained": True, "ids": [5], "texts": ["e"], "log_probs": [-1.2346]},
+    ]
+
+
+def test_without_log_probabilities_there_are_none() -> None:
+    assert all("log_probs" not in one for one in stretches(replace(SEQUENCE, log_probs=None), letters))
+
+
+@given(st.lists(st.integers(0, 255), max_size=30))
+def test_a_character_of_several_tokens_stands_at_the_last_of_them(ids: list[int]) -> None:
+    texts = pieces(ids, utf8)
+    assert len(texts) == len(ids)
+    assert not ids or texts[-1]
+
+
+@given(st.text(max_size=20))
+def test_the_pieces_are_the_text(text: str) -> None:
+    assert "".join(pieces([*text.encode()], utf8)) == text
+
+
+def test_the_worst_and_the_best_of_those_with_a_reward_are_kept() -> None:
+    rewards = [0.5, 0.1, None, 0.9, 0.2, 0.8, 0.6]
+    records = [replace(RECORD, reward=reward, cause=None if reward else "judge_failed") for reward in rewards]
+    keep_tokens([(record, Trajectory([SEQUENCE])) for record in records], letters)
+    assert [record.reward for record in records if record.tokens] == [0.1, 0.9, 0.2, 0.8]
+    assert json.loads(records[1].to_json())["tokens"] == [stretches(SEQUENCE, letters)]
+
+
+def test_of_a_small_step_each_is_kept_once() -> None:
+    records = [replace(RECORD, reward=reward) for reward in (0.0, 1.0, 0.5)]
+    keep_tokens([(record, Trajectory([SEQUENCE, SEQUENCE])) for record in records], letters)
+    assert [len(record.tokens) for record in records] == [2, 2, 2]
