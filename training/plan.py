@@ -25,7 +25,8 @@ class Plan:
     `max_unscored_share` is the share of a step's rollouts that may be unscored before the step is skipped.
     `tools`: the agent calls tools, which the model's chat template must render. `keep_thinking`: serve the model with
     a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`). `live`: a view of the
-    run where there is a terminal (`training.view`).
+    run where there is a terminal (`training.view`). `keep`: how many checkpoints stay, None: all of them; `keep_best`:
+    beside the last ones the best by validation.
     """
 
     run_dir: Path
@@ -60,6 +61,8 @@ class Plan:
     max_unscored_share: float = MAX_UNSCORED_SHARE
     debug: bool = False
     live: bool = True
+    keep: int | None = None
+    keep_best: bool = False
 
     @property
     def store_address(self) -> str:
