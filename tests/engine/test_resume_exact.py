@@ -1,0 +1,86 @@
+"""A run that was killed while it saved, and resumed, is the run that was not: weights, optimizer, metrics, episodes.
+
+Keeps of docs/resume.md, for all weights, with a critic and with an adapter. Each takes about five minutes:
+
+    python -m pytest tests/engine/test_resume_exact.py -m nightly -k grpo
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+from common.files import file_digest
+from tests.runs import Run
+
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
+
+COMMAND = (
+    *("--ci-fast", "--deterministic", "--resume", "auto", "--keep", "2"),
+    *("trainer.total_training_steps=4", "trainer.save_freq=1", "trainer.test_freq=2"),
+)
+KINDS = {
+    "grpo": (),
+    "ppo": ("algorithm.adv_estimator=gae",),
+    "lora": ("--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3"),
+}
+MEASURED = ("timing_", "perf/", "policy/")  # metrics of the machine, not of what it computes
+TIMED = ("rollout_id", "group", "session", "seconds")  # of an episode: names drawn at random, and how long it took
+
+
+def kill_while_saving(run: Run, step: int) -> None:
+    """SIGKILL all processes of a run at once, while its checkpoint of that step is half written."""
+    run.wait_for(lambda run: len(run.steps()) == step - 1)
+    processes, drafts = run.alive(), run.run_dir / "checkpoints"
+    while not list(drafts.glob(f".global_step_{step}.*/global_step_{step}/actor")):
+        assert run.process.poll() is None, run.process.communicate()[0]
+        time.sleep(0.002)
+    for process in processes:
+        process.kill()
+    run.wait()
+    assert not (drafts / f"global_step_{step}").exists(), "it was killed too late"
+
+
+def metrics(run: Run) -> list[tuple[int, dict[str, Any]]]:
+    """What each step computed; of times and rates there are no two equal."""
+    return [
+        (row["step"], {name: value for name, value in row["data"].items() if not name.startswith(MEASURED)})
+        for row in run.lines("metrics.jsonl")
+    ]
+
+
+def episodes(run: Run) -> list[str]:
+    """What each episode was, in no order: which of a group's is the first is a matter of chance."""
+    rows = [{name: row[name] for name in row if name not in TIMED} for row in run.lines("episodes.jsonl")]
+    return sorted(map(str, rows))
+
+
+def checkpoint(run: Run) -> Path:
+    return run.run_dir / "checkpoints/global_step_4"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_and_the_same_command_again_change_nothing(kind: str, start: Callable[..., Run]) -> None:
+    whole = start(*COMMAND, *KINDS[kind])
+    assert whole.wait() == 0, whole.output
+    assert "the run begins" in whole.output
+    killed = start(*COMMAND, *KINDS[kind])
+    kill_while_saving(killed, 3)
+    resumed = start(*COMMAND, *KINDS[kind], run_dir=killed.run_dir)
+    assert resumed.wait() == 0, resumed.output
+    assert "removed what was not completely saved or removed: global_step_3" in resumed.output
+    assert "resuming from" in resumed.output
+    assert metrics(resumed) == metrics(whole)
+    assert episodes(resumed) == episodes(whole)
+    for shard in checkpoint(whole).glob("*/*.pt"):
+        if not shard.name.startswith("extra_state"):
+            assert file_digest(shard) == file_digest(checkpoint(resumed) / shard.parent.name / shard.name), shard
+    first, second = (load_file(checkpoint(run) / "actor/huggingface/model.safetensors") for run in (whole, resumed))
+    assert all(first[name].equal(second[name]) for name in first)
+    assert {path.name for path in checkpoint(resumed).parent.glob("*")} >= {"global_step_3", "global_step_4"}
+    assert not (checkpoint(resumed).parent / "global_step_2").exists()
