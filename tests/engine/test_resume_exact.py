@@ -7,6 +7,7 @@ Keeps of docs/resume.md, for all weights, with a critic and with an adapter. Eac
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,11 @@ KINDS = {
     "ppo": ("algorithm.adv_estimator=gae",),
     "lora": ("--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3"),
 }
-MEASURED = ("timing_", "perf/", "policy/")  # metrics of the machine, not of what it computes
+ASYNC = (
+    *("--ci-fast", "--async", "--proxy", "direct", "--resume", "auto"),
+    *("trainer.total_training_steps=5", "trainer.save_freq=2", "trainer.test_freq=-1"),
+)
+MEASURED = ("timing_", "perf/", "policy/idle")  # metrics of the machine, not of what it computes
 TIMED = ("rollout_id", "group", "session", "seconds")  # of an episode: names drawn at random, and how long it took
 
 
@@ -46,18 +51,16 @@ def kill_while_saving(run: Run, step: int) -> None:
     assert not (drafts / f"global_step_{step}").exists(), "it was killed too late"
 
 
-def metrics(run: Run) -> list[tuple[int, dict[str, Any]]]:
+def metrics(run: Run) -> list[dict[str, Any]]:
     """What each step computed; of times and rates there are no two equal."""
-    return [
-        (row["step"], {name: value for name, value in row["data"].items() if not name.startswith(MEASURED)})
-        for row in run.lines("metrics.jsonl")
-    ]
+    rows = [{"step": row["step"], **row["data"]} for row in run.lines("metrics.jsonl")]
+    return [{name: row[name] for name in row if not any(part in name for part in MEASURED)} for row in rows]
 
 
 def episodes(run: Run) -> list[str]:
     """What each episode was, in no order: which of a group's is the first is a matter of chance."""
     rows = [{name: row[name] for name in row if name not in TIMED} for row in run.lines("episodes.jsonl")]
-    return sorted(map(str, rows))
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
 def checkpoint(run: Run) -> Path:
@@ -84,3 +87,17 @@ def test_a_kill_and_the_same_command_again_change_nothing(kind: str, start: Call
     assert all(first[name].equal(second[name]) for name in first)
     assert {path.name for path in checkpoint(resumed).parent.glob("*")} >= {"global_step_3", "global_step_4"}
     assert not (checkpoint(resumed).parent / "global_step_2").exists()
+
+
+def test_an_asynchronous_run_trains_on_what_was_played_before_it_was_killed(start: Callable[..., Run]) -> None:
+    """Its queue is in the checkpoint; the books of the episodes in it must be there, too."""
+    run = start(*ASYNC)
+    run.wait_for(lambda run: len(run.steps()) == 3)
+    for process in run.alive():
+        process.kill()
+    run.wait()
+    assert (run.run_dir / "checkpoints/global_step_2/transfer_queue").is_dir()
+    resumed = start(*ASYNC, run_dir=run.run_dir)
+    assert resumed.wait() == 0, resumed.output
+    assert [row["step"] for row in metrics(resumed)] == [1, 2, 3, 4, 5]
+    assert resumed.summary()["generated_tokens"] == resumed.summary()["trained_tokens"] > 0
