@@ -167,13 +167,11 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
 
 def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
     """The plan, checkpoint and verl keys of a run that continues one, in the folder of its run or in --run-dir."""
-    from training.checkpoints import find_checkpoint, run_of, step_of, sweep
+    from training.checkpoints import find_checkpoint, run_of, step_of
     from training.summary import curve
 
     checkpoint = find_checkpoint(options.resume, options.run_dir, ROOT / "runs")
     run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.run_dir
-    if plan.role != "runner" and (left := sweep(run_dir)):
-        print(f"removed what was not completely saved or removed: {', '.join(left)}", flush=True)
     if checkpoint is None:
         print(f"nothing to resume in {run_dir}: the run begins", flush=True)
         return plan, None, {}

@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from common.jsonl import write_jsonl
 from training.chat_template import TEMPLATE, choose_template
-from training.checkpoints import run_of, step_of
+from training.checkpoints import run_of, step_of, sweep
 from training.plan import ConfigError, Plan
 from training.ports import require_free
 from training.store import check_external, check_mongo
@@ -112,6 +112,8 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     Its books go on, with the lines up to the checkpoint.
     """
     plan.run_dir.mkdir(parents=True, exist_ok=True)
+    if left := sweep(plan.run_dir):  # only now: no other run has this one's ports
+        print(f"removed what was not completely saved or removed: {', '.join(left)}", flush=True)
     checkpoint = Path(config.trainer.resume_from_path) if config.trainer.resume_mode == "resume_path" else None
     goes_on = checkpoint is not None and run_of(checkpoint) == plan.run_dir
     for name in (*(() if goes_on else BOOKS), "timeline.json", "summary.json", "config.yaml"):

@@ -110,12 +110,13 @@ def steps_in(path: Path) -> list[int]:
     return [row["step"] for row in read_lines(path)]
 
 
-def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path: Path) -> None:
+def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = make_checkpoint(tmp_path, 2, config_of())
     write_books(tmp_path, 5)
     with (tmp_path / "episodes.jsonl").open("a") as file:
         file.write('{"step": 5, "torn')
     (tmp_path / "summary.json").write_text("{}")
+    (tmp_path / "checkpoints/.global_step_4.x.tmp").mkdir()
     resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
     for part in (1, 2):
         prepare_run_dir(plan(tmp_path), resumed)
@@ -124,6 +125,7 @@ def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path: Path) -> None:
         assert (tmp_path / f"config.{part}.yaml").is_file()
         assert not (tmp_path / "metrics.2.jsonl").exists(), "nothing was undone the second time"
     assert (tmp_path / "summary.1.json").is_file()
+    assert capsys.readouterr().out == "removed what was not completely saved or removed: global_step_4\n"
 
 
 def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path: Path) -> None:
