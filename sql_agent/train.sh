@@ -3,7 +3,7 @@
 # The values are those of the GPU preset in training/verl.toml and presets.py, where the reasons stand; not run.
 #
 #   sql_agent/train.sh
-#   TRAIN_BATCH_SIZE=4 MODEL=/models/Qwen3-1.7B sql_agent/train.sh --resume
+#   TRAIN_BATCH_SIZE=4 MODEL=/models/Qwen3-1.7B sql_agent/train.sh --run-dir runs/mine --resume auto
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -12,6 +12,7 @@ from training.presets import ACTOR, ROLLOUT
 
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
+VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
 WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")  # verl's estimators that do not compare answers to one question
 
 
@@ -32,6 +33,7 @@ def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
     _check_sampling(config, plan, origins)
     _check_budgets(config, plan)
     _check_batches(config)
+    _check_rotation(config)
 
 
 def _check_mode(config: DictConfig, plan: Plan) -> None:
@@ -145,12 +147,29 @@ def _check_batches(config: DictConfig) -> None:
         raise ConfigError(f"{ROLLOUT}.n={n}: {config.algorithm.adv_estimator} compares answers and needs at least 2")
 
 
+def _check_rotation(config: DictConfig) -> None:
+    """verl's own forgets what it saved before a restart, knows no best one and leaves folders without an actor."""
+    for key in VERL_ROTATES:
+        if value := config.trainer.get(key):
+            raise ConfigError(f"trainer.{key}={value}: use --keep N, and --keep-best, which keep whole checkpoints")
+
+
 def check_rows(config: DictConfig, n_train: int) -> None:
     """Raises ConfigError when the training file cannot fill one batch."""
-    limit = int(config.data.train_max_samples)
-    usable = min(n_train, limit) if limit > 0 else n_train
+    usable = _usable(config, n_train)
     if usable < int(config.data.train_batch_size):
         raise ConfigError(
             f"the training file gives {usable} rows, fewer than data.train_batch_size={config.data.train_batch_size}; "
             "use more rows or a smaller batch"
         )
+
+
+def last_step(config: DictConfig, n_train: int) -> int:
+    """The number of the last step, as verl counts: epochs of whole batches, or fewer where that is said."""
+    steps = int(config.trainer.total_epochs) * (_usable(config, n_train) // int(config.data.train_batch_size))
+    return min(steps, int(config.trainer.total_training_steps or steps))
+
+
+def _usable(config: DictConfig, n_train: int) -> int:
+    limit = int(config.data.train_max_samples)
+    return min(n_train, limit) if limit > 0 else n_train

@@ -65,4 +65,6 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
         options.resume = "latest"
     if options.lora_adapter_path and not options.lora:
         parser.error("--lora-adapter-path needs --lora")
+    if options.keep_best and not options.keep:
+        parser.error("--keep-best needs --keep N; without it all checkpoints are kept")
     return options

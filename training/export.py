@@ -25,8 +25,8 @@ from common.command import Failure, UsageError, new_parser, run_command
 from common.files import replacing
 from episodes import registry
 from episodes.agent import Agent
-from training.checkpoints import ADAPTER_FOLDER, MARK, PREFIX, latest_checkpoint, run_of, step_of
-from training.export_card import CARD, curve, evaluation_of, read_config, write_card
+from training.checkpoints import ADAPTER_FOLDER, MARK, best_step, checkpoints, latest_checkpoint, run_of, step_of
+from training.export_card import CARD, evaluation_of, read_config, write_card
 from training.models import HUB_ID, check_model
 
 PARTS = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt", "*.tiktoken")  # of a model folder; nothing pickled
@@ -42,14 +42,12 @@ def choose_checkpoint(run: Path, step: str) -> Path:
     latest = latest_checkpoint(run)
     if latest is None:
         raise UsageError(f"{run} is no run with a complete checkpoint; expected a folder with checkpoints/{MARK}")
-    found = {step_of(path.parent): path.parent for path in run.resolve().glob(f"checkpoints/{PREFIX}*/actor")}
-    found = {number: path for number, path in found.items() if number <= step_of(latest)}  # a later one is not complete
+    found = {number: path for number, path in checkpoints(run).items() if number <= step_of(latest)}
     if step == "best":
-        scores = {row["step"]: row["validation"] for row in curve(run) if row["step"] in found}
-        scores = {number: score for number, score in scores.items() if score is not None}
-        if not scores:
+        best = best_step(run, found)
+        if best is None:
             raise UsageError(f"--step best: no checkpoint of {run} was validated; give --step latest, or a number")
-        step = str(max(scores, key=lambda number: (scores[number], number)))
+        step = str(best)
     if step == "latest":
         return latest
     if not step.isdecimal() or int(step) not in found:

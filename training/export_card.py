@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import fmean
 from string import Template
 from typing import Any
 
@@ -26,6 +25,7 @@ from episodes.agent import Agent
 from training.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY
 from training.checkpoints import run_of, step_of
 from training.models import HUB_ID
+from training.summary import curve
 
 CARD = "README.md"
 ROWS = 20  # of the curve's table
@@ -59,24 +59,6 @@ def read_config(run: Path) -> dict[str, Any]:
         return {"trainer": found["trainer"], "data": found["data"], **found}
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise UsageError(f"{run / 'config.yaml'} is no run's configuration ({type(error).__name__})") from None
-
-
-def curve(run: Path) -> list[dict[str, Any]]:
-    """`step`, `reward` in training and `validation` (a mean over task types) of every step; None: not measured.
-
-    Of a resumed run the parts kept aside are read too; what the later one measured again counts.
-    """
-    found: dict[int, dict[str, Any]] = {}
-    for path in [*sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime), run / "metrics.jsonl"]:
-        for _, row in read_jsonl(path) if path.is_file() else ():
-            validation = [value for name, value in row["data"].items() if name.startswith("val-core/")]
-            measured = {
-                "reward": row["data"].get("episodes/reward/mean"),
-                "validation": validation and fmean(validation),
-            }
-            known = found.setdefault(row["step"], {"step": row["step"], "reward": None, "validation": None})
-            known |= {name: value for name, value in measured.items() if value not in (None, [])}
-    return [found[step] for step in sorted(found)]
 
 
 def evaluation_of(folder: Path, checkpoint: Path) -> dict[str, Any]:

@@ -33,6 +33,7 @@ TRACKERS = ("SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR", "WANDB_API_KEY
 FLAGS = (
     *("n_runners", "concurrency", "keep_spans", "llm_proxy", "proxy", "asynchronous", "trajectory_level", "debug"),
     *("live", "keep_thinking", "lora_adapter_path", "deterministic", "external_store_address", "mongo_uri"),
+    *("keep", "keep_best"),
 )
 SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 
@@ -42,17 +43,19 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     from common.settings import load_settings
     from episodes.registry import own_options
     from episodes.turns import with_turns
-    from training.agreement import check_rows
+    from training.agreement import check_rows, last_step
+    from training.checkpoints import check_resumable, checkpoints, step_of
     from training.config import build_config, parse_overrides
-    from training.models import check_adapter, check_disk, check_model
+    from training.models import check_adapter, check_disk, check_model, checkpoint_factor, checkpoints_to_come
     from training.run import check_store
 
     plan, preset = make_plan(agent, options)
     flags = own_options(agent, options)
     settings = with_turns(agent, load_settings().under(flags), options.max_turns)
     checkpoint_keys: dict[str, Any] = {}
+    checkpoint = None
     if options.resume:
-        plan, checkpoint_keys = resumed(plan, options)
+        plan, checkpoint, checkpoint_keys = resumed(plan, options)
     elif plan.run_dir.exists() and any(plan.run_dir.iterdir()) and plan.role != "runner":
         raise ConfigError(f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it")
     rows = {"train": agent.rows(options.train_file), "val": agent.rows(options.val_file)}
@@ -62,8 +65,15 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     files = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
     config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
     check_rows(config, len(rows["train"]))
+    last, done = last_step(config, len(rows["train"])), step_of(checkpoint) if checkpoint else 0
+    if checkpoint:
+        check_resumable(checkpoint, config)
+        if options.resume == "auto" and done >= last:
+            print(f"{plan.run_dir} is finished: step {done} of {last}; nothing is left to do", flush=True)
+            return 0
     check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len, plan.tools)
-    check_disk(plan.model, plan.run_dir)
+    to_come = checkpoints_to_come(config, plan, done, last, len(checkpoints(plan.run_dir)))
+    check_disk(plan.model, plan.run_dir, to_come, checkpoint_factor(config))
     if plan.lora_adapter_path:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)
     check_store(plan)
@@ -156,19 +166,25 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     return plan, {**preset, "trainer.logger": loggers(settings)}
 
 
-def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
-    """The plan and verl keys of a run that continues a checkpoint, in the folder of its run or in --run-dir."""
+def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
+    """The plan, checkpoint and verl keys of a run that continues one, in the folder of its run or in --run-dir."""
     from training.checkpoints import find_checkpoint, run_of, step_of
+    from training.summary import curve
 
     checkpoint = find_checkpoint(options.resume, options.run_dir, ROOT / "runs")
+    run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.run_dir
+    if checkpoint is None:
+        print(f"nothing to resume in {run_dir}: the run begins", flush=True)
+        return plan, None, {}
     keys: dict[str, Any] = {"trainer.resume_mode": "resume_path", "trainer.resume_from_path": str(checkpoint)}
-    run_dir = plan.run_dir if options.run_dir else run_of(checkpoint)
+    if any(row["step"] == step_of(checkpoint) and row["validation"] is not None for row in curve(run_of(checkpoint))):
+        keys["trainer.val_before_train"] = False  # its books have it
     keys["trainer.default_local_dir"] = str(run_dir / "checkpoints")
     keys["trainer.experiment_name"] = run_dir.name
-    if options.ci_fast:
+    if options.ci_fast and options.resume != "auto":
         keys["trainer.total_training_steps"] = step_of(checkpoint) + 1
     print(f"resuming from {checkpoint}", flush=True)
-    return replace(plan, run_dir=run_dir), keys
+    return replace(plan, run_dir=run_dir), checkpoint, keys
 
 
 def loggers(settings: Settings) -> list[str]:

@@ -6,11 +6,18 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from training.plan import ConfigError
+from training.plan import ConfigError, Plan
 
-CHECKPOINT_FACTOR = 7
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# Bytes of a checkpoint for each byte of a model folder whose weights have 16 bit: everything is saved in 32 bit, the
+# weights twice (for verl, and as a model folder) and the two moments of AdamW of what is trained.
+CHECKPOINT_FACTOR = 8
+ADAPTER_FACTOR = 4  # of LoRA: the moments of an adapter count for nothing
+CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -67,20 +74,36 @@ def _fetch(model: str) -> Path:
         raise ConfigError(f"{seen}; check name and network, or give --model a folder") from None
 
 
-def check_disk(model: str, run_dir: Path) -> None:
-    """Raises ConfigError when one checkpoint of a model folder does not fit the run's disk; a hub id is let through.
+def checkpoints_to_come(config: DictConfig, plan: Plan, step: int, last: int, there: int) -> int:
+    """How many checkpoints the disk must still take after `step`, with `there` on it, for a run of `last` steps.
 
-    A checkpoint has the weights in 32 bit, two moments of AdamW in 32 bit and a copy in the model's own format: about
-    seven times the folder's weights where these have 16 bit.
+    With `--keep` a new one is written before an old one goes, so that there is one more for a while.
+    """
+    every = int(config.trainer.save_freq)
+    saved = last // every - step // every + (last % every > 0) if every > 0 and last > step else 0
+    return min(saved, max(1, plan.keep + plan.keep_best + 1 - there)) if plan.keep else saved
+
+
+def checkpoint_factor(config: DictConfig) -> int:
+    """Bytes of a checkpoint for each byte of the model's folder."""
+    own = ADAPTER_FACTOR if config.actor_rollout_ref.model.lora_rank else CHECKPOINT_FACTOR
+    return own + (CRITIC_FACTOR if config.algorithm.adv_estimator == "gae" else 0)
+
+
+def check_disk(model: str, run_dir: Path, checkpoints: int = 1, factor: int = CHECKPOINT_FACTOR) -> None:
+    """Raises ConfigError when checkpoints of a model folder do not fit the run's disk; a hub id is let through.
+
+    `checkpoints` are to be written, each `factor` times the weights of the folder.
     """
     weights = sum(file.stat().st_size for file in Path(model).glob("*.safetensors"))
-    needed = CHECKPOINT_FACTOR * weights + SPARE_BYTES
+    needed = checkpoints * factor * weights + SPARE_BYTES
     place = next(folder for folder in (run_dir, *run_dir.parents) if folder.exists())
     free = shutil.disk_usage(place).free
     if free < needed:
+        count = "a checkpoint" if checkpoints == 1 else f"{checkpoints} checkpoints"
         raise ConfigError(
-            f"{place} has {free / 1e9:.2f} GB free; a checkpoint of {model} and logs need {needed / 1e9:.2f} GB. "
-            "Free some, or choose another disk with --run-dir"
+            f"{place} has {free / 1e9:.2f} GB free; {count} of {model} and logs need {needed / 1e9:.2f} GB. "
+            "Free some, keep fewer with --keep N or a larger trainer.save_freq, or choose another disk with --run-dir"
         )
 
 

@@ -28,6 +28,7 @@ class Plan:
     `tools`: the agent calls tools, which the model's chat template must render. `keep_thinking`: serve the model with
     a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`). `live`: a view of the
     run where there is a terminal (`training.view`). `preset` is what the run began from: its `name`, and verl's `keys`.
+    `keep`: how many checkpoints stay, None: all of them; `keep_best`: beside the last ones the best by validation.
     """
 
     run_dir: Path
@@ -63,6 +64,8 @@ class Plan:
     debug: bool = False
     live: bool = True
     preset: Mapping[str, Any] = field(default_factory=dict)
+    keep: int | None = None
+    keep_best: bool = False
 
     @property
     def store_address(self) -> str:

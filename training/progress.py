@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from omegaconf import DictConfig
 
+from training.agreement import last_step
 from training.plan import Plan
 from training.summary import read_timeline
 from training.watch import IDLE, MISMATCH, MISMATCH_WARNS
@@ -41,11 +42,8 @@ def planned_steps(config: DictConfig) -> int:
     """The number of the last step, as verl counts: epochs of whole batches, or fewer where that is said."""
     told = config.data.train_files
     files = [told] if isinstance(told, str) else told
-    usable = sum(bool(line) for file in files for line in Path(file).read_text(encoding="utf-8").split("\n"))
-    limit = int(config.data.train_max_samples)
-    usable = min(usable, limit) if limit > 0 else usable
-    steps = int(config.trainer.total_epochs) * (usable // int(config.data.train_batch_size))
-    return min(steps, int(config.trainer.total_training_steps or steps))
+    rows = sum(bool(line) for file in files for line in Path(file).read_text(encoding="utf-8").split("\n"))
+    return last_step(config, rows)
 
 
 def wants_view(plan: Plan) -> bool:

@@ -18,6 +18,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from math import fsum
 from typing import Any
 
 EPISODE_ATTRIBUTE = "episode"
@@ -108,7 +109,7 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
         groups = rewards_by_group(scored).values()
         metrics[f"{prefix}/equal_reward_groups"] = sum(len(one) > 1 and len(set(one)) == 1 for one in groups)
     if scored:
-        metrics[f"{prefix}/reward/mean"] = sum(record.reward or 0.0 for record in scored) / len(scored)
+        metrics[f"{prefix}/reward/mean"] = fsum(record.reward or 0.0 for record in scored) / len(scored)
         metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
     parts: dict[str, Mapping[str, float]] = {
         "terms": means(record.terms for record in scored),
@@ -124,19 +125,21 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
 
 def means(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """The mean of every named number over those that have it."""
-    values: dict[str, list[float]] = {}
-    for numbers in found:
-        for name, value in numbers.items():
-            values.setdefault(name, []).append(value)
-    return {name: sum(seen) / len(seen) for name, seen in values.items()}
+    return {name: fsum(values) / len(values) for name, values in _by_name(found).items()}
 
 
 def sums(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """The sum of every named number."""
-    total: Counter[str] = Counter()
+    return {name: sum(sorted(values)) for name, values in _by_name(found).items()}
+
+
+def _by_name(found: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
+    """All values of every named number. What is made of them must not depend on their order, which chance decides."""
+    values: dict[str, list[float]] = {}
     for numbers in found:
-        total.update(numbers)
-    return dict(total)
+        for name, value in numbers.items():
+            values.setdefault(name, []).append(value)
+    return values
 
 
 def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, float]:

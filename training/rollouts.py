@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Coroutine, Iterable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import transfer_queue as tq
@@ -32,6 +33,7 @@ from training.kept_tokens import Decode, keep_tokens
 from training.plan import Plan
 from training.proxy import PolicyAccess
 from training.records import RolloutRecord, leave_out_lone
+from training.summary import read_lines
 from training.tracing import trace_adapter
 from training.trajectories import Limits, Trajectory
 from training.watch import RunStopped, Watch, silence_limit
@@ -67,7 +69,7 @@ class RolloutManager:
         self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level, span_folder)
         self.watch = Watch(int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share)
         self.step_records: list[RolloutRecord] = []
-        self.books: dict[str, RolloutRecord] = {}
+        self.books = untrained(plan.run_dir) if self.by_group else {}
         self._failure: BaseException | None = None
         self._news = threading.Event()
         self.last_end = 0.0  # Unix seconds, by the store's clock, at which the last collected rollout ended
@@ -235,6 +237,12 @@ class RolloutManager:
         delivered = {record.group for record, _ in scored}
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
         _tag([uid for uid in by_uid if uid not in delivered], partition, "failure")
+
+
+def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
+    """The scored training episodes of a run's books by key: verl's queue may hold some of them after a resume."""
+    records = [RolloutRecord(**row) for row in read_lines(run_dir / "episodes.jsonl")]
+    return {record.key: record for record in records if record.mode == "train" and record.cause is None}
 
 
 def _rules(plan: Plan) -> RolloutConfig:

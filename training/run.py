@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from common.jsonl import write_jsonl
 from training.chat_template import TEMPLATE, choose_template
+from training.checkpoints import run_of, step_of, sweep
 from training.plan import ConfigError, Plan
 from training.ports import require_free
 from training.store import check_external, check_mongo
-from training.summary import show, write_summary
+from training.summary import read_lines, show, write_summary
 
 if TYPE_CHECKING:
     from agentlightning import LitAgent, Runner, Tracer, Trainer
@@ -37,6 +39,7 @@ RUNNER_POLL_SECONDS = 0.2
 HEARTBEAT_SECONDS = 10.0
 DEADLINE_MARGIN_SECONDS = 30.0
 ANY_EXIT_CODE = range(-64, 256)
+BOOKS = ("metrics.jsonl", "episodes.jsonl")
 PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray", "litellm", "openai-agents")
 
 
@@ -104,16 +107,38 @@ def check_store(plan: Plan) -> None:
 
 
 def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
-    """Make the run folder and write what the run is; files of an earlier part of a resumed run are kept aside."""
+    """Make the run folder and write what the run is; files of an earlier part of a resumed run are kept aside.
+
+    Its books go on, with the lines up to the checkpoint.
+    """
     plan.run_dir.mkdir(parents=True, exist_ok=True)
-    for name in ("metrics.jsonl", "episodes.jsonl", "timeline.json", "summary.json", "config.yaml"):
-        path = plan.run_dir / name
-        if path.exists():
-            path.rename(_unused(path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1)))
+    if left := sweep(plan.run_dir):  # only now: no other run has this one's ports
+        print(f"removed what was not completely saved or removed: {', '.join(left)}", flush=True)
+    checkpoint = Path(config.trainer.resume_from_path) if config.trainer.resume_mode == "resume_path" else None
+    goes_on = checkpoint is not None and run_of(checkpoint) == plan.run_dir
+    for name in (*(() if goes_on else BOOKS), "timeline.json", "summary.json", "config.yaml"):
+        if (plan.run_dir / name).exists():
+            (plan.run_dir / name).rename(_aside(plan.run_dir / name))
+    if checkpoint is not None:
+        for name in BOOKS:
+            continue_book(run_of(checkpoint) / name, plan.run_dir / name, step_of(checkpoint))
     OmegaConf.save(config, plan.run_dir / "config.yaml", resolve=True)
     versions = {name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES}
     (plan.run_dir / "versions.json").write_text(json.dumps(versions, indent=2))
     (plan.run_dir / "preset.json").write_text(json.dumps(plan.preset, indent=2))
+
+
+def continue_book(source: Path, path: Path, step: int) -> None:
+    """Write the lines of `source` up to a step to `path`; of a book that goes on, what was undone is kept aside."""
+    lines = read_lines(source)
+    undone = [line for line in lines if line["step"] > step]
+    if undone and source == path:
+        write_jsonl(_aside(path), undone, force=False)
+    write_jsonl(path, (line for line in lines if line["step"] <= step), force=True)
+
+
+def _aside(path: Path) -> Path:
+    return _unused(path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
 
 
 def _unused(paths: Iterable[Path]) -> Path:

@@ -10,6 +10,7 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from common.jsonl import write_text
@@ -72,6 +73,24 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """The JSON lines of a file; none where it does not exist. A torn last line is left out."""
     lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     return [json.loads(line) for line in lines[:-1] if line.strip()]
+
+
+def curve(run: Path) -> list[dict[str, Any]]:
+    """`step`, `reward` in training and `validation` (a mean over task types) of every step; None: not measured.
+
+    Of a resumed run the parts kept aside are read too; what the later one measured again counts.
+    """
+    found: dict[int, dict[str, Any]] = {}
+    for path in [*sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime), run / "metrics.jsonl"]:
+        for row in read_lines(path):
+            validation = [value for name, value in row["data"].items() if name.startswith("val-core/")]
+            measured = {
+                "reward": row["data"].get("episodes/reward/mean"),
+                "validation": validation and fmean(validation),
+            }
+            known = found.setdefault(row["step"], {"step": row["step"], "reward": None, "validation": None})
+            known |= {name: value for name, value in measured.items() if value not in (None, [])}
+    return [found[step] for step in sorted(found)]
 
 
 def read_timeline(run_dir: Path) -> dict[str, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import time
 from pathlib import Path
@@ -21,11 +22,12 @@ from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils import tracking
 
 from common.jsonl import write_text
 from training.agreement import compares_groups
 from training.chat_template import SETTING, TEMPLATE
-from training.checkpoints import PREFIX, split_adapter
+from training.checkpoints import PREFIX, prune, saving, split_adapter
 from training.plan import Plan
 from training.records import rewards_by_group, step_metrics, weights_age
 from training.rollouts import RolloutManager
@@ -88,9 +90,22 @@ class RolloutsFromStore(PPOTrainer):
         return bool(actor.ppo_epochs == 1 and actor.ppo_mini_batch_size == self.config.data.train_batch_size)
 
     def _save_checkpoint(self) -> None:
-        super()._save_checkpoint()
+        """verl's checkpoint and what is added to it, whole or not at all; then those go that are not to be kept."""
+        told, plan = self.config.trainer, self.agent_loop_manager.plan
+        folder = Path(told.default_local_dir)
+        with saving(folder, self.global_steps) as hidden:
+            told.default_local_dir = str(hidden)
+            try:
+                super()._save_checkpoint()
+            finally:
+                told.default_local_dir = str(folder)
+            self._complete(hidden / f"{PREFIX}{self.global_steps}" / "actor")
+        if plan.keep:
+            prune(folder.parent, self.global_steps, plan.keep, plan.keep_best)
+
+    def _complete(self, actor: Path) -> None:
+        """Add what verl leaves out: the merged model of an adapter, and the chat template that is served."""
         model = self.config.actor_rollout_ref.model
-        actor = Path(self.config.trainer.default_local_dir) / f"{PREFIX}{self.global_steps}" / "actor"
         if model.lora_rank:
             split_adapter(actor, model.path)
         if template := OmegaConf.select(self.config, SETTING):  # whoever serves the checkpoint must use it, too
@@ -114,6 +129,16 @@ class RolloutsFromStore(PPOTrainer):
             metrics[IDLE] = idle
         records = self.agent_loop_manager.take_step_records()
         return {**metrics, **weights_age(books, self.global_steps), **step_metrics(records, "episodes", compared)}
+
+
+class BooksLogger(tracking.FileLogger):
+    """verl's writer of `metrics.jsonl`, which would begin that of a resumed run anew."""
+
+    def __init__(self, *names: str) -> None:
+        self.fp = open(os.environ["VERL_FILE_LOGGER_PATH"], "ab", buffering=0)  # noqa: SIM115 (verl closes it)
+
+
+tracking.FileLogger = BooksLogger
 
 
 class LightningTrainer(RolloutsFromStore, PPOTrainerSync):

@@ -68,8 +68,8 @@ def test_help_loads_nothing_heavy_and_names_the_flags_people_know() -> None:
     flags = (
         "--train-file --val-file --model --ci-fast --ci --llm-proxy --no-llm-proxy --proxy --trajectory-level "
         "--no-trajectory-level --max-turns --external-store-address --mongo-uri --n-runners --concurrency --keep-spans "
-        "--async --lora --lora-rank --lora-adapter-path --deterministic --n-gpus --resume --resume_checkpoint --device "
-        "--run-dir --debug"
+        "--async --lora --lora-rank --lora-adapter-path --deterministic --n-gpus --resume --resume_checkpoint --keep "
+        "--keep-best --device --run-dir --debug"
     )
     assert set(flags.split()) <= set(done.stdout.replace(",", " ").replace("[", " ").split())
 
@@ -268,6 +268,46 @@ def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
 def test_nothing_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing to resume" in refused(capsys, "--resume", "--run-dir", str(tmp_path))
     assert "not a checkpoint" in refused(capsys, "--resume", str(tmp_path))
+    assert "--resume auto needs --run-dir" in refused(capsys, "--resume", "auto")
+
+
+def make_run(folder: Path, agent: str) -> Path:
+    """A run of one step with all that its checkpoint needs to be resumed, empty."""
+    checkpoint = folder / "checkpoints/global_step_1"
+    (checkpoint / "actor").mkdir(parents=True)
+    for name in ("data.pt", *(f"actor/{kind}_world_size_1_rank_0.pt" for kind in ("model", "optim", "extra_state"))):
+        (checkpoint / name).touch()
+    model = "actor_rollout_ref: {model: {lora_rank: 0}}"
+    (folder / "config.yaml").write_text(f"trainer: {{project_name: {agent}_agent}}\n{model}\n")
+    return checkpoint
+
+
+def test_what_cannot_be_resumed_says_what_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choose_free_port(monkeypatch)
+    checkpoint = str(make_run(tmp_path, "code"))
+    message = refused(capsys, "--ci-fast", "--resume", checkpoint)
+    assert "its agent is code_agent, this run's sql_agent; use that, or begin a new run with its weights" in message
+    make_run(tmp_path / "two", "sql")
+    given = ("--run-dir", str(tmp_path / "two"), "--n-gpus", "2", "data.train_batch_size=4")
+    assert "saved by 1 devices, this run has 2" in refused(capsys, "--ci-fast", "--resume", *given)
+
+
+def test_auto_has_nothing_to_do_where_the_run_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choose_free_port(monkeypatch)
+    make_run(tmp_path, "sql")
+    assert main("sql", ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path)]) == 0
+    assert "is finished: step 1 of 1; nothing is left to do" in capsys.readouterr().out
+
+
+def test_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--keep: expected a number of 1 or more" in refused(capsys, "--keep", "0")
+    assert "--keep-best needs --keep N" in refused(capsys, "--keep-best")
+    rotation = ("--ci-fast", "trainer.max_actor_ckpt_to_keep=2")
+    assert "trainer.max_actor_ckpt_to_keep=2: use --keep N" in refused(capsys, *rotation)
 
 
 def test_a_run_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,8 @@ def test_a_folder_is_served_until_the_end(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     started = (tmp_path / "arguments").read_text(encoding="utf-8")
-    assert started.startswith(f"-m common.parent {os.getpid()} ") and " -m training.serve " in started
+    assert started.startswith(f"-m common.parent {os.getpid()} ")
+    assert " -m training.serve " in started
 
 
 def test_a_server_that_does_not_start_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

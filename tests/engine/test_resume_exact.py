@@ -1,0 +1,132 @@
+"""A run that was killed while it saved, and resumed, is the run that was not: weights, optimizer, metrics, episodes.
+
+Keeps of docs/resume.md, for all weights, with a critic and with an adapter. Each takes about five minutes:
+
+    python -m pytest tests/engine/test_resume_exact.py -m nightly -k grpo
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runs import Run
+
+pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(3600)]
+
+COMMAND = (
+    *("--ci-fast", "--deterministic", "--resume", "auto", "--keep", "2"),
+    *("trainer.total_training_steps=4", "trainer.save_freq=1", "trainer.test_freq=2"),
+)
+KINDS = {
+    "grpo": (),
+    "ppo": ("algorithm.adv_estimator=gae",),
+    "lora": ("--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3"),
+}
+ASYNC = (
+    *("--ci-fast", "--async", "--proxy", "direct", "--resume", "auto"),
+    *("trainer.total_training_steps=5", "trainer.save_freq=2", "trainer.test_freq=-1"),
+)
+# Of the machine, not of what it computes; and known-bad answers, which each runner process draws for its judge.
+MEASURED = ("timing_", "perf/", "policy/idle", "judge_seconds", "canaries/")
+TIMED = ("rollout_id", "group", "session", "seconds", "canaries")  # the first three are names drawn at random
+
+
+def kill_while_saving(run: Run, step: int) -> None:
+    """SIGKILL all processes of a run at once, while its checkpoint of that step is half written."""
+    run.wait_for(lambda run: len(run.steps()) == step - 1)
+    processes, drafts = run.alive(), run.run_dir / "checkpoints"
+    while not list(drafts.glob(f".global_step_{step}.*/global_step_{step}/actor")):
+        assert run.process.poll() is None, run.process.communicate()[0]
+        time.sleep(0.002)
+    for process in processes:
+        process.kill()
+    run.wait()
+    assert not (drafts / f"global_step_{step}").exists(), "it was killed too late"
+
+
+def metrics(run: Run) -> list[dict[str, Any]]:
+    """What each step computed; of times and rates there are no two equal."""
+    rows = [{"step": row["step"], **row["data"]} for row in run.lines("metrics.jsonl")]
+    return [{name: row[name] for name in row if not any(part in name for part in MEASURED)} for row in rows]
+
+
+def episodes(run: Run) -> list[str]:
+    """What each episode was, in no order: which of a group's is the first is a matter of chance."""
+    rows = [{name: row[name] for name in row if name not in TIMED} for row in run.lines("episodes.jsonl")]
+    for row in rows:
+        del row["counters"]["judge_seconds"]
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def checkpoint(run: Run) -> Path:
+    return run.run_dir / "checkpoints/global_step_4"
+
+
+@pytest.fixture(scope="module")
+def load() -> Iterator[Callable[[Path], Any]]:
+    """Read a shard; its tensors are parts of distributed ones, which want a process group of as many devices."""
+    import torch
+
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield lambda path: torch.load(path, weights_only=False)
+    torch.distributed.destroy_process_group()
+
+
+def leaves(tree: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value in dicts, lists and tuples, by its place."""
+    if isinstance(tree, dict | list | tuple):
+        for name, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(part, f"{place}/{name}")
+    else:
+        yield place, tree
+
+
+def equal(first: Any, second: Any) -> bool:
+    """Whether two values are the same to the last bit, tensors and arrays in every element."""
+    parts = [part.to_local() if hasattr(part, "to_local") else part for part in (first, second)]
+    return bool((parts[0] == parts[1]).all() if hasattr(parts[0], "shape") else parts[0] == parts[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kill_and_the_same_command_again_change_nothing(
+    kind: str, start: Callable[..., Run], load: Callable[[Path], Any]
+) -> None:
+    whole = start(*COMMAND, *KINDS[kind])
+    assert whole.wait() == 0, whole.output
+    assert "the run begins" in whole.output
+    killed = start(*COMMAND, *KINDS[kind])
+    kill_while_saving(killed, 3)
+    resumed = start(*COMMAND, *KINDS[kind], run_dir=killed.run_dir)
+    assert resumed.wait() == 0, resumed.output
+    assert "removed what was not completely saved or removed: global_step_3" in resumed.output
+    assert "resuming from" in resumed.output
+    assert metrics(resumed) == metrics(whole)
+    assert episodes(resumed) == episodes(whole)
+    shards = sorted(path.relative_to(checkpoint(whole)) for path in checkpoint(whole).glob("*/*.pt"))
+    assert len(shards) == (6 if kind == "ppo" else 3)
+    for name in shards:
+        first, second = (dict(leaves(load(checkpoint(run) / name))) for run in (whole, resumed))
+        assert first.keys() == second.keys()
+        assert all(equal(first[place], second[place]) for place in first), name
+    assert {path.name for path in checkpoint(resumed).parent.glob("*")} >= {"global_step_3", "global_step_4"}
+    assert not (checkpoint(resumed).parent / "global_step_2").exists()
+
+
+def test_an_asynchronous_run_trains_on_what_was_played_before_it_was_killed(start: Callable[..., Run]) -> None:
+    """Its queue is in the checkpoint; the books of the episodes in it must be there, too."""
+    run = start(*ASYNC)
+    run.wait_for(lambda run: len(run.steps()) == 3)
+    for process in run.alive():
+        process.kill()
+    run.wait()
+    assert (run.run_dir / "checkpoints/global_step_2/transfer_queue").is_dir()
+    resumed = start(*ASYNC, run_dir=run.run_dir)
+    assert resumed.wait() == 0, resumed.output
+    assert [row["step"] for row in metrics(resumed)] == [1, 2, 3, 4, 5]
+    assert resumed.summary()["generated_tokens"] == resumed.summary()["trained_tokens"] > 0

@@ -1,0 +1,190 @@
+"""What a resumed run checks before anything is loaded, what its books go on with, and what its disk must take.
+
+Keeps of docs/resume.md; tests/engine/test_resume_exact.py does it with the engine.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from training.checkpoints import check_resumable, checkpoints, find_checkpoint
+from training.models import checkpoint_factor, checkpoints_to_come
+from training.plan import ConfigError, Plan
+from training.records import means, sums
+from training.run import prepare_run_dir
+from training.summary import read_lines
+
+SHARDS = ("model", "optim", "extra_state")
+
+
+def plan(run_dir: Path, **changes: Any) -> Plan:
+    return Plan(run_dir, "cpu", "model", 3, "--max-turns", 1.0, 96, 60.0, **changes)
+
+
+def config_of(
+    agent: str = "sql", rank: int = 0, devices: int = 1, estimator: str = "grpo", **trainer: Any
+) -> DictConfig:
+    told = {
+        "project_name": f"{agent}_agent",
+        "n_gpus_per_node": devices,
+        "nnodes": 1,
+        "save_freq": 20,
+        "resume_mode": "disable",
+        "resume_from_path": None,
+    }
+    return OmegaConf.create(
+        {
+            "trainer": told | trainer,
+            "algorithm": {"adv_estimator": estimator},
+            "actor_rollout_ref": {"model": {"lora_rank": rank}},
+        }
+    )
+
+
+def make_checkpoint(run: Path, step: int, saved_by: DictConfig) -> Path:
+    path = run / f"checkpoints/global_step_{step}"
+    devices = saved_by.trainer.n_gpus_per_node
+    for part in ("actor", "critic") if saved_by.algorithm.adv_estimator == "gae" else ("actor",):
+        (path / part).mkdir(parents=True)
+        for kind in SHARDS:
+            for rank in range(devices):
+                (path / part / f"{kind}_world_size_{devices}_rank_{rank}.pt").touch()
+    (path / "data.pt").touch()
+    OmegaConf.save(saved_by, run / "config.yaml")
+    return path
+
+
+@pytest.mark.parametrize("given", [{}, {"devices": 2}, {"rank": 8}, {"estimator": "gae"}])
+def test_the_same_run_is_resumed(given: dict[str, Any], tmp_path: Path) -> None:
+    check_resumable(make_checkpoint(tmp_path, 2, config_of(**given)), config_of(**given))
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "said"),
+    [
+        ({}, {"agent": "consultation"}, "its agent is sql_agent, this run's consultation_agent"),
+        ({}, {"rank": 8}, "its rank of the adapter is 0, this run's 8"),
+        ({}, {"devices": 2}, r"saved by 1 devices, this run has 2.*use 1 \(--n-gpus"),
+        ({"devices": 8}, {"devices": 2}, r"saved by 8 devices, this run has 2.*use 8 \(--n-gpus"),
+        ({}, {"estimator": "gae"}, "not complete: no critic/model_world_size_1_rank_0.pt"),
+    ],
+)
+def test_another_run_is_not(theirs: dict[str, Any], ours: dict[str, Any], said: str, tmp_path: Path) -> None:
+    checkpoint = make_checkpoint(tmp_path, 2, config_of(**theirs))
+    with pytest.raises(ConfigError, match=f"{said}.*begin a new run with its weights: --model .*huggingface"):
+        check_resumable(checkpoint, config_of(**ours))
+
+
+@pytest.mark.parametrize(
+    "lost", ["data.pt", "actor/optim_world_size_2_rank_1.pt", "actor/extra_state_world_size_2_rank_0.pt"]
+)
+def test_a_checkpoint_that_lacks_a_file_is_not_loaded(lost: str, tmp_path: Path) -> None:
+    checkpoint = make_checkpoint(tmp_path, 2, config_of(devices=2))
+    (checkpoint / lost).unlink()
+    with pytest.raises(ConfigError, match=f"is not complete: no {lost}; give another checkpoint"):
+        check_resumable(checkpoint, config_of(devices=2))
+
+
+def test_auto_begins_or_continues_the_run_that_is_named(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert find_checkpoint("auto", run, tmp_path) is None
+    run.mkdir()
+    assert find_checkpoint("auto", run, tmp_path) is None
+    made = make_checkpoint(run, 2, config_of())
+    assert find_checkpoint("auto", run, tmp_path) == made
+    with pytest.raises(ConfigError, match="--resume auto needs --run-dir"):
+        find_checkpoint("auto", None, tmp_path)
+
+
+def write_books(run: Path, steps: int) -> None:
+    for name in ("metrics.jsonl", "episodes.jsonl"):
+        (run / name).write_text("".join(json.dumps({"step": step, "data": {"a": 0.1}}) + "\n" for step in range(steps)))
+
+
+def steps_in(path: Path) -> list[int]:
+    return [row["step"] for row in read_lines(path)]
+
+
+def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = make_checkpoint(tmp_path, 2, config_of())
+    write_books(tmp_path, 5)
+    with (tmp_path / "episodes.jsonl").open("a") as file:
+        file.write('{"step": 5, "torn')
+    (tmp_path / "summary.json").write_text("{}")
+    (tmp_path / "checkpoints/.global_step_4.x.tmp").mkdir()
+    resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
+    for part in (1, 2):
+        prepare_run_dir(plan(tmp_path), resumed)
+        assert steps_in(tmp_path / "metrics.jsonl") == steps_in(tmp_path / "episodes.jsonl") == [0, 1, 2]
+        assert steps_in(tmp_path / "metrics.1.jsonl") == steps_in(tmp_path / "episodes.1.jsonl") == [3, 4]
+        assert (tmp_path / f"config.{part}.yaml").is_file()
+        assert not (tmp_path / "metrics.2.jsonl").exists(), "nothing was undone the second time"
+    assert (tmp_path / "summary.1.json").is_file()
+    assert capsys.readouterr().out == "removed what was not completely saved or removed: global_step_4\n"
+
+
+def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    checkpoint = make_checkpoint(old, 2, config_of())
+    write_books(old, 5)
+    prepare_run_dir(plan(new), config_of(resume_mode="resume_path", resume_from_path=str(checkpoint)))
+    assert steps_in(new / "metrics.jsonl") == [0, 1, 2]
+    assert steps_in(old / "metrics.jsonl") == [0, 1, 2, 3, 4]
+    assert not list(new.glob("*.1.*"))
+
+
+def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path: Path) -> None:
+    write_books(tmp_path, 2)
+    prepare_run_dir(plan(tmp_path), config_of())
+    assert not (tmp_path / "metrics.jsonl").exists()
+    assert steps_in(tmp_path / "metrics.1.jsonl") == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("keep", "best", "step", "last", "there", "to_come"),
+    [
+        (None, False, 0, 100, 0, 5),
+        (None, False, 0, 101, 0, 6),
+        (None, False, 40, 101, 2, 4),
+        (None, False, 100, 100, 5, 0),
+        (2, False, 0, 1000, 0, 3),
+        (2, True, 0, 1000, 0, 4),
+        (2, True, 500, 1000, 3, 1),
+        (2, True, 500, 1000, 9, 1),
+        (9, True, 0, 40, 0, 2),
+    ],
+)
+def test_checkpoints_to_come(
+    keep: int | None, best: bool, step: int, last: int, there: int, to_come: int, tmp_path: Path
+) -> None:
+    told = plan(tmp_path, keep=keep, keep_best=best)
+    assert checkpoints_to_come(config_of(), told, step, last, there) == to_come
+
+
+def test_a_run_that_saves_nothing_needs_room_for_nothing(tmp_path: Path) -> None:
+    assert checkpoints_to_come(config_of(save_freq=-1), plan(tmp_path), 0, 100, 0) == 0
+
+
+def test_what_is_trained_has_moments() -> None:
+    """Measured: the tiny model's folder has 0.62 MB of weights, its checkpoint 5.0 MB."""
+    assert checkpoint_factor(config_of()) == 8
+    assert checkpoint_factor(config_of(rank=8)) == 4
+    assert checkpoint_factor(config_of(estimator="gae")) == 14
+
+
+def test_means_and_sums_do_not_depend_on_the_order_in_which_episodes_end() -> None:
+    values = [0.1, 0.7, 1e16, 0.2, -1e16, 0.3]
+    rows = [{"a": value} for value in values]
+    assert means(rows) == means(reversed(rows))
+    assert sums(rows) == sums(reversed(rows))
+
+
+def test_checkpoints_are_found_by_step(tmp_path: Path) -> None:
+    made = make_checkpoint(tmp_path, 12, config_of())
+    (tmp_path / "checkpoints/global_step_14").mkdir()
+    assert checkpoints(tmp_path) == {12: made}
