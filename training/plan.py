@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.command import UsageError
@@ -25,7 +25,7 @@ class Plan:
     `max_unscored_share` is the share of a step's rollouts that may be unscored before the step is skipped.
     `tools`: the agent calls tools, which the model's chat template must render. `keep_thinking`: serve the model with
     a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`). `live`: a view of the
-    run where there is a terminal (`training.view`).
+    run where there is a terminal (`training.view`). `token`: what requests to store and proxy carry, if anything.
     """
 
     run_dir: Path
@@ -57,6 +57,7 @@ class Plan:
     proxy_host: str = "127.0.0.1"
     proxy_port: int = 0
     proxy_public_host: str | None = None
+    token: str | None = field(default=None, repr=False)
     max_unscored_share: float = MAX_UNSCORED_SHARE
     debug: bool = False
     live: bool = True
