@@ -80,7 +80,7 @@ class Guard:
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":  # half a request is none
-                return
+                return None
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self.most_bytes:
@@ -98,7 +98,8 @@ class Guard:
 async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:
     """An error as OpenAI words it; a web socket is closed."""
     if scope["type"] == "websocket":
-        return await send({"type": "websocket.close", "code": 1008})
+        await send({"type": "websocket.close", "code": 1008})
+        return
     error = {"error": {"message": message, "type": "invalid_request_error", "code": "invalid_request_error"}}
     headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")][: 2 if status == 401 else 1]
     await send({"type": "http.response.start", "status": status, "headers": headers})

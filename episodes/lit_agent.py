@@ -92,7 +92,7 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
     sampling = dict(llm.sampling_parameters)
     known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
     traced = not isinstance(llm, agl.ProxyLLM)  # the proxy records; without it, the tracer of this process
-    key = llm.api_key if traced else token
+    key = llm.api_key or (None if traced else token)
     return Endpoint(base_url, llm.model, key, extra=sampling, traced=traced, **known)
 
 

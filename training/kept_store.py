@@ -29,7 +29,6 @@ from agentlightning.store.collection.memory import (
     InMemoryLightningCollections,
     ListBasedCollection,
 )
-
 from pydantic import BaseModel, ValidationError
 
 from training.live_store import RunStore

@@ -117,7 +117,8 @@ class RunStore(WaitMixin, InMemoryLightningStore):
     async def add_many_spans(self, spans: Sequence[Span]) -> Sequence[Span]:
         """Those of attempts that are here: a call that comes after its rollout was released keeps no other one out."""
         attempts = self.collections.attempts._items
-        return await super().add_many_spans([one for one in spans if one.attempt_id in attempts.get(one.rollout_id, ())])
+        known = [span for span in spans if span.attempt_id in attempts.get(span.rollout_id, ())]
+        return await super().add_many_spans(known)
 
     async def _issue_many_span_sequence_ids(self, rollout_ids: list[str]) -> list[int]:
         """Of a rollout that is not here no number is kept."""

@@ -31,7 +31,8 @@ def look(url: str, token: str | None) -> str:
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{url!r} is not a URL; expected http://HOST:PORT")
     base = url.rstrip("/")
-    with httpx.Client(base_url=f"{base}/v1/agl/", timeout=CHECK_SECONDS, trust_env=False, headers=bearer(token)) as http:
+    told: dict[str, Any] = {"timeout": CHECK_SECONDS, "trust_env": False, "headers": bearer(token)}
+    with httpx.Client(base_url=f"{base}/v1/agl/", **told) as http:
         try:
             return _look(base, http)
         except httpx.HTTPStatusError as error:
