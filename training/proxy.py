@@ -146,7 +146,8 @@ class PolicyAccess:
         server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
         guarded: Any = Guard(server.app, token, MOST_BYTES, free=[HEALTH])
         server.app = guarded
-        self.address = f"http://{self.plan.proxy_public_host or _reachable(host)}:{port}"
+        public = self.plan.proxy_public_host or _reachable(host)
+        self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
         await self.proxy.start()
 
     def _endpoints(self, sampling: dict[str, Any]) -> list[LLM | ProxyLLM]:

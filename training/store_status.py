@@ -32,15 +32,17 @@ def look(url: str, token: str | None) -> str:
         raise ConfigError(f"{url!r} is not a URL; expected http://HOST:PORT")
     base = url.rstrip("/")
     told: dict[str, Any] = {"timeout": CHECK_SECONDS, "trust_env": False, "headers": bearer(token)}
-    with httpx.Client(base_url=f"{base}/v1/agl/", **told) as http:
-        try:
+    try:
+        with httpx.Client(base_url=f"{base}/v1/agl/", **told) as http:
             return _look(base, http)
-        except httpx.HTTPStatusError as error:
-            if error.response.status_code == 401:
-                raise ConfigError(refusal(base, token)) from None
-            raise Failure(f"what answers at {base} is no store (status {error.response.status_code})") from None
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError) as error:
-            raise Failure(f"no store answers at {base} ({type(error).__name__})") from None
+    except httpx.HTTPStatusError as error:
+        if error.response.status_code == 401:
+            raise ConfigError(refusal(base, token)) from None
+        raise Failure(f"what answers at {base} is no store (status {error.response.status_code})") from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Failure(f"no store answers at {base} ({type(error).__name__})") from None
+    except (ValueError, LookupError, TypeError):
+        raise Failure(f"what answers at {base} is no store") from None
 
 
 def _look(base: str, http: httpx.Client) -> str:
