@@ -15,12 +15,16 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.access import bearer, require_token
 from common.command import new_parser, run_command
 from common.startup import collect_rarely
 from training.plan import ConfigError, Plan
 from training.ports import require_free
+
+if TYPE_CHECKING:
+    import httpx
 
 CHECK_SECONDS = 5.0
 HEALTH_PATH = "/v1/agl/health"
@@ -60,7 +64,7 @@ def check_external(address: str, token: str | None = None) -> None:
     if not address.startswith(("http://", "https://")):
         raise ConfigError(f"--external-store-address {address!r} is not a URL; expected http://HOST:PORT")
     base = address.rstrip("/")
-    with httpx.Client(timeout=CHECK_SECONDS, trust_env=False, headers=bearer(token)) as client:
+    with ask(token) as client:
         try:
             health = client.get(base + HEALTH_PATH)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -89,6 +93,16 @@ def check_mongo(uri: str) -> None:
     except PyMongoError as error:
         seen = f"no MongoDB answers ({type(error).__name__})"
         raise ConfigError(f"--mongo-uri: {seen}; it must be a replica set") from None
+
+
+def ask(token: str | None) -> httpx.Client:
+    """A client that trusts what OpenSSL trusts, SSL_CERT_FILE included."""
+    import ssl
+
+    import httpx
+
+    trust = ssl.create_default_context()
+    return httpx.Client(timeout=CHECK_SECONDS, trust_env=False, headers=bearer(token), verify=trust)
 
 
 def refusal(base: str, token: str | None) -> str:

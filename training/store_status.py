@@ -10,11 +10,10 @@ from typing import Any
 
 import httpx
 
-from common.access import bearer
 from common.command import Failure
 from training.plan import ConfigError
 from training.progress import duration
-from training.store import CHECK_SECONDS, refusal
+from training.store import ask, refusal
 
 STATES = {
     "queued": ("queuing", "requeuing"),
@@ -31,9 +30,9 @@ def look(url: str, token: str | None) -> str:
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{url!r} is not a URL; expected http://HOST:PORT")
     base = url.rstrip("/")
-    told: dict[str, Any] = {"timeout": CHECK_SECONDS, "trust_env": False, "headers": bearer(token)}
     try:
-        with httpx.Client(base_url=f"{base}/v1/agl/", **told) as http:
+        with ask(token) as http:
+            http.base_url = httpx.URL(f"{base}/v1/agl/")
             return _look(base, http)
     except httpx.HTTPStatusError as error:
         if error.response.status_code == 401:

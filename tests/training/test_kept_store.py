@@ -1,4 +1,4 @@
-"""A store on disk: opened again it holds what it held, whatever happened; killed for real, nobody notices but by waiting.
+"""A store on disk: opened again it holds what it held, whatever happened; killed for real, who needs it waits.
 
 Keeps of docs/architecture.md, "Runners and the store", what is said of `--persist`.
 """
@@ -175,10 +175,10 @@ async def test_runners_have_time_to_be_heard_again(tmp_path: Path) -> None:
     store = await KeptStore.open(tmp_path)
     rules = RolloutConfig(unresponsive_seconds=0.001, max_attempts=3, retry_condition=["unresponsive"])
     await store.enqueue_rollout(input={}, config=rules)
-    taken = await store.dequeue_rollout("runner")
+    taken: Any = await store.dequeue_rollout("runner")
     store.database.close()
     again = await KeptStore.open(tmp_path)
-    assert taken and (await again.get_rollout_by_id(taken.rollout_id)).status == "preparing"  # type: ignore[union-attr]
+    assert (await again.get_rollout_by_id(taken.rollout_id)).status == "preparing"  # type: ignore[union-attr]
     again._last_scan_entrance_time -= 60
     assert (await again.get_rollout_by_id(taken.rollout_id)).status == "requeuing"  # type: ignore[union-attr]
     again.database.close()
@@ -191,8 +191,7 @@ async def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(sqlite3.Error, match="full"):
-        for _ in range(1000):
-            await play(store, [("enqueue", 5), ("take", 5), ("span", 1)])
+        await play(store, [("enqueue", 5), ("take", 5), ("span", 1)] * 1000)
     before = list(store.collections.rollouts._items.values())
     with pytest.raises(sqlite3.Error, match="full"):  # said again, until there is room
         await store.add_resources({})

@@ -128,7 +128,9 @@ async def test_keys_appear_nowhere(
 async def play(policy: Any, store: StoreClient, number: int) -> list[str]:
     """Have the runner play rollouts, to their ends; returns their ids."""
     rows = AGENT.rows(AGENT.splits["val"])[:number]
-    requests = [EnqueueRolloutRequest(input=row, mode="train", resources_id=policy.resource("train", 0)) for row in rows]
+    requests = [
+        EnqueueRolloutRequest(input=row, mode="train", resources_id=policy.resource("train", 0)) for row in rows
+    ]
     ids = [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]
     assert {rollout.status for rollout in await ends(store, ids, 240)} == {"succeeded"}
     return ids

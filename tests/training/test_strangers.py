@@ -9,9 +9,11 @@ import asyncio
 import pickle
 import random
 import re
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import agentlightning as agl
@@ -30,6 +32,7 @@ from tests.training.test_runner import ends, running
 from training import store as command
 from training.live_store import RunStore, make_server
 from training.plan import ConfigError, Plan
+from training.ports import free_port
 from training.recorder import _readable
 from training.run import _trainer
 from training.runner import EpisodeRunner
@@ -111,10 +114,14 @@ BODIES: list[Callable[[], bytes]] = [
     lambda: b'{"rollouts": [{"input": "\\ud800"}], "input": "\\ud800", "heartbeat_stats": {"a": "\\udfff"}}',
     lambda: b'{"rollouts": [{"input": 1}], "input": 1, "limit": 1e999, "seconds": 1e999, "x": 1e999}',
     lambda: chance.choice([b"3", b"[]", b'"x"', b"true", b"[null]", b"-0.5"]),
-    lambda: b'{"limit": "x", "worker_id": 7, "rollouts": 3, "status": 5, "heartbeat_stats": 3, "config": 7, '
-    b'"last_heartbeat_time": "x", "metadata": 4, "rollout_id": [], "rollout_ids": 5, "seconds": "x", "mode": "x"}',
-    lambda: b'{"rollouts": [{}], "sort_order": 1, "limit": {}, "status": "no such", "worker_id": {}, '
-    b'"heartbeat_stats": [], "metadata": [], "rollout_id": null, "rollout_ids": {}, "config": {"max_attempts": 0}}',
+    lambda: (
+        b'{"limit": "x", "worker_id": 7, "rollouts": 3, "status": 5, "heartbeat_stats": 3, "config": 7, '
+        b'"last_heartbeat_time": "x", "metadata": 4, "rollout_id": [], "rollout_ids": 5, "seconds": "x", "mode": "x"}'
+    ),
+    lambda: (
+        b'{"rollouts": [{}], "sort_order": 1, "limit": {}, "status": "no such", "worker_id": {}, '
+        b'"heartbeat_stats": [], "metadata": [], "rollout_id": null, "rollout_ids": {}, "config": {"max_attempts": 0}}'
+    ),
 ]
 
 
@@ -165,6 +172,36 @@ async def test_who_has_the_token_works_as_before() -> None:
         assert [rollout.status for rollout in rollouts] == ["succeeded"] * 2
         assert len(await other.query_spans(ids[0])) == 2
         await other.close()
+
+
+@pytest.mark.skipif(not (which("socat") and which("openssl")), reason="needs socat and openssl")
+async def test_the_example_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/architecture.md shows these commands, with other names and numbers."""
+    port, key, certificate, both = free_port("127.0.0.1"), *(tmp_path / name for name in ("key", "cert", "both"))
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=store -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*made.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    both.write_bytes(key.read_bytes() + certificate.read_bytes())
+    async with served(token=TOKEN) as store:
+        listening = f"OPENSSL-LISTEN:{port},fork,reuseaddr,cert={both},verify=0"
+        plain = store.server_address_root.removeprefix("http://")
+        with subprocess.Popen(["socat", listening, f"TCP:{plain}"]) as socat:
+            address = f"https://127.0.0.1:{port}"
+            with pytest.raises(ConfigError, match="no store answers"):
+                await asyncio.to_thread(check_external, address, TOKEN)  # nobody vouches for it
+            monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+            while True:
+                try:
+                    await asyncio.to_thread(check_external, address, TOKEN)
+                    break
+                except ConfigError:  # socat is not there yet
+                    assert socat.poll() is None
+                    await asyncio.sleep(0.1)
+            far = StoreClient(address, TOKEN)
+            ids = await enqueue(far, [{"name": "a"}])
+            async with running(EpisodeRunner(1, 30), ToyAgent(), far):
+                assert [rollout.status for rollout in await ends(store, ids)] == ["succeeded"]
+            await far.close()
+            socat.kill()
 
 
 def test_agent_lightnings_own_exporter_sends_the_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
