@@ -7,10 +7,10 @@ changed it is answered, and read once, at the start. So a request costs what it 
 file grows no more than the memory: rollouts are released from both. agent-lightning 0.3 itself keeps a store in MongoDB
 or not at all.
 
-After a kill nothing is missing but requests that were not answered. What waits is what the rollouts say: those that were
-given back first. What is being played goes on: runners have time to be heard again before any is given up. Endings that
-are still held are told once more, since nobody can know who had heard of them; who waits for a rollout takes its ending
-once (`training.handover`).
+After a kill nothing is missing but requests that were not answered. What waits is what the rollouts say, those that
+were given back first. What is being played goes on: runners have time to be heard again before any is given up. Endings
+that are still held are told once more, since nobody can know who had heard of them; who waits for a rollout takes its
+ending once (`training.handover`).
 """
 
 from __future__ import annotations
