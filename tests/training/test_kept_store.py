@@ -26,11 +26,12 @@ from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
 from common.settings import load_settings
-from tests.training.conftest import HOST, ToyAgent, enqueue
+from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from tests.training.test_runner import emitted, running
 from training import store as command
 from training.handover import Endings
 from training.kept_store import FILE, PUT, KeptStore
+from training.live_store import RunStore
 from training.plan import ConfigError
 from training.ports import free_port
 from training.runner import EpisodeRunner
@@ -242,6 +243,25 @@ async def living(port: int, folder: Path) -> AsyncIterator[None]:
     finally:
         process.kill()
         process.join()
+
+
+async def test_a_step_whose_answer_was_lost_is_not_queued_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, take = 0, RunStore.enqueue_many_rollouts
+
+    async def take_and_die(self: RunStore, rollouts: Any) -> Any:
+        nonlocal done
+        done += 1
+        taken = await take(self, rollouts)
+        if done == 1:
+            raise RuntimeError("killed before it could answer")
+        return taken
+
+    monkeypatch.setattr(RunStore, "enqueue_many_rollouts", take_and_die)
+    async with served(token=TOKEN) as store:
+        ids = await enqueue(store, [{"name": str(number)} for number in range(4)])
+        assert [rollout.rollout_id for rollout in await store.query_rollouts()] == ids
+        more = await enqueue(store, [{"name": str(number)} for number in range(3)])
+        assert len(set(ids + more)) == len(await store.query_rollouts()) == 7
 
 
 class CountingAgent(ToyAgent):
