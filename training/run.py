@@ -135,8 +135,6 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
     from training.store_client import StoreClient
     from training.tracing import trace_adapter
 
-    if plan.token:  # where agent-lightning's own runner sends spans
-        os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Authorization=" + quote(bearer(plan.token)["Authorization"])
     runner, tracer = _runner(plan)
     return agl.Trainer(
         algorithm=algorithm,
@@ -160,6 +158,8 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
 
         runner = EpisodeRunner(plan.concurrency, plan.episode_timeout + DEADLINE_MARGIN_SECONDS)
         return runner, runner.tracer
+    if plan.token:  # agent-lightning's exporter finds it there
+        os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Authorization=" + quote(bearer(plan.token)["Authorization"])
     tracer = agl.OtelTracer() if plan.llm_proxy else agl.AgentOpsTracer()
     return agl.LitAgentRunner(
         tracer=tracer, poll_interval=RUNNER_POLL_SECONDS, interval_jitter=0.1, heartbeat_interval=HEARTBEAT_SECONDS
