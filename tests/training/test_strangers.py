@@ -184,24 +184,29 @@ async def test_the_example_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     async with served(token=TOKEN) as store:
         listening = f"OPENSSL-LISTEN:{port},fork,reuseaddr,cert={both},verify=0"
         plain = store.server_address_root.removeprefix("http://")
-        with subprocess.Popen(["socat", listening, f"TCP:{plain}"]) as socat:
-            address = f"https://127.0.0.1:{port}"
+        address, socat = f"https://127.0.0.1:{port}", subprocess.Popen(["socat", listening, f"TCP:{plain}"])
+        try:
             with pytest.raises(ConfigError, match="no store answers"):
                 await asyncio.to_thread(check_external, address, TOKEN)  # nobody vouches for it
             monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-            while True:
-                try:
-                    await asyncio.to_thread(check_external, address, TOKEN)
-                    break
-                except ConfigError:  # socat is not there yet
-                    assert socat.poll() is None
-                    await asyncio.sleep(0.1)
+            await reachable(address, socat)
             far = StoreClient(address, TOKEN)
             ids = await enqueue(far, [{"name": "a"}])
             async with running(EpisodeRunner(1, 30), ToyAgent(), far):
                 assert [rollout.status for rollout in await ends(store, ids)] == ["succeeded"]
             await far.close()
+        finally:
             socat.kill()
+            socat.wait()
+
+
+async def reachable(address: str, socat: subprocess.Popen[bytes]) -> None:
+    while True:
+        try:
+            return await asyncio.to_thread(check_external, address, TOKEN)
+        except ConfigError:
+            assert socat.poll() is None
+            await asyncio.sleep(0.1)
 
 
 def test_agent_lightnings_own_exporter_sends_the_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
