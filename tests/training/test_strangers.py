@@ -9,6 +9,7 @@ import asyncio
 import pickle
 import random
 import re
+import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from shutil import which
 from typing import Any
 
 import agentlightning as agl
+import aiohttp
 import httpx
 import pytest
 from agentlightning.types import Span
@@ -189,6 +191,8 @@ async def test_the_example_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             with pytest.raises(ConfigError, match="no store answers"):
                 await asyncio.to_thread(check_external, address, TOKEN)  # nobody vouches for it
             monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+            # aiohttp reads it when it is imported.
+            monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", ssl.create_default_context())
             await reachable(address, socat)
             far = StoreClient(address, TOKEN)
             ids = await enqueue(far, [{"name": "a"}])
