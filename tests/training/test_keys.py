@@ -112,9 +112,9 @@ async def test_keys_appear_nowhere(
             await store.close()
     wrong = programs.start("-m", "training.store", "status", address, AGL_TOKEN="canary-that-is-wrong")
     assert await asyncio.to_thread(wrong.wait, 120) == 2
-    for process in programs.processes[:2]:
+    for process in reversed(programs.processes[:2]):  # the runner first: it would look for its store
         process.send_signal(signal.SIGINT)
-        await asyncio.to_thread(process.wait, 60)
+        await asyncio.to_thread(process.wait, 120)
     assert teacher.keys == {f"Bearer {TEACHER}"}
     assert all('"unscored"' in text for text in spans)
     texts = {str(path): path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file()}
