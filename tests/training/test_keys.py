@@ -78,7 +78,7 @@ def wait_for_store(address: str) -> None:
             time.sleep(0.2)
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 async def test_keys_appear_nowhere(
     programs: Started,
     servers: list[StandInVllm],  # noqa: F811
