@@ -9,6 +9,7 @@ flags are applied on top by the program that owns them. `env_template` lists the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -92,7 +93,7 @@ class Settings(BaseSettings):
     agl_managed_store: bool = Field(True, description="1: start a store here; 0: use --external-store-address.")
     agl_current_role: Literal["algorithm", "runner", "both"] = Field("both", description="What this process does.")
     agl_server_host: str = Field("127.0.0.1", description="Where a managed store listens.")
-    agl_token: SecretStr | None = Field(None, description="What requests must carry to evaluation.serve.")
+    agl_token: SecretStr | None = Field(None, description="What requests must carry to store, proxy and served agent.")
     agl_server_port: int = Field(4747, ge=1, le=65535, description="Port of a managed store.")
 
     # The LLM proxy: where it listens, and the host name it tells the runners.
@@ -117,6 +118,13 @@ class Settings(BaseSettings):
         """These settings with those flags on top that bear a setting's name and were given."""
         given = {name: value for name, value in flags.items() if name in Settings.model_fields and value is not None}
         return self.model_copy(update=given)
+
+    @field_validator("agl_token")
+    @classmethod
+    def _fits_a_header(cls, value: SecretStr | None) -> SecretStr | None:
+        if value and not re.fullmatch("[!-~]+", value.get_secret_value()):
+            raise ValueError("expected ASCII characters without spaces")
+        return value
 
     @field_validator("reward_scale", "llm_cache")
     @classmethod

@@ -18,6 +18,7 @@ from typing import Any
 
 import agentlightning as agl
 
+from common.llm import reveal
 from common.settings import Settings, load_settings
 from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options, Task
 from episodes.play import Scored, play
@@ -56,7 +57,8 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
     async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
         """Run and score one episode; return the total reward, None where it could not be scored."""
-        endpoint, checked = endpoint_of(resources[RESOURCE], rollout), self.agent.task(task, self.settings)
+        endpoint = endpoint_of(resources[RESOURCE], rollout, reveal(self.settings.agl_token))
+        checked = self.agent.task(task, self.settings)
         policy = ChatPolicy(endpoint, checked.max_turns or self.settings.max_turns)
         # The canary needs nothing of the episode, so it is judged while the episode is played.
         canary = asyncio.create_task(self._judge_canary(checked))
@@ -84,13 +86,14 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         return {"judged": int(reward.score is not None), "accepted": int(reward.worth >= bound)}
 
 
-def endpoint_of(llm: Any, rollout: Any) -> Endpoint:
-    """Return where this rollout's policy is called, with the trainer's own sampling parameters."""
+def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
+    """Return where this rollout's policy is called, with the trainer's own sampling parameters; the proxy's token."""
     base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
     sampling = dict(llm.sampling_parameters)
     known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
     traced = not isinstance(llm, agl.ProxyLLM)  # the proxy records; without it, the tracer of this process
-    return Endpoint(base_url, llm.model, llm.api_key, extra=sampling, traced=traced, **known)
+    key = llm.api_key or (None if traced else token)
+    return Endpoint(base_url, llm.model, key, extra=sampling, traced=traced, **known)
 
 
 def note_of(scored: Scored, facts: dict[str, float | None], canaries: dict[str, int]) -> dict[str, Any]:

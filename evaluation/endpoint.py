@@ -1,6 +1,6 @@
 """A whole agent behind OpenAI's protocol: `POST /v1/chat/completions`, `GET /v1/models`, and a page at `/`.
 
-    app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])          # FastAPI
+    app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])          # ASGI
 
 Beside OpenAI's fields a request may have `case`, an answer has `agent` (how it ended, tokens, seconds, every step), and
 a stream has a chunk with `step` for each message of the episode. docs/ship.md tells it whole. Used by
@@ -10,7 +10,6 @@ a stream has a chunk with `step` for each message of the episode. docs/ship.md t
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import time
 import uuid
@@ -19,12 +18,13 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from sse_starlette import EventSourceResponse
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from common.access import Guard
 from common.command import UsageError
 from evaluation.visits import Asked, End, Host
 
@@ -68,13 +68,8 @@ class Body(BaseModel):
     case: str | None = None
 
 
-def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> FastAPI:
+def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Guard:
     """The application. token: what requests must carry; hosts: names it may be reached by, "*" for any."""
-
-    def known(request: Request) -> None:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if token and not hmac.compare_digest(given.encode(), token.encode()):
-            raise HTTPException(401, "send the server's AGL_TOKEN as Authorization: Bearer TOKEN")
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
@@ -82,18 +77,18 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Fa
     for name, kind in PAGE.items():
         app.add_api_route(f"/{name}", _asset(FOLDER / (name or "page.html"), kind), response_model=None)
 
-    @app.get("/v1/models", dependencies=[Depends(known)])
+    @app.get("/v1/models")
     def models() -> Response:
         one = {"id": host.agent.name, "object": "model", "created": 0, "owned_by": "medical-agent-rl"}
         return _json({"object": "list", "data": [one]})
 
-    @app.get("/agent", dependencies=[Depends(known)])
+    @app.get("/agent")
     def agent() -> Response:
         cases = {task.id: task.question for task in host.tasks()}
         about = {"agent": host.agent.name, "model": model, "converses": host.environment.converses}
         return _json({**about, "turns": host.settings.max_turns, "cases": cases})
 
-    @app.post("/v1/chat/completions", dependencies=[Depends(known)], response_model=None)
+    @app.post("/v1/chat/completions", response_model=None)
     async def complete(request: Request) -> Response:
         asked, streams = _asked(host, await _body(request))
         answer = Answer(host.agent.name)
@@ -101,20 +96,15 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Fa
             return EventSourceResponse(_events(host, asked, answer), sep="\n", headers={"Cache-Control": "no-store"})
         return await _unless_gone(request, _whole(host, asked, answer))
 
-    return app
+    return Guard(app, token, MOST_BYTES, free=[f"/{name}" for name in PAGE])
 
 
 async def _body(request: Request) -> Body:
     """A request's body, of JSON alone: a page of another site cannot send that without asking first."""
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "expected the Content-Type application/json")
-    raw = b""
-    async for part in request.stream():
-        raw += part
-        if len(raw) > MOST_BYTES:
-            raise HTTPException(413, f"the request has over {MOST_BYTES} bytes")
     try:
-        return Body.model_validate_json(raw)
+        return Body.model_validate_json(await request.body())
     except ValidationError as error:
         wrong = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in error.errors()[:3])
         raise HTTPException(400, "; ".join(wrong)) from None

@@ -12,14 +12,14 @@ Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import signal
 import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import UsageError, number, positive, run_command
+from common.access import is_loopback, require_token
+from common.command import number, positive, run_command
 from common.llm import reveal
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
@@ -55,9 +55,9 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Age
 
 def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> None:
     """Listen until interrupted. Raises UsageError, Failure, OSError: what is missing, or the port is taken."""
-    token, names = reveal(settings.agl_token), NAMES if is_loopback(arguments.host) else ("*",)
-    if names != NAMES and not token:
-        raise UsageError(f"--host {arguments.host}: others can reach it, so set AGL_TOKEN, which they then must send")
+    token = reveal(settings.agl_token)
+    require_token(arguments.host, token, "--host")
+    names = NAMES if is_loopback(arguments.host, "--host") else ("*",)
     rows = {row["id"]: row for row in agent.rows(arguments.data or agent.splits["test"])}
     player = model_player(agent, arguments.model, arguments.base_url, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
@@ -83,16 +83,6 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
             app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_STOP, limit_concurrency=MOST_CONNECTIONS
         )
         uvicorn.Server(config).run(sockets=[listener])
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address. Raises UsageError: it is none."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        raise UsageError(f"--host {host!r}: expected an IP address of this machine, such as 0.0.0.0") from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

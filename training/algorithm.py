@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from agentlightning import LightningStore, LightningStoreClient
+from agentlightning import LightningStore
 from agentlightning.algorithm import Algorithm
 from omegaconf import DictConfig
 
@@ -29,6 +29,7 @@ from training.handover import give_up, worker_name
 from training.plan import Plan
 from training.progress import Progress, in_flight, planned_steps, wants_view
 from training.store import serving
+from training.store_client import StoreClient
 from training.watch import POLL_SECONDS, RunStopped
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class VerlAlgorithm(Algorithm):
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
-        store = LightningStoreClient(self.plan.store_address)
+        store = StoreClient(self.plan.store_address, self.plan.token)
         actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
         finished, looks, flight = actor.run.remote(self.config, self.plan), itertools.count(), dict[str, int]()
         try:

@@ -3,6 +3,7 @@
 # On several machines the same three commands run with the store's and the proxy's real addresses; see docs/settings.md.
 #
 #   AGENT=sql bash training/external.sh [flags and key=value of train_sql_agent.py; default: --ci-fast]
+#   STORE_DIR=store AGL_TOKEN=... bash training/external.sh     # the store kept in a folder; all three with the token
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,7 +24,7 @@ trap 'exit 130' INT TERM
 
 # Job control gives each its own process group, so that stopping one stops its children and nothing else.
 set -m
-"$PYTHON" -m training.store serve --port "$PORT" &
+"$PYTHON" -m training.store serve --port "$PORT" ${STORE_DIR:+--persist "$STORE_DIR"} &
 pids+=($!)
 for _ in $(seq 60); do
     (exec 3<>"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null && break

@@ -18,6 +18,8 @@ import aiohttp
 from agentlightning import LightningStore
 from agentlightning.types import AttemptedRollout, Rollout
 
+from common.access import bearer
+
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
@@ -35,6 +37,7 @@ class Handover:
     def __init__(self, store: LightningStore) -> None:
         self.store = store
         self._base: str | None = store.otlp_traces_endpoint().removesuffix("/v1/traces")
+        self._headers = bearer(getattr(store, "token", None))
         self._session: aiohttp.ClientSession | None = None
         self._last_ending = 0
 
@@ -63,7 +66,8 @@ class Handover:
             await asyncio.sleep(POLL_SECONDS)
             return None
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS))
+            limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+            self._session = aiohttp.ClientSession(timeout=limit, headers=self._headers)
         try:
             async with self._session.post(f"{self._base}/v1/agl/waits/{what}", json=body) as response:
                 if response.status in (404, 405):

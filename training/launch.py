@@ -132,6 +132,7 @@ def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Setting
 
 def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
     """Settings and flags -> the run's plan and the preset's verl keys."""
+    from common.llm import reveal
     from common.settings import load_settings
     from episodes.turns import with_turns
     from training.device import choose_device
@@ -158,6 +159,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         proxy_host=settings.llm_proxy_host,
         proxy_port=settings.llm_proxy_port,
         proxy_public_host=settings.llm_proxy_public_host,
+        token=reveal(settings.agl_token),
         **{name: getattr(options, name) for name in FLAGS},
         managed_store=settings.agl_managed_store,
         **{name: getattr(settings, name) for name in SETTINGS},

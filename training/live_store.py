@@ -21,12 +21,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import takewhile
 from typing import Any
 
+import orjson
 from agentlightning import InMemoryLightningStore, LightningStoreServer
 from agentlightning.store.base import is_finished, is_queuing
 from agentlightning.store.collection_based import CollectionBasedLightningStore
-from agentlightning.types import Rollout
+from agentlightning.types import Rollout, Span
 from fastapi import APIRouter, Body
 
+from common.access import Guard
+from training.store import HEALTH_PATH
+
+MOST_BYTES = 256 * 2**20  # of a request: the rollouts of a step, or the spans that gathered while the store was away
 RELEASE_SECONDS = 120.0
 LONGEST_WAIT = 20.0
 LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
@@ -109,6 +114,24 @@ class RunStore(WaitMixin, InMemoryLightningStore):
         while self.ended and self.ended[0][1] < oldest:
             await self._forget(self.ended.popleft()[2])
 
+    async def add_many_spans(self, spans: Sequence[Span]) -> Sequence[Span]:
+        """Those of attempts that are here: a call that comes after its rollout was released keeps no other one out."""
+        attempts = self.collections.attempts._items
+        known = [span for span in spans if span.attempt_id in attempts.get(span.rollout_id, ())]
+        return await super().add_many_spans(known)
+
+    async def _issue_many_span_sequence_ids(self, rollout_ids: list[str]) -> list[int]:
+        """Of a rollout that is not here no number is kept."""
+        numbers = await super()._issue_many_span_sequence_ids(rollout_ids)
+        async with self.collections.atomic(mode="rw", labels=["span_sequence_ids"]) as collections:
+            for rollout_id in set(rollout_ids) - collections.rollouts._items.keys():
+                await collections.span_sequence_ids.pop(rollout_id)
+        return numbers
+
+    async def _sync_span_sequence_id(self, rollout_id: str, sequence_id: int) -> None:
+        if rollout_id in self.collections.rollouts._items:
+            await super()._sync_span_sequence_id(rollout_id, sequence_id)
+
     async def _forget(self, rollout_id: str) -> None:
         """Remove all there is of a rollout; agent-lightning 0.3 offers no request for it."""
         key: Any = {"rollout_id": {"exact": rollout_id}}
@@ -123,8 +146,10 @@ class RunStore(WaitMixin, InMemoryLightningStore):
         self._completion_events.pop(rollout_id, None)
 
 
-def make_server(store: WaitMixin, host: str, port: int, launch_mode: Any) -> LightningStoreServer:
-    """agent-lightning's server for this store, with the two requests that wait.
+def make_server(
+    store: WaitMixin, host: str, port: int, launch_mode: Any, token: str | None = None
+) -> LightningStoreServer:
+    """agent-lightning's server for this store, with the two requests that wait, behind the token.
 
     Without its two middlewares, which cost more than the requests themselves: one logs times for debugging, the other
     answers an internal error with a traceback (without it: a plain 500, which clients try again just the same).
@@ -144,7 +169,21 @@ def make_server(store: WaitMixin, host: str, port: int, launch_mode: Any) -> Lig
         return {"last": last, "rollouts": [rollout.model_dump(mode="json") for rollout in rollouts]}
 
     server.app.include_router(routes)
+    guarded: Any = Guard(server.app, token, MOST_BYTES, free=[HEALTH_PATH], problem=not_json)
+    server.server_launcher.app = guarded
     return server
+
+
+def not_json(path: str, body: bytes) -> str | None:
+    """What is wrong with a request's body. Python's own reader lets NaN and half characters in, which no answer can
+    hold: the request would fail after it had been done.
+    """
+    try:
+        if body and path.startswith("/v1/agl"):
+            orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        return f"the body is no JSON: {error}"
+    return None
 
 
 def mongo_store(uri: str) -> WaitMixin:

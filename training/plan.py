@@ -29,6 +29,7 @@ class Plan:
     a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`). `live`: a view of the
     run where there is a terminal (`training.view`). `preset` is what the run began from: its `name`, and verl's `keys`.
     `keep`: how many checkpoints stay, None: all of them; `keep_best`: beside the last ones the best by validation.
+    `token`: what requests to store and proxy carry, if anything.
     """
 
     run_dir: Path
@@ -60,6 +61,7 @@ class Plan:
     proxy_host: str = "127.0.0.1"
     proxy_port: int = 0
     proxy_public_host: str | None = None
+    token: str | None = field(default=None, repr=False)
     max_unscored_share: float = MAX_UNSCORED_SHARE
     debug: bool = False
     live: bool = True

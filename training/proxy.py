@@ -29,6 +29,7 @@ from litellm.proxy._types import LitellmUserRoles, UserAPIKeyAuth
 from litellm.proxy.proxy_server import app, user_api_key_auth
 from omegaconf import DictConfig
 
+from common.access import Guard
 from training.direct import HEALTH, DirectEndpoint, direct_proxy
 from training.gate import CallGate, RequestSeeds
 from training.middleware import TAKEN, RecordingMiddleware
@@ -39,6 +40,7 @@ from training.watch import RunStopped
 
 RESOURCE = "main_llm"
 START_SECONDS = 90.0
+MOST_BYTES = 32 * 2**20  # of a call: the messages of an episode so far
 
 
 class PolicyAccess:
@@ -121,7 +123,8 @@ class PolicyAccess:
     async def _start_proxy(self) -> None:
         """In a thread of the trainer's actor, which has no tracer of its own, so that it ends with the actor."""
         seeds = RequestSeeds(int(self.config.data.seed)) if self.plan.deterministic else None
-        recorder = CallRecorder(self.store.otlp_traces_endpoint(), lambda: self.weights_version, self.gate, seeds)
+        spans_to, token = self.store.otlp_traces_endpoint(), self.plan.token
+        recorder = CallRecorder(spans_to, lambda: self.weights_version, self.gate, seeds, token)
         host, port = self.plan.proxy_host, self.plan.proxy_port or free_port(self.plan.proxy_host)
         launcher = PythonServerLauncherArgs(
             host=host,
@@ -140,7 +143,11 @@ class PolicyAccess:
                 for name, url in self.servers.items()
             ]
             self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
-        self.address = f"http://{self.plan.proxy_public_host or _reachable(host)}:{port}"
+        server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
+        guarded: Any = Guard(server.app, token, MOST_BYTES, free=[HEALTH])
+        server.app = guarded
+        public = self.plan.proxy_public_host or _reachable(host)
+        self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
         await self.proxy.start()
 
     def _endpoints(self, sampling: dict[str, Any]) -> list[LLM | ProxyLLM]:

@@ -25,6 +25,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import SpanContext, Status, StatusCode
 from tenacity import AsyncRetrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
+from common.access import bearer
 from training.gate import CallGate, RequestSeeds
 
 logger = logging.getLogger(__name__)
@@ -34,9 +35,8 @@ VERSION_ATTRIBUTE = "policy.version"
 LOG_PROBS_ATTRIBUTE = "policy.log_probs"
 RESPONSE_ATTRIBUTE = "llm.hosted_vllm.id"
 ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled tokens only
-OUTAGE_SECONDS = 60.0  # how long spans are kept for a store that does not answer
+OUTAGE_SECONDS = 150.0  # how long a store that does not answer is waited for: below the time a run bears silence
 REQUEST_SECONDS = 30.0
-HEADERS = {"content-type": "application/x-protobuf"}
 GATHER_SECONDS = 0.005  # how long a finished call may wait for company; a request to the store costs about that much
 
 
@@ -56,7 +56,8 @@ class Taken(NamedTuple):
 class SpanSender:
     """Sends spans to stores that accept OTLP, again while one is away; belongs to one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, token: str | None = None) -> None:
+        self._headers = {"content-type": "application/x-protobuf", **bearer(token)}
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, endpoint: str, spans: Sequence[Emitted]) -> None:
@@ -83,7 +84,7 @@ class SpanSender:
     async def _post(self, endpoint: str, body: bytes) -> None:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
-        async with self._session.post(endpoint, data=body, headers=HEADERS) as response:
+        async with self._session.post(endpoint, data=body, headers=self._headers) as response:
             response.raise_for_status()
 
 
@@ -110,10 +111,16 @@ class CallRecorder:
         version: returns the number of the weights vLLM serves now; a call is stamped with it as it ends.
         gate: what a call passes; it keeps the weights as they are until the call is recorded.
         seeds: gives every call a seed; None leaves sampling to vLLM's own.
+        token: what requests to the store carry.
     """
 
     def __init__(
-        self, endpoint: str, version: Callable[[], int], gate: CallGate | None = None, seeds: RequestSeeds | None = None
+        self,
+        endpoint: str,
+        version: Callable[[], int],
+        gate: CallGate | None = None,
+        seeds: RequestSeeds | None = None,
+        token: str | None = None,
     ) -> None:
         self.endpoint = endpoint
         self.version = version
@@ -121,7 +128,7 @@ class CallRecorder:
         self.seeds = seeds
         self.lost = 0
         self._waiting: list[Emitted] = []
-        self._sender = SpanSender()
+        self._sender = SpanSender(token)
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import transfer_queue as tq
-from agentlightning import LightningStoreClient
 from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig
 from omegaconf import DictConfig
 from tensordict import NonTensorData, NonTensorStack, TensorDict
@@ -33,6 +32,7 @@ from training.kept_tokens import Decode, keep_tokens
 from training.plan import Plan
 from training.proxy import PolicyAccess
 from training.records import RolloutRecord, leave_out_lone
+from training.store_client import StoreClient
 from training.summary import read_lines
 from training.tracing import trace_adapter
 from training.trajectories import Limits, Trajectory
@@ -62,7 +62,7 @@ class RolloutManager:
         self.n_train, self.n_val = int(rollout.n), int(rollout.val_kwargs.n)
         self.by_group = plan.asynchronous is not None
         self.compared = compares_groups(config)
-        self.store = LightningStoreClient(plan.store_address)
+        self.store = StoreClient(plan.store_address, plan.token)
         self.policy = PolicyAccess(plan, config, servers, self.store)
         limits = Limits(prompt=config.data.max_prompt_length, response=config.data.max_response_length)
         span_folder = plan.run_dir / "spans" if plan.keep_spans else None

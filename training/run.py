@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import signal
 import sys
 import time
@@ -18,9 +19,11 @@ from importlib.metadata import distributions
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from omegaconf import DictConfig, OmegaConf
 
+from common.access import bearer, require_token
 from common.jsonl import write_jsonl
 from training.chat_template import TEMPLATE, choose_template
 from training.checkpoints import run_of, step_of, sweep
@@ -97,11 +100,14 @@ def check_store(plan: Plan) -> None:
     if not plan.managed_store and not plan.external_store_address:
         raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
     if plan.external_store_address:
-        check_external(plan.external_store_address)
+        check_external(plan.external_store_address, plan.token)
     elif plan.role != "runner":
+        require_token(plan.store_host, plan.token, "AGL_SERVER_HOST")
         require_free(plan.store_host, plan.store_port, "AGL_SERVER_PORT")
     if plan.mongo_uri:
         check_mongo(plan.mongo_uri)
+    if plan.llm_proxy and plan.role != "runner":
+        require_token(plan.proxy_host, plan.token, "LLM_PROXY_HOST")
     if plan.proxy_port and plan.role != "runner":
         require_free(plan.proxy_host, plan.proxy_port, "LLM_PROXY_PORT")
 
@@ -152,6 +158,7 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
     """
     import agentlightning as agl
 
+    from training.store_client import StoreClient
     from training.tracing import trace_adapter
 
     runner, tracer = _runner(plan)
@@ -161,7 +168,7 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
         tracer=tracer,
         runner=runner,
         adapter=trace_adapter(plan),
-        store=agl.LightningStoreClient(plan.store_address),
+        store=StoreClient(plan.store_address, plan.token),
         strategy=agl.ClientServerExecutionStrategy(
             role=plan.role, n_runners=plan.n_runners, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE
         ),
@@ -177,6 +184,8 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
 
         runner = EpisodeRunner(plan.concurrency, plan.episode_timeout + DEADLINE_MARGIN_SECONDS)
         return runner, runner.tracer
+    if plan.token:  # agent-lightning's exporter finds it there
+        os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Authorization=" + quote(bearer(plan.token)["Authorization"])
     tracer = agl.OtelTracer() if plan.llm_proxy else agl.AgentOpsTracer()
     return agl.LitAgentRunner(
         tracer=tracer, poll_interval=RUNNER_POLL_SECONDS, interval_jitter=0.1, heartbeat_interval=HEARTBEAT_SECONDS

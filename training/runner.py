@@ -122,7 +122,7 @@ class EpisodeRunner(Runner[Any]):
         loop = asyncio.get_running_loop()
         loop.set_default_executor(Threads())
         self._handover = Handover(self.store)
-        self._sender = SpanSender()
+        self._sender = SpanSender(getattr(self.store, "token", None))
         self._resources: dict[str, NamedResources] = {}
         self._places: dict[str, Place] = {}
         self._stray: set[asyncio.Task[Any]] = set()

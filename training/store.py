@@ -1,9 +1,11 @@
 """The LightningStore: started by this run, or external and checked before any model is loaded.
 
-    python -m training.store serve [--host 127.0.0.1] [--port 4747]
+    python -m training.store serve [--host 127.0.0.1] [--port 4747] [--persist DIR]
+    python -m training.store status http://HOST:4747
 
-serves one for several processes or machines. It binds the loopback address unless told otherwise, because the store
-has no authentication: bind another address only inside a closed network.
+The first serves one for several processes or machines; with --persist one that is started again goes on where it was
+(`training.kept_store`). It binds the loopback address; any other needs AGL_TOKEN, which every request must carry then.
+The second shows what waits, what is played, what ended, and which runners were heard of.
 """
 
 from __future__ import annotations
@@ -12,11 +14,17 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from common.access import bearer, require_token
 from common.command import new_parser, run_command
 from common.startup import collect_rarely
 from training.plan import ConfigError, Plan
 from training.ports import require_free
+
+if TYPE_CHECKING:
+    import httpx
 
 CHECK_SECONDS = 5.0
 HEALTH_PATH = "/v1/agl/health"
@@ -35,7 +43,7 @@ async def serving(plan: Plan) -> AsyncIterator[None]:
     from training.live_store import RunStore, make_server, mongo_store
 
     store = mongo_store(plan.mongo_uri) if plan.mongo_uri else RunStore()
-    server = make_server(store, plan.store_host, plan.store_port, "thread")
+    server = make_server(store, plan.store_host, plan.store_port, "thread", plan.token)
     await server.start()
     try:
         yield
@@ -44,10 +52,10 @@ async def serving(plan: Plan) -> AsyncIterator[None]:
         await server.stop()
 
 
-def check_external(address: str) -> None:
-    """Make sure the address is a store of our agent-lightning version that accepts traces.
+def check_external(address: str, token: str | None = None) -> None:
+    """Make sure the address is a store of our agent-lightning version that takes the token and accepts traces.
 
-    Raises ConfigError: unreachable, another program or version, or without an OTLP endpoint.
+    Raises ConfigError: unreachable, another program or version, another token, or without an OTLP endpoint.
     """
     import httpx
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -56,7 +64,7 @@ def check_external(address: str) -> None:
     if not address.startswith(("http://", "https://")):
         raise ConfigError(f"--external-store-address {address!r} is not a URL; expected http://HOST:PORT")
     base = address.rstrip("/")
-    with httpx.Client(timeout=CHECK_SECONDS, trust_env=False) as client:
+    with ask(token) as client:
         try:
             health = client.get(base + HEALTH_PATH)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -67,6 +75,8 @@ def check_external(address: str) -> None:
         empty = ExportTraceServiceRequest().SerializeToString()
         headers = {"content-type": "application/x-protobuf"}
         traces = client.post(base + TRACES_PATH, content=empty, headers=headers)
+        if traces.status_code == 401:
+            raise ConfigError(refusal(base, token))
         if traces.status_code != 200:
             raise ConfigError(f"{base}{TRACES_PATH} answers {traces.status_code}: the store accepts no traces; {start}")
 
@@ -85,25 +95,62 @@ def check_mongo(uri: str) -> None:
         raise ConfigError(f"--mongo-uri: {seen}; it must be a replica set") from None
 
 
-def serve(host: str, port: int) -> None:
-    """Serve an in-memory store until interrupted. Raises ConfigError: the port is in use."""
-    require_free(host, port, "--port")
+def ask(token: str | None) -> httpx.Client:
+    """A client that trusts what OpenSSL trusts, SSL_CERT_FILE included."""
+    import ssl
+
+    import httpx
+
+    trust = ssl.create_default_context()
+    return httpx.Client(timeout=CHECK_SECONDS, trust_env=False, headers=bearer(token), verify=trust)
+
+
+def refusal(base: str, token: str | None) -> str:
+    """What to say of an answer 401."""
+    seen = "refuses this AGL_TOKEN" if token else "asks for AGL_TOKEN, and it is not set"
+    return f"the store at {base} {seen}; set it to what the store was started with"
+
+
+async def serve(host: str, port: int, token: str | None, folder: Path | None) -> None:
+    """Serve a store until interrupted, kept in a folder, if any. Raises ConfigError: the folder cannot be used."""
+    from training.kept_store import KeptStore
     from training.live_store import RunStore, make_server
 
-    server = make_server(RunStore(), host, port, "asyncio")
-    print(f"store at http://{host}:{port} (Ctrl-C stops it; its content is lost then)", flush=True)
-    asyncio.run(server.run_forever())
+    store = await KeptStore.open(folder) if folder else RunStore()
+    server = make_server(store, host, port, "asyncio", token)
+    content = f"its content stays in {folder}" if folder else "its content is lost then"
+    print(f"store at http://{host}:{port} (Ctrl-C stops it; {content})", flush=True)
+    await server.run_forever()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit code."""
     parser = new_parser(__doc__, prog="python -m training.store")
-    add = parser.add_subparsers(dest="command", required=True).add_parser("serve", help="serve a store").add_argument
-    add("--host", default="127.0.0.1", help="address to bind (default: loopback only)")
+    commands = parser.add_subparsers(dest="command", required=True)
+    add = commands.add_parser("serve", help="serve a store").add_argument
+    add("--host", default="127.0.0.1", help="address to bind (default: loopback only); any other needs AGL_TOKEN")
     add("--port", type=int, default=4747, help="port to listen on (default: 4747)")
+    add("--persist", type=Path, metavar="DIR", help="keep all of it in this folder, and go on from what is there")
+    add = commands.add_parser("status", help="what a store does").add_argument
+    add("url", metavar="URL", help="http://HOST:PORT")
     options = parser.parse_args(arguments)
-    collect_rarely()
-    return run_command("store", lambda: serve(options.host, options.port))
+
+    def body() -> None:
+        from common.llm import reveal
+        from common.settings import load_settings
+
+        token = reveal(load_settings().agl_token)
+        if options.command == "status":
+            from training.store_status import look
+
+            return print(look(options.url, token))
+        require_token(options.host, token, "--host")
+        require_free(options.host, options.port, "--port")
+        collect_rarely()
+        asyncio.run(serve(options.host, options.port, token, options.persist))
+        return None
+
+    return run_command("store", body)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Keeps of docs/settings.md that a variable says what it says, and of README.md the exit codes.
 """
 
+import asyncio
 import json
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
+from tests.training.conftest import served
 from training.arguments import parse
 from training.launch import main, make_plan, start
 from training.run import prepare_run_dir
@@ -352,6 +354,38 @@ def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         taken.listen()
         monkeypatch.setenv("AGL_SERVER_PORT", str(taken.getsockname()[1]))
         assert "set AGL_SERVER_PORT to a free port" in refused(capsys, "--ci-fast")
+
+
+@pytest.mark.parametrize("variable", ["AGL_SERVER_HOST", "LLM_PROXY_HOST"])
+def test_an_address_that_others_reach_needs_a_token(
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AGL_TOKEN", raising=False)
+    monkeypatch.setenv(variable, "0.0.0.0")
+    assert f"{variable} 0.0.0.0: others can reach it, so set AGL_TOKEN" in refused(capsys, "--ci-fast")
+
+
+def test_a_token_that_fits_no_header(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AGL_TOKEN", "two words-canary")
+    message = refused(capsys, "--ci-fast")
+    assert "AGL_TOKEN" in message
+    assert "canary" not in message
+
+
+async def test_a_store_that_wants_another_token(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with served(token="right") as store:
+        address = ("--external-store-address", store.server_address_root)
+        monkeypatch.setenv("AGL_MANAGED_STORE", "0")
+        monkeypatch.delenv("AGL_TOKEN", raising=False)
+        message = await asyncio.to_thread(refused, capsys, "--ci-fast", *address)
+        assert "asks for AGL_TOKEN, and it is not set" in message
+        monkeypatch.setenv("AGL_TOKEN", "wrong-canary")
+        load_settings.cache_clear()
+        message = await asyncio.to_thread(refused, capsys, "--ci-fast", *address)
+        assert "refuses this AGL_TOKEN" in message
+        assert "canary" not in message
 
 
 def test_a_database_that_is_not_there(

@@ -6,42 +6,75 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 
+from common.access import bearer
 from tests.runs import ROOT, Run, free_port
+from training.plan import ConfigError
+from training.store import check_external
 
 pytestmark = pytest.mark.engine
 
 
+TOKEN = "canary-of-the-token"
+
+
+class Store:
+    """A store kept in a folder, served by a process that can be killed and started again on the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port, self.folder = free_port(), folder
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        command = ["-m", "training.store", "serve", "--port", str(self.port), "--persist", str(self.folder)]
+        self.process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env={**os.environ, "AGL_TOKEN": TOKEN})
+
+    def wait_until_healthy(self) -> None:
+        end = time.time() + 60
+        while True:
+            try:
+                return check_external(self.address, TOKEN)
+            except ConfigError:
+                assert time.time() < end
+                time.sleep(0.5)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def ended(self) -> int:
+        """How many rollouts have ended."""
+        asked = {"status_in": ["succeeded"], "limit": 1}
+        url = f"{self.address}/v1/agl/rollouts/search"
+        return int(httpx.post(url, json=asked, headers=bearer(TOKEN), trust_env=False).json()["total"])
+
+
 @pytest.fixture
-def store() -> Iterator[str]:
-    port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "training.store", "serve", "--port", str(port)], cwd=ROOT)
-    address = f"http://127.0.0.1:{port}"
-    wait_until_healthy(address)
-    yield address
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) in (0, 130)
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "store")
+    try:
+        store.wait_until_healthy()
+        yield store
+        store.process.send_signal(signal.SIGINT)
+        assert store.process.wait(timeout=20) in (0, 130)
+    finally:
+        store.kill()
 
 
-def wait_until_healthy(address: str) -> None:
-    from training.plan import ConfigError
-    from training.store import check_external
-
-    end = time.time() + 60
-    while True:
-        try:
-            return check_external(address)
-        except ConfigError:
-            assert time.time() < end
-            time.sleep(0.5)
-
-
-def test_three_processes(store: str, start: Callable[..., Run]) -> None:
-    external = ("--ci-fast", "--llm-proxy", "--external-store-address", store)
-    runners = start(*external, "--n-runners", "2", AGL_MANAGED_STORE="0", AGL_CURRENT_ROLE="runner")
-    trainer = start(*external, AGL_MANAGED_STORE="0", AGL_CURRENT_ROLE="algorithm")
+def test_three_processes(store: Store, start: Callable[..., Run]) -> None:
+    """With a token; and the store is killed in the middle, and started again."""
+    external = ("--ci-fast", "--llm-proxy", "--external-store-address", store.address)
+    told = {"AGL_MANAGED_STORE": "0", "AGL_TOKEN": TOKEN}
+    runners = start(*external, "--n-runners", "2", AGL_CURRENT_ROLE="runner", **told)
+    trainer = start(*external, AGL_CURRENT_ROLE="algorithm", **told)
+    trainer.wait_for(lambda _: store.ended() >= 4)
+    store.kill()
+    store.start()
     assert trainer.wait() == 0, trainer.output
     summary = trainer.summary()
     assert summary["store"] == "external"
@@ -52,6 +85,9 @@ def test_three_processes(store: str, start: Callable[..., Run]) -> None:
     assert runners.wait() == 130
     assert runners.alive() == []
     assert trainer.alive() == []
+    left = [path for folder in (trainer.run_dir, runners.run_dir, store.folder) for path in folder.rglob("*")]
+    assert [path for path in left if path.is_file() and TOKEN.encode() in path.read_bytes()] == []
+    assert TOKEN not in trainer.output + runners.output
 
 
 def test_tracing_in_the_runners(cold: Run) -> None:

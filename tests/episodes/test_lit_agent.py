@@ -205,5 +205,8 @@ def test_the_proxys_address_names_the_rollout() -> None:
     assert endpoint.base_url == "http://127.0.0.1:1/rollout/ro-1/attempt/at-1/v1"
     assert (endpoint.max_tokens, endpoint.extra) == (5, {"top_k": -1})
     assert not endpoint.traced
+    assert (endpoint.api_key, endpoint_of(llm, rollout, "token").api_key) == (None, "token")
     llm = agl.LLM(endpoint="http://127.0.0.1:1/v1", model="tiny", sampling_parameters={})
-    assert endpoint_of(llm, rollout).traced
+    found = endpoint_of(llm, rollout, "token")
+    assert found.traced
+    assert found.api_key is None, "the token is the proxy's, and nobody else's"

@@ -15,6 +15,7 @@ from agentlightning.types import EnqueueRolloutRequest, RolloutConfig
 
 from training.live_store import RunStore, make_server
 from training.ports import free_port
+from training.store_client import StoreClient
 
 HOST = "127.0.0.1"
 
@@ -61,12 +62,14 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
 
 
 @asynccontextmanager
-async def served(store: RunStore | None = None, port: int | None = None) -> AsyncIterator[agl.LightningStoreClient]:
-    """A client of this project's store, served for real."""
+async def served(
+    store: RunStore | None = None, port: int | None = None, token: str | None = None
+) -> AsyncIterator[agl.LightningStoreClient]:
+    """A client of this project's store, served for real; ours where there is a token, else agent-lightning's."""
     store = store or RunStore()
-    server = make_server(store, HOST, port or free_port(HOST), "thread")
+    server = make_server(store, HOST, port or free_port(HOST), "thread", token)
     await server.start()
-    client = agl.LightningStoreClient(server.endpoint)
+    client = StoreClient(server.endpoint, token) if token else agl.LightningStoreClient(server.endpoint)
     await client.add_resources({})
     try:
         yield client

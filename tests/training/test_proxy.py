@@ -109,9 +109,10 @@ async def serve_store() -> AsyncIterator[LightningStoreClient]:
 
 
 def access(
-    kind: str, servers: list[StandInVllm], store: LightningStoreClient, log_probs: bool = True, exact: bool = False
+    kind: str, servers: list[StandInVllm], store: LightningStoreClient, log_probs: bool = True, **changes: Any
 ) -> PolicyAccess:
-    plan = Plan(Path("."), "cpu", MODEL, 3, "test", 1.0, 32, 10.0, proxy=kind, deterministic=exact)
+    """`changes` are of the plan."""
+    plan = Plan(Path("."), "cpu", MODEL, 3, "test", 1.0, 32, 10.0, proxy=kind, **changes)
     rollout = {**SAMPLING, "val_kwargs": VALIDATION, "calculate_log_probs": log_probs}
     config = OmegaConf.create(
         {"data": {"seed": 42}, "actor_rollout_ref": {"model": {"path": MODEL}, "rollout": rollout}}
@@ -120,14 +121,20 @@ def access(
 
 
 async def ask(
-    policy: PolicyAccess, store: LightningStoreClient, group: int, rollout: Any, text: str, mode: str = "train"
+    policy: PolicyAccess,
+    store: LightningStoreClient,
+    group: int,
+    rollout: Any,
+    text: str,
+    mode: str = "train",
+    key: str = "none",
 ) -> httpx.Response:
     resources = await store.get_resources_by_id(policy.resource(mode, group))
     llm = resources.resources[RESOURCE]
     url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id) + "/chat/completions"
     body = {"model": llm.model, "messages": [{"role": "user", "content": text}], **llm.sampling_parameters}
     async with httpx.AsyncClient(timeout=30) as client:
-        return await client.post(url, json=body, headers={"Authorization": "Bearer none"})
+        return await client.post(url, json=body, headers={"Authorization": f"Bearer {key}"})
 
 
 async def spans_of(store: LightningStoreClient, rollout_id: str, count: int) -> list[Any]:
@@ -193,6 +200,19 @@ async def test_training_and_validation_are_each_sampled_as_they_are_told(
     assert request["max_tokens"] == 32
 
 
+async def test_a_url_is_published_as_it_is_where_tls_ends_before_the_proxy(servers: list[StandInVllm]) -> None:
+    async with serve_store() as store:
+        policy = access("direct", servers, store, proxy_public_host="https://llm.example.org/")
+        await policy.start()
+        try:
+            resources = await store.get_resources_by_id(policy.resource("train", 0))
+        finally:
+            await policy.stop()
+    assert resources is not None
+    llm: Any = resources.resources[RESOURCE]
+    assert llm.get_base_url("ro", "at") == "https://llm.example.org/rollout/ro/attempt/at"
+
+
 async def test_log_probs_are_left_out_where_verl_does_not_want_them(servers: list[StandInVllm]) -> None:
     async with serve_store() as store:
         policy = access("direct", servers, store, log_probs=False)
@@ -210,7 +230,7 @@ async def test_log_probs_are_left_out_where_verl_does_not_want_them(servers: lis
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_a_deterministic_run_seeds_every_call(kind: str, servers: list[StandInVllm]) -> None:
     async with serve_store() as store:
-        policy = access(kind, servers, store, exact=True)
+        policy = access(kind, servers, store, deterministic=True)
         await policy.start()
         try:
             rollout = await store.start_rollout(input={})

@@ -1,0 +1,106 @@
+"""Who may ask a server of this project, and how much: a token, and a bound on what one request may send.
+
+    require_token(host, token, "--host")                                        # before it listens
+    uvicorn.run(Guard(app, token, MOST_BYTES, free=("/health",)), host=host)    # around the whole ASGI app
+    client.get(url, headers=bearer(token))
+
+The token is AGL_TOKEN. Used by the store, the LLM proxy and the served agent; plain ASGI, so that it costs next to
+nothing in front of the store.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+from collections.abc import Callable, Collection
+from typing import Any
+
+from common.command import UsageError
+
+HEADER = b"authorization"
+ADVICE = "send the server's AGL_TOKEN as Authorization: Bearer TOKEN"
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    """The header a client sends; none without a token."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def require_token(host: str, token: str | None, setting: str) -> None:
+    """Raises UsageError: others reach the address that `setting` names, and there is no token they must send."""
+    if not is_loopback(host, setting) and not token:
+        raise UsageError(f"{setting} {host}: others can reach it, so set AGL_TOKEN, which they then must send")
+
+
+def is_loopback(host: str, setting: str) -> bool:
+    """Whether only this machine reaches an address. Raises UsageError: it is none."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise UsageError(f"{setting} {host!r}: expected an IP address of this machine, such as 0.0.0.0") from None
+
+
+class Guard:
+    """Refuses before `app` is asked: 401 without the token, 413 for a longer body, 415 for a compressed one.
+
+    free: paths that need no token. problem: what else is wrong with a path and its body, to be answered 400. Without a
+    token everybody is let in. The app never sees the header.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        token: str | None,
+        most_bytes: int,
+        free: Collection[str] = (),
+        problem: Callable[[str, bytes], str | None] = lambda path, body: None,
+    ) -> None:
+        self.app, self.most_bytes, self.free, self.problem = app, most_bytes, free, problem
+        self.expected = f"Bearer {token}".encode() if token else None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return await self.app(scope, receive, send)
+        headers = dict(scope["headers"])
+        if self.expected and scope["path"] not in self.free:
+            if not hmac.compare_digest(headers.get(HEADER, b""), self.expected):
+                return await _refuse(scope, send, 401, ADVICE)
+            scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != HEADER]}
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        if headers.get(b"content-encoding", b"identity") != b"identity":  # a small body may be a huge one
+            return await _refuse(scope, send, 415, "send the body uncompressed")
+        return await self._checked(scope, receive, send)
+
+    async def _checked(self, scope: Any, receive: Any, send: Any) -> None:
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":  # half a request is none
+                return None
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self.most_bytes:
+                return await _refuse(scope, send, 413, f"the request has over {self.most_bytes} bytes")
+        if found := self.problem(scope["path"], bytes(body)):
+            return await _refuse(scope, send, 400, found)
+        read = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def again() -> Any:
+            return read.pop() if read else await receive()
+
+        return await self.app(scope, again, send)
+
+
+async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:
+    """An error as OpenAI words it; a web socket is closed."""
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    error = {"error": {"message": message, "type": "invalid_request_error", "code": "invalid_request_error"}}
+    headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")][: 2 if status == 401 else 1]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps(error).encode()})

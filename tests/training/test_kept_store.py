@@ -1,0 +1,321 @@
+"""A store on disk: opened again it holds what it held, whatever happened; killed for real, who needs it waits.
+
+Keeps of docs/architecture.md, "Runners and the store", what is said of `--persist`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import multiprocessing
+import os
+import sqlite3
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from agentlightning import ProxyLLM
+from agentlightning.store.base import is_queuing
+from agentlightning.types import EnqueueRolloutRequest, RolloutConfig, Span
+from hypothesis import given
+from hypothesis import settings as fuzzing
+from hypothesis import strategies as st
+
+from common.settings import load_settings
+from tests.training.conftest import HOST, ToyAgent, enqueue, served
+from tests.training.test_runner import emitted, running
+from training import store as command
+from training.handover import Endings
+from training.kept_store import FILE, PUT, KeptStore
+from training.live_store import RunStore
+from training.plan import ConfigError
+from training.ports import free_port
+from training.runner import EpisodeRunner
+from training.store_client import StoreClient
+
+RULES = RolloutConfig(max_attempts=2, retry_condition=["timeout", "unresponsive"])
+TOKEN = "kept-store-token"
+STEPS = st.tuples(
+    st.sampled_from(
+        ["enqueue", "take", "span", "beat", "end", "end", "cancel", "requeue", "resource", "worker", "forget"]
+    ),
+    st.integers(0, 5),
+)
+
+
+async def play(store: KeptStore, steps: list[tuple[str, int]]) -> None:
+    """What runners and a trainer may do, in any order; `number` says to which rollout."""
+    for step, number in steps:
+        held = list((await store.query_rollouts()).items)
+        rollout: Any = held[number % len(held)] if held else None
+        attempt = getattr(rollout, "attempt", None)
+        open_ = rollout and not rollout.end_time
+        match step:
+            case "enqueue":
+                tasks = [{"问": "\ud800", "n": [number, None, 0.1]}] * number
+                await store.enqueue_many_rollouts([EnqueueRolloutRequest(input=task, config=RULES) for task in tasks])
+            case "take":
+                await store.dequeue_many_rollouts(limit=number, worker_id=f"runner-{number}")
+            case "resource":
+                await store.add_resources({"main_llm": ProxyLLM(endpoint=f"http://h:{number}", model="m")})
+            case "worker":
+                await store.update_worker(f"runner-{number}", {"episodes": number})
+            case "cancel" if rollout:
+                await store.update_rollout(rollout.rollout_id, status="cancelled")
+            case "requeue" if open_:
+                await store.update_rollout(rollout.rollout_id, status="requeuing")
+            case "forget" if rollout and rollout.end_time:
+                await store._forget(rollout.rollout_id)
+            case "beat" if attempt:
+                await store.update_attempt(rollout.rollout_id, attempt.attempt_id, last_heartbeat_time=float(number))
+            case "span" if attempt:
+                (sequence,) = await store.get_many_span_sequence_ids([(rollout.rollout_id, attempt.attempt_id)])
+                await store.add_many_spans([span_of(rollout, sequence)] * 2)  # the second is one too many
+            case "end" if attempt and open_:
+                status: Any = ["succeeded", "failed", "timeout", "unresponsive", "succeeded", "running"][number]
+                await store.update_attempt(rollout.rollout_id, attempt.attempt_id, status=status)
+
+
+def span_of(rollout: Any, sequence: int) -> Span:
+    owner = {"rollout_id": rollout.rollout_id, "attempt_id": rollout.attempt.attempt_id}
+    return Span.from_attributes(attributes={"ids": "[1, 2]", "nan": float("inf")}, sequence_id=sequence, **owner)
+
+
+async def state(store: KeptStore) -> dict[str, Any]:
+    """All a store knows; models compare by their values, and lists by their order."""
+    collections = store.collections
+    known = {name: (await getattr(collections, name).query()).items for name in ("rollouts", "attempts", "spans")}
+    rollouts = known["rollouts"]
+    return {
+        **known,
+        "resources": (await collections.resources.query()).items,
+        "workers": (await collections.workers.query()).items,
+        "queue": [rollout.rollout_id for rollout in await queue_of(store)],
+        "numbers": dict(collections.span_sequence_ids._values),
+        "running": set(store._running_rollout_ids),
+        "finished": {key for key, event in store._completion_events.items() if event.is_set()},
+        "starts": store._start_time_by_rollout,
+        "spans_of": {key for key, size in store._span_bytes_by_rollout.items() if size},
+        "latest": await store.get_latest_resources(),
+        "endings": {name for _, _, name in store.ended} & {rollout.rollout_id for rollout in rollouts},
+    }
+
+
+async def queue_of(store: KeptStore) -> list[Any]:
+    """The rollouts that wait, those given back first; others in the queue are passed over when it is their turn."""
+    ids = await store.collections.rollout_queue.peek(10**6)
+    found = [store.collections.rollouts._items.get(rollout_id) for rollout_id in ids]
+    waiting = [rollout for rollout in found if rollout is not None and is_queuing(rollout)]
+    back = sorted((one for one in waiting if one.status == "requeuing"), key=lambda one: str(one.rollout_id))
+    return [*back, *(one for one in waiting if one.status == "queuing")]
+
+
+@fuzzing(max_examples=60, deadline=None)
+@given(st.lists(STEPS, max_size=40))
+def test_opened_again_it_holds_what_it_held(steps: list[tuple[str, int]]) -> None:
+    async def body(folder: Path) -> None:
+        store = await KeptStore.open(folder)
+        await play(store, steps)
+        before, last = await state(store), store.last_ending
+        store.database.close()
+        again = await KeptStore.open(folder)
+        assert await state(again) == before
+        assert all(number > last for number, _, _ in again.ended), "who waits would miss an ending"
+        await play(again, steps)  # and it goes on as any store
+        before = await state(again)
+        again.database.close()
+        third = await KeptStore.open(folder)
+        assert await state(third) == before
+        third.database.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(body(Path(folder)))
+
+
+async def statements_of_an_episode(store: KeptStore) -> int:
+    """How many SQL statements it costs to queue, take, trace and end one rollout."""
+    seen: list[str] = []
+    store.database.set_trace_callback(seen.append)
+    await play(store, [("enqueue", 1)])
+    rollout = (await store.dequeue_many_rollouts(limit=1, worker_id="runner"))[0]
+    await store.add_many_spans([span_of(rollout, 1)])
+    await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status="succeeded")
+    store.database.set_trace_callback(None)
+    return len(seen)
+
+
+async def test_an_event_costs_what_it_changes_however_much_there_is(tmp_path: Path) -> None:
+    store = await KeptStore.open(tmp_path)
+    first = await statements_of_an_episode(store)
+    for _ in range(60):
+        await statements_of_an_episode(store)
+    await play(store, [("span", number) for number in range(6)])
+    assert 0 < await statements_of_an_episode(store) == first
+    store.database.close()
+
+
+async def test_what_was_taken_from_the_queue_and_given_to_nobody_is_queued_again(tmp_path: Path) -> None:
+    """A kill between the two writes of a dequeue."""
+    store = await KeptStore.open(tmp_path)
+    await play(store, [("enqueue", 3)])
+    ids = await store.collections.rollout_queue.peek(3)
+    async with store.collections.atomic(labels=["rollout_queue"]) as collections:
+        await collections.rollout_queue.dequeue(2)
+    store.database.close()
+    again = await KeptStore.open(tmp_path)
+    assert [rollout.rollout_id for rollout in await again.dequeue_many_rollouts(limit=9)] == ids
+    again.database.close()
+
+
+async def test_runners_have_time_to_be_heard_again(tmp_path: Path) -> None:
+    """A store that was away for long must not take every episode from the runners that play on."""
+    store = await KeptStore.open(tmp_path)
+    rules = RolloutConfig(unresponsive_seconds=0.001, max_attempts=3, retry_condition=["unresponsive"])
+    await store.enqueue_rollout(input={}, config=rules)
+    taken: Any = await store.dequeue_rollout("runner")
+    store.database.close()
+    again = await KeptStore.open(tmp_path)
+    assert (await again.get_rollout_by_id(taken.rollout_id)).status == "preparing"  # type: ignore[union-attr]
+    again._last_scan_entrance_time -= 60
+    assert (await again.get_rollout_by_id(taken.rollout_id)).status == "requeuing"  # type: ignore[union-attr]
+    again.database.close()
+
+
+async def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
+    store = await KeptStore.open(tmp_path)
+    await play(store, [("enqueue", 5)])
+    database = store.database
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(sqlite3.Error, match="full"):
+        await play(store, [("enqueue", 5), ("take", 5), ("span", 1)] * 1000)
+    before = list(store.collections.rollouts._items.values())
+    with pytest.raises(sqlite3.Error, match="full"):  # said again, until there is room
+        await store.add_resources({})
+    database.execute("PRAGMA max_page_count = 1000000")
+    await store.add_resources({})
+    store.database.close()
+    again = await KeptStore.open(tmp_path)
+    assert (await state(again))["rollouts"] == before
+    again.database.close()
+
+
+async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
+    store = await KeptStore.open(tmp_path / "a")
+    with pytest.raises(ConfigError, match="another store runs on it"):
+        await KeptStore.open(tmp_path / "a")
+    store.database.execute(PUT, ("rollouts", '["ro"]', '{"of": "another version"}'))
+    store.database.close()
+    with pytest.raises(ConfigError, match="another version"):
+        await KeptStore.open(tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / FILE).write_bytes(b"no database, but long enough to be read as one" * 100)
+    with pytest.raises(ConfigError, match="is damaged"):
+        await KeptStore.open(tmp_path / "b")
+    assert (tmp_path / "a" / FILE).stat().st_mode & 0o077 == 0
+
+
+def serve(port: int, folder: Path) -> None:
+    os.environ["AGL_TOKEN"] = TOKEN
+    load_settings.cache_clear()
+    command.main(["serve", "--port", str(port), "--persist", str(folder)])
+
+
+@asynccontextmanager
+async def living(port: int, folder: Path) -> AsyncIterator[None]:
+    """A store process, answering; killed at the end, in the middle of whatever it does."""
+    process = multiprocessing.get_context("fork").Process(target=serve, args=(port, folder), daemon=True)
+    process.start()
+    async with httpx.AsyncClient(trust_env=False) as client:
+        for _ in range(600):
+            try:
+                if (await client.get(f"http://{HOST}:{port}{command.HEALTH_PATH}")).status_code == 200:
+                    break
+            except httpx.HTTPError:
+                assert process.is_alive()
+                await asyncio.sleep(0.1)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.join()
+
+
+async def test_a_step_whose_answer_was_lost_is_not_queued_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, take = 0, RunStore.enqueue_many_rollouts
+
+    async def take_and_die(self: RunStore, rollouts: Any) -> Any:
+        nonlocal done
+        done += 1
+        taken = await take(self, rollouts)
+        if done == 1:
+            raise RuntimeError("killed before it could answer")
+        return taken
+
+    monkeypatch.setattr(RunStore, "enqueue_many_rollouts", take_and_die)
+    async with served(token=TOKEN) as store:
+        ids = await enqueue(store, [{"name": str(number)} for number in range(4)])
+        assert [rollout.rollout_id for rollout in await store.query_rollouts()] == ids
+        more = await enqueue(store, [{"name": str(number)} for number in range(3)])
+        assert len(set(ids + more)) == len(await store.query_rollouts()) == 7
+
+
+class CountingAgent(ToyAgent):
+    """Notes what it plays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.played: list[str] = []
+
+    async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
+        self.played.append(task["name"])
+        return await super().training_rollout_async(task, resources, rollout)
+
+
+@pytest.mark.timeout(300)
+async def test_a_store_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
+    """Twice, in the middle of episodes, with a runner and a trainer that wait: every rollout is played once, ends once.
+
+    A kill may take the answer to who took rollouts with it: they are given out again when nobody was heard of them.
+    """
+    port, agent = free_port(HOST), CountingAgent()
+    client, runners = StoreClient(f"http://{HOST}:{port}", TOKEN), StoreClient(f"http://{HOST}:{port}", TOKEN)
+    endings, ended = Endings(client), asyncio.Event()
+    async with living(port, tmp_path):
+        await client.add_resources({})
+        tasks = [{"name": f"n{number}", "sleep": 0.5 + number / 10} for number in range(24)]
+        ids = await enqueue(client, tasks, unresponsive_seconds=30)
+        futures = endings.expect(ids)
+        for future in futures.values():
+            future.add_done_callback(lambda _: ended.set())
+        playing = running(EpisodeRunner(6, 120, heartbeat=1), agent, runners)
+        await playing.__aenter__()
+        await asyncio.wait_for(ended.wait(), 60)
+    for _ in range(2):
+        await asyncio.sleep(0.5)  # episodes end while nobody is there to hear of it
+        async with living(port, tmp_path):
+            ended.clear()
+            await asyncio.wait_for(ended.wait(), 60)
+    async with living(port, tmp_path):
+        rollouts = await asyncio.wait_for(asyncio.gather(*futures.values()), 120)
+        assert [rollout.status for rollout in rollouts] == ["succeeded"] * 24
+        assert [await emitted(client, rollout_id) for rollout_id in ids] == [[task["name"]] for task in tasks]
+        assert sorted(agent.played) == sorted(task["name"] for task in tasks)
+        await playing.__aexit__(None, None, None)
+        await endings.close()
+        await client.close()
+
+
+def test_every_start_numbers_endings_above_the_last(tmp_path: Path) -> None:
+    async def last() -> int:
+        store = await KeptStore.open(tmp_path)
+        await store.add_resources({})
+        store.database.close()
+        return store.last_ending
+
+    numbers = [asyncio.run(last()) for _ in range(3)]
+    assert all(later > earlier for earlier, later in itertools.pairwise(numbers))

@@ -1,0 +1,301 @@
+"""Store and proxy in front of people who should not be there, and of requests that mean nothing.
+
+Keeps of docs/architecture.md, "Strangers".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import random
+import re
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import agentlightning as agl
+import aiohttp
+import httpx
+import pytest
+from agentlightning.types import Span
+from agentlightning.utils.otlp import LightningStoreOTLPExporter
+from fastapi.routing import APIRoute
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+
+from common.command import Failure
+from common.settings import load_settings
+from tests.training.conftest import ToyAgent, enqueue, served
+from tests.training.test_proxy import StandInVllm, access, ask, servers, spans_of  # noqa: F401 (a fixture)
+from tests.training.test_runner import ends, running
+from training import store as command
+from training.live_store import RunStore, make_server
+from training.plan import ConfigError, Plan
+from training.ports import free_port
+from training.recorder import _readable
+from training.run import _trainer
+from training.runner import EpisodeRunner
+from training.store import HEALTH_PATH, check_external
+from training.store_client import StoreClient
+from training.store_status import look
+
+TOKEN = "s3cret-of-the-store"
+MALFORMED = 10_000
+chance = random.Random(20)
+
+
+class Door:
+    """A store with something in each of its collections, and a client that talks to its app in this process."""
+
+    def __init__(self, token: str | None) -> None:
+        self.store = RunStore()
+        server = make_server(self.store, "127.0.0.1", 1, "asyncio", token)
+        assert server.app is not None
+        self.routes = [
+            (method, route.path)
+            for route in server.app.routes
+            if isinstance(route, APIRoute)
+            for method in sorted(route.methods)
+        ]
+        self.app: Any = server.server_launcher.app
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[httpx.AsyncClient]:
+        await self.store.add_resources({"main_llm": agl.ProxyLLM(endpoint="http://127.0.0.1:1", model="m")})
+        await enqueue(self.store, [{"name": str(number)} for number in range(4)])
+        for _ in range(3):
+            taken: Any = await self.store.dequeue_rollout("runner")
+        await self.store.add_many_spans([span_of(taken.rollout_id, taken.attempt.attempt_id)])
+        await self.store.update_attempt(taken.rollout_id, taken.attempt.attempt_id, status="succeeded")
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://store") as client:
+            yield client
+
+    def state(self) -> str:
+        known = self.store.collections
+        kept = [known.rollouts, known.attempts, known.spans, known.resources, known.workers, known.rollout_queue]
+        return repr([kept_in._items for kept_in in kept] + [known.span_sequence_ids._values, self.store.ended])
+
+
+def span_of(rollout_id: str, attempt_id: str) -> Span:
+    return Span.from_attributes(attributes={"a": 1}, rollout_id=rollout_id, attempt_id=attempt_id, sequence_id=1)
+
+
+async def test_nothing_is_had_without_the_token() -> None:
+    """Of no route, asked as it wants to be asked, and of none that there is not; nor does a wrong one help."""
+    door = Door(TOKEN)
+    assert {path.split("/")[-1] for _, path in door.routes} > {"traces", "queue", "ended", "dequeue", "enqueue"}
+    async with door.client() as client:
+        before = door.state()
+        for method, path in [*door.routes, ("GET", "/assets/x.js"), ("POST", "/nowhere")]:
+            for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}):
+                answer = await client.request(method, filled(path, "x"), json={}, headers=headers)
+                assert answer.status_code == (200 if path == HEALTH_PATH and method == "GET" else 401), (method, path)
+        assert door.state() == before
+        assert (await client.get("/v1/agl/statistics", headers={"authorization": f"Bearer {TOKEN}"})).is_success
+
+
+def filled(path: str, *names: str) -> str:
+    """A route's path with these in the place of its variables."""
+    return re.sub(r"{[^}]*}", lambda _: chance.choice(names), path)
+
+
+def words() -> bytes:
+    return chance.randbytes(chance.randrange(1, 60))
+
+
+# Bodies that are no request of any route: no JSON, JSON that Python alone would read, and values of wrong types.
+BODIES: list[Callable[[], bytes]] = [
+    lambda: b"\xff" + words(),
+    lambda: b'{"input": ' + words(),
+    lambda: b"[" * chance.choice([1, 2000, 100_000]),
+    lambda: b'{"rollouts": [{"input": NaN}], "input": NaN, "resources": NaN, "heartbeat_stats": {"a": NaN}}',
+    lambda: b'{"rollouts": [{"input": "\\ud800"}], "input": "\\ud800", "heartbeat_stats": {"a": "\\udfff"}}',
+    lambda: b'{"rollouts": [{"input": 1}], "input": 1, "limit": 1e999, "seconds": 1e999, "x": 1e999}',
+    lambda: chance.choice([b"3", b"[]", b'"x"', b"true", b"[null]", b"-0.5"]),
+    lambda: (
+        b'{"limit": "x", "worker_id": 7, "rollouts": 3, "status": 5, "heartbeat_stats": 3, "config": 7, '
+        b'"last_heartbeat_time": "x", "metadata": 4, "rollout_id": [], "rollout_ids": 5, "seconds": "x", "mode": "x"}'
+    ),
+    lambda: (
+        b'{"rollouts": [{}], "sort_order": 1, "limit": {}, "status": "no such", "worker_id": {}, '
+        b'"heartbeat_stats": [], "metadata": [], "rollout_id": null, "rollout_ids": {}, "config": {"max_attempts": 0}}'
+    ),
+]
+
+
+async def test_malformed_requests_change_nothing() -> None:
+    door = Door(None)
+    posts = [path for method, path in door.routes if method == "POST"]
+    async with door.client() as client:
+        held: Any = (await door.store.query_rollouts(status_in=["preparing"])).items[0]
+        before = door.state()
+        for number in range(MALFORMED):
+            path = chance.choice(posts)
+            path = filled(path, held.rollout_id, held.attempt.attempt_id, "latest", "no", "%00", "../..", "x" * 5000)
+            kind = chance.choice(["application/json", "application/json", "application/x-protobuf", "text/plain", "é"])
+            body = chance.choice(BODIES)()
+            answer = await client.post(path, content=body, headers={"content-type": kind.encode()})
+            assert answer.status_code >= 400 or path.endswith("/traces"), (number, path, kind, body[:80])
+        assert door.state() == before
+
+
+async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept() -> None:
+    """Nor does a late call of a released rollout keep out those that were sent with it."""
+    door = Door(None)
+    async with door.client() as client:
+        before = door.state()
+        spans = [("ro-gone", "at-gone", span_of("ro-gone", "at-gone"))] * 3
+        gone = encode_spans([_readable(*span) for span in spans]).SerializeToString()
+        head = {"content-type": "application/x-protobuf"}
+        assert (await client.post("/v1/traces", content=gone, headers=head)).status_code == 200
+        await client.post("/v1/agl/spans", json=span_of("ro-gone", "at-gone").model_dump(mode="json"))
+        await client.post("/v1/agl/spans/next", json={"rollout_id": "ro-gone", "attempt_id": "at-gone"})
+        for path in ("/v1/agl/rollouts/ro-gone", "/v1/agl/rollouts/ro-gone/attempts/at-gone"):
+            assert (await client.post(path, json={"status": "succeeded"})).status_code == 500
+        assert door.state() == before
+        taken: Any = await door.store.dequeue_rollout("runner")
+        here = (taken.rollout_id, taken.attempt.attempt_id, span_of(taken.rollout_id, taken.attempt.attempt_id))
+        both = encode_spans([_readable(*span) for span in (spans[0], here)]).SerializeToString()
+        assert (await client.post("/v1/traces", content=both, headers=head)).status_code == 200
+        assert len(await door.store.query_spans(taken.rollout_id)) == 1
+
+
+async def test_who_has_the_token_works_as_before() -> None:
+    """Over HTTP: the client here and in another process, the requests that wait, and the spans of a runner."""
+    async with served(token=TOKEN) as store:
+        other: StoreClient = pickle.loads(pickle.dumps(store))
+        ids = await enqueue(other, [{"name": "a"}, {"name": "b"}])
+        async with running(EpisodeRunner(2, 30), ToyAgent(), store):
+            rollouts = await ends(other, ids)
+        assert [rollout.status for rollout in rollouts] == ["succeeded"] * 2
+        assert len(await other.query_spans(ids[0])) == 2
+        await other.close()
+
+
+@pytest.mark.skipif(not (which("socat") and which("openssl")), reason="needs socat and openssl")
+async def test_the_example_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/architecture.md shows these commands, with other names and numbers."""
+    port, key, certificate, both = free_port("127.0.0.1"), *(tmp_path / name for name in ("key", "cert", "both"))
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=store -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*made.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    both.write_bytes(key.read_bytes() + certificate.read_bytes())
+    async with served(token=TOKEN) as store:
+        listening = f"OPENSSL-LISTEN:{port},fork,reuseaddr,cert={both},verify=0"
+        plain = store.server_address_root.removeprefix("http://")
+        address, socat = f"https://127.0.0.1:{port}", subprocess.Popen(["socat", listening, f"TCP:{plain}"])
+        try:
+            with pytest.raises(ConfigError, match="no store answers"):
+                await asyncio.to_thread(check_external, address, TOKEN)  # nobody vouches for it
+            monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+            # aiohttp reads it when it is imported.
+            monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", ssl.create_default_context())
+            await reachable(address, socat)
+            far = StoreClient(address, TOKEN)
+            ids = await enqueue(far, [{"name": "a"}])
+            async with running(EpisodeRunner(1, 30), ToyAgent(), far):
+                assert [rollout.status for rollout in await ends(store, ids)] == ["succeeded"]
+            await far.close()
+        finally:
+            socat.kill()
+            socat.wait()
+
+
+async def reachable(address: str, socat: subprocess.Popen[bytes]) -> None:
+    while True:
+        try:
+            return await asyncio.to_thread(check_external, address, TOKEN)
+        except ConfigError:
+            assert socat.poll() is None
+            await asyncio.sleep(0.1)
+
+
+def test_agent_lightnings_own_exporter_sends_the_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where its runner plays, `--concurrency 0`."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "")
+    _trainer(Plan(tmp_path, "cpu", "m", 3, "test", 1.0, 32, 10.0, concurrency=0, role="runner", token=TOKEN), None)
+    assert LightningStoreOTLPExporter()._headers["authorization"] == f"Bearer {TOKEN}"
+
+
+async def test_a_wrong_or_missing_token_is_said() -> None:
+    async with served(token=TOKEN) as store:
+        address = store.server_address_root
+        await asyncio.to_thread(check_external, address, TOKEN)
+        for token, said in ((None, "asks for AGL_TOKEN, and it is not set"), ("wrong", "refuses this AGL_TOKEN")):
+            for asks in (check_external, look):
+                with pytest.raises(ConfigError, match=said):
+                    await asyncio.to_thread(asks, address, token)
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_the_proxy_answers_nobody_else(kind: str, servers: list[StandInVllm]) -> None:  # noqa: F811
+    async with served(token=TOKEN) as store:
+        policy = access(kind, servers, store, token=TOKEN)
+        await policy.start()
+        try:
+            rollout = await store.start_rollout(input={})
+            assert (await ask(policy, store, 0, rollout, "一")).status_code == 401
+            async with httpx.AsyncClient(base_url=policy.address, trust_env=False) as client:
+                for path in ("/", "/v1/models", "/docs", "/openapi.json", "/model/info", "/config/yaml", "/routes"):
+                    assert (await client.get(path)).status_code == 401, path
+            assert servers[0].requests == []
+            assert (await ask(policy, store, 0, rollout, "一", key=TOKEN)).status_code == 200
+            assert len(await spans_of(store, rollout.rollout_id, 1)) == 1
+            await policy.check_engine()
+            published = await store.query_resources()
+        finally:
+            await policy.stop()
+    assert len(servers[0].requests) == 1
+    assert TOKEN not in str(published), "who reads the resources knows the token already; who reads the disk does not"
+
+
+def test_an_address_that_others_reach_needs_a_token(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AGL_TOKEN", raising=False)
+    load_settings.cache_clear()
+    assert command.main(["serve", "--host", "0.0.0.0"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("store: --host 0.0.0.0: others can reach it, so set AGL_TOKEN")
+
+
+async def test_the_status_of_a_store() -> None:
+    async with served(token=TOKEN) as store:
+        ids = await enqueue(store, [{"name": str(number)} for number in range(6)])
+        for status in ("succeeded", "failed", "succeeded", None):
+            rollout = await store.dequeue_rollout("runner-here")
+            assert rollout is not None
+            if status:
+                await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status=status)
+        await store.update_worker("runner-here", {"episodes": 1})
+        shown = (await asyncio.to_thread(look, store.server_address_root, TOKEN)).splitlines()
+    assert len(ids) == 6
+    assert shown[0].startswith(f"store     {store.server_address_root}, up 0:0")
+    assert shown[1:4] == [
+        "rollouts  2 queued, 1 running, 2 succeeded, 1 failed",
+        "rate      3 rollouts ended in the last minute",
+        "runners   1",
+    ]
+    assert shown[4].split(": ")[0] == "          runner-here"
+    assert shown[4].endswith("s ago, plays 1")
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "said"),
+    [
+        ("http://127.0.0.1:1", 1, "no store answers at http://127.0.0.1:1 (ConnectError)"),
+        ("http://[", 1, "no store answers at http://["),
+        ("127.0.0.1:1", 2, "is not a URL; expected http://HOST:PORT"),
+    ],
+)
+def test_the_status_of_nothing_is_one_line(url: str, code: int, said: str, capsys: Any) -> None:
+    assert command.main(["status", url]) == code
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("store: ")
+    assert said in line
+
+
+async def test_the_status_of_another_program(servers: list[StandInVllm]) -> None:  # noqa: F811
+    with pytest.raises(Failure, match="is no store"):
+        await asyncio.to_thread(look, f"http://127.0.0.1:{servers[0].port}", None)
