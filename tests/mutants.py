@@ -81,7 +81,7 @@ def prepare(room: str) -> Path:
 
 
 def ask_again(folder: Path) -> None:
-    """Forget which changes were not noticed (pytest ended with 0) or reached (33): tests may have been written since."""
+    """Forget which changes were not noticed (pytest ended with 0) or reached (33): there may be new tests."""
     for path in (folder / "mutants").rglob("*.meta"):
         found = json.loads(path.read_text(encoding="utf-8"))
         codes = found["exit_code_by_key"]
