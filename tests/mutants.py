@@ -25,6 +25,10 @@ from common.settings import ROOT
 ROOMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 KILLED = 0.9
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
+# `mutmut show` of every name, without starting Python for each.
+SHOW = (
+    "import sys; from mutmut.__main__ import cli; [cli(['show', name], standalone_mode=False) for name in sys.argv[1:]]"
+)
 # What stands alone on a line or in a log is the wording of a message, of which tests look at how it begins; options and
 # names of commands are held by the tests that call these.
 WORDING = (
@@ -99,8 +103,8 @@ def run(room: str) -> str:
     )
     found = dict(line.strip().split(": ") for line in listed.stdout.splitlines() if ": " in line)
     noticed = sum(state in ("killed", "timeout", "segfault") for state in found.values())
-    for name in (name for name, state in found.items() if state not in ("killed", "timeout", "segfault")):
-        subprocess.run([MUTMUT, "show", name], cwd=folder, check=True)
+    survivors = [name for name, state in found.items() if state not in ("killed", "timeout", "segfault")]
+    subprocess.run([sys.executable, "-c", SHOW, *survivors], cwd=folder, check=True)
     print(f"{room}: {noticed} of {len(found)} noticed ({noticed / len(found):.1%}); {dict(Counter(found.values()))}")
     return "" if noticed >= KILLED * len(found) else room
 
