@@ -6,11 +6,14 @@ budget or batch size that cannot work, stops the run.
 
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
+from omegaconf import DictConfig
 
 from sql_agent.agent import AGENT
+from training import config as config_module
 from training.agreement import check_rows
 from training.config import build_config, parse_overrides
 from training.plan import ConfigError, Plan
@@ -19,6 +22,17 @@ from training.presets import choose
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
 TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
+
+
+@pytest.fixture(scope="module")
+def defaults() -> DictConfig:
+    """verl's files, composed once: each time takes longer than everything these tests do with them."""
+    return config_module._verl_defaults()
+
+
+@pytest.fixture(autouse=True)
+def _composed_once(defaults: DictConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config_module, "_verl_defaults", lambda: deepcopy(defaults))
 
 
 def plan(tmp_path: Path, **changes: object) -> Plan:
