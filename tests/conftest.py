@@ -19,6 +19,46 @@ settings.register_profile("random", settings.get_profile("default"), deadline=No
 settings.load_profile("ci")
 
 
+# What is marked `system`, and left out of `make unit`: what asks for one of these fixtures, and what stands in these
+# files or is one of these tests, because it starts programs or goes through a collection of cases.
+STARTS = {"browser", "bubblewrap", "mariadb", "postgres"}
+SYSTEM = (
+    "tests/bench/",
+    "tests/code_agent/test_corpus.py",
+    "tests/common/test_parent.py",
+    "tests/data/test_dataset.py::test_same_seed_gives_the_same_files",
+    "tests/data/test_generation_servers.py",
+    "tests/data/test_import_servers.py",
+    "tests/data/test_paraphrase.py::test_a_share_is_reworded",
+    "tests/data/test_paraphrase.py::test_after_a_failure",
+    "tests/data/test_stranger_files.py",
+    "tests/diagnosis_agent/test_corpus.py",
+    "tests/evaluation/test_evaluate.py::test_ctrl_c",
+    "tests/evaluation/test_serve.py::test_the_command",
+    "tests/house/test_installation.py",
+    "tests/scoring/test_reference.py::test_answers_of_other_rows",
+    "tests/scoring/test_reference.py::test_every_gold_answer",
+    "tests/sql_agent/test_canaries.py::test_the_offline_judge_accepts_too_few_to_warn",
+    "tests/sql_agent/test_sqlagent_test.py",
+    "tests/tools/sql/test_corpus.py",
+    "tests/tools/sql/test_fuzz.py",
+    "tests/tools/sql/test_servers_faults.py",
+    "tests/tools/sql/test_statements.py",
+    "tests/training/test_handover.py::test_agent_lightnings_trainer",
+    "tests/training/test_handover.py::test_rollouts_of_a_killed_runner",
+    "tests/utils/test_chat_session_filter.py::test_hostile",
+    "tests/utils/test_chat_session_filter.py::test_memory",
+    "tests/utils/test_filters_killed.py",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if STARTS & set(getattr(item, "fixturenames", ())) or item.nodeid.startswith(SYSTEM):
+            item.add_marker("system")
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """An administrator's URL of the PostgreSQL that all tests share; `servers.fresh_database` makes room on it."""

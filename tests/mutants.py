@@ -52,7 +52,7 @@ pytest_add_cli_args=
     -p
     no:cacheprovider
     -m
-    not engine and not nightly
+    not engine and not nightly and not system
     --timeout=120
 timeout_multiplier=5.0
 timeout_constant=5.0
