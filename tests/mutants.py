@@ -1,12 +1,13 @@
 """Changes the code that decides what is learned, paid and reported, a little at a time, and says what no test noticed.
 
-    make mutants                       every room of mutants.toml, one after the other
+    make mutants                       every room of mutants.toml, one after the other, and the corruptions
     make mutants ROOM=metrics          one of them
+    make mutants ROOM=corruptions      the named changes of corruptions.toml, each of which must be noticed
 
 mutmut makes the changes and runs the room's unit tests on each, in a copy below outputs/mutants/. A later run goes on
 there, with functions that were changed and changes that were not noticed; without the copy it begins anew.
 docs/testing.md says which survivors are accepted and why. Exit codes: 0 done, 1 fewer than KILLED of a room are
-noticed, 2 wrong usage.
+noticed or a corruption is not, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from common.command import Failure, UsageError, run_command
 from common.settings import ROOT
 
 ROOMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CORRUPTIONS = tomllib.loads(Path(__file__).with_name("corruptions.toml").read_text(encoding="utf-8"))["change"]
+NAMED = "corruptions"
 KILLED = 0.9
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
 # `mutmut show` of every name, without starting Python for each.
@@ -60,8 +63,8 @@ use_git_change_detection=false
 """
 
 
-def prepare(room: str) -> Path:
-    """A copy of the repository's files as they are, with mutmut's settings for this room."""
+def copy(room: str) -> tuple[Path, list[str]]:
+    """A copy of the repository's files as they are, and their names."""
     folder = ROOT / "outputs" / "mutants" / room
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -74,6 +77,12 @@ def prepare(room: str) -> Path:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
+    return folder, names
+
+
+def prepare(room: str) -> Path:
+    """A copy with mutmut's settings for this room."""
+    folder, names = copy(room)
     files = ROOMS[room]["files"]
     packages = sorted({name.split("/")[0] for name in files})
     others = sorted({name.split("/")[0] for name in names} - {*packages, "tests", "pyproject.toml"})
@@ -109,12 +118,31 @@ def run(room: str) -> str:
     return "" if noticed >= KILLED * len(found) else room
 
 
+def run_corruptions() -> str:
+    """Make each named change and run its tests; what is wrong, or ""."""
+    folder, _ = copy(NAMED)
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=120"]
+    missed = []
+    for change in CORRUPTIONS:
+        file = folder / change["file"]
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace(change["old"], change["new"]), encoding="utf-8")
+        done = subprocess.run([*command, f"tests/{change['test']}"], cwd=folder, capture_output=True, text=True)
+        file.write_text(text, encoding="utf-8")
+        print(f"{'noticed' if done.returncode == 1 else 'NOT NOTICED'}: {change['what']}", flush=True)
+        if done.returncode != 1:  # 1: tests failed; anything else is no answer
+            missed.append(change["what"])
+    print(f"{NAMED}: {len(CORRUPTIONS) - len(missed)} of {len(CORRUPTIONS)} noticed")
+    return NAMED if missed else ""
+
+
 def main(arguments: list[str]) -> int:
     def body() -> None:
-        if unknown := set(arguments) - set(ROOMS):
-            raise UsageError(f"there is no room {', '.join(unknown)}; the rooms are {', '.join(ROOMS)}")
-        if low := [room for room in arguments or ROOMS if run(room)]:
-            raise Failure(f"fewer than {KILLED:.0%} are noticed in: {', '.join(low)}; see docs/testing.md")
+        rooms = [*ROOMS, NAMED]
+        if unknown := set(arguments) - set(rooms):
+            raise UsageError(f"there is no room {', '.join(unknown)}; the rooms are {', '.join(rooms)}")
+        if low := [room for room in arguments or rooms if (run_corruptions() if room == NAMED else run(room))]:
+            raise Failure(f"fewer are noticed than must be in: {', '.join(low)}; see docs/testing.md")
 
     return run_command("mutants", body)
 
