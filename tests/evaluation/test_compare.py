@@ -72,7 +72,8 @@ def test_intervals_are_drawn_from_the_seed_that_is_asked_for(tmp_path: Path, cap
 def test_the_report_names_both_sides_and_shows_the_20_that_changed_most(tmp_path: Path, capsys: Any) -> None:
     scores = {f"q{number:02}": number / 40 for number in range(1, 22)}
     long = {"answer": "x" * 61}
-    a = evaluation(tmp_path / "a", [*(record(name, 0.0) for name in scores), record("bad", 0.5, answer="y" * 60)])
+    before = [*(record(name, 0.0) for name in scores), record("bad", 0.5, answer="y" * 60), record("once", None)]
+    a = evaluation(tmp_path / "a", [*before, record("gone", 1.0)])
     changed = record("bad", 0.25, answer="", stop_reason="length")
     other = {"file": "e.parquet", "sha256": "1" * 64, "questions": 2}
     b = evaluation(
@@ -87,6 +88,12 @@ def test_the_report_names_both_sides_and_shows_the_20_that_changed_most(tmp_path
     assert f"A: m ({a})" in text
     assert f"B: n ({b})" in text
     assert "THE DATA FILES DIFFER (d.parquet and e.parquet)" in text
+    assert "1 questions are left out: only one of the two has a score for them" in text
+    result = compared(a, b, capsys)
+    assert (result["a"]["unscored"], result["b"]["unscored"]) == (1, 0)
+    low, high = (f"{100 * bound:+.1f}" for bound in result["overall"]["ci95"])
+    assert f"(95 % interval of the difference in points: {low} to {high})" in text
+    assert f"| overall | 22 | 2.3 | 27.4 | +25.1 | {low} to {high} | 21 | 1 |" in text
     assert "21 questions better, the 20 that changed most\n" in text
     assert "1 questions worse\n" in text
     assert "| q02 | 0.0 | 5.0 |" in text
