@@ -16,6 +16,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Whether a commit passes depends on the commit alone: hypothesis's own profile `ci` generates the same cases every time
 # and looks at no clock. `make fuzz` and `make nightly` draw new ones, from a seed that they print.
 settings.register_profile("random", settings.get_profile("default"), deadline=None, print_blob=True)
+settings.register_profile(
+    "mutants", settings.get_profile("ci"), max_examples=10
+)  # a thousand times over: `make mutants`
 settings.load_profile("ci")
 
 
