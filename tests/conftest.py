@@ -18,7 +18,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("random", settings.get_profile("default"), deadline=None, print_blob=True)
 settings.register_profile(
     "mutants", settings.get_profile("ci"), max_examples=10
-)  # a thousand times over: `make mutants`
+)  # `make mutants`
 settings.load_profile("ci")
 
 
