@@ -68,7 +68,7 @@ pytest_add_cli_args=
     not engine and not nightly and not system
     --timeout=120
     --hypothesis-profile=mutants
-timeout_multiplier=5.0
+timeout_multiplier=2.0
 timeout_constant=5.0
 use_git_change_detection=false
 """
