@@ -12,7 +12,10 @@ noticed or a corruption is not, 2 wrong usage.
 
 from __future__ import annotations
 
+import importlib
 import json
+import multiprocessing
+import os
 import shutil
 import subprocess
 import sys
@@ -20,12 +23,15 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from common.command import Failure, UsageError, run_command
 from common.settings import ROOT
 
 ROOMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 CORRUPTIONS = tomllib.loads(Path(__file__).with_name("corruptions.toml").read_text(encoding="utf-8"))["change"]
 NAMED = "corruptions"
+HEAVY = ("agentlightning", "litellm", "agents", "pandas")  # imported once, for all of them
 KILLED = 0.9
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
 # `mutmut run` that changes a text in one way: mutmut's others, in small and in capital letters, say the same again.
@@ -132,19 +138,35 @@ def run(room: str) -> str:
 def run_corruptions() -> str:
     """Make each named change and run its tests; what is wrong, or ""."""
     folder, _ = copy(NAMED)
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--timeout=120"]
+    for name in HEAVY:
+        importlib.import_module(name)
     missed = []
     for change in CORRUPTIONS:
         file = folder / change["file"]
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace(change["old"], change["new"]), encoding="utf-8")
-        done = subprocess.run([*command, f"tests/{change['test']}"], cwd=folder, capture_output=True, text=True)
+        tests = multiprocessing.get_context("fork").Process(target=run_tests, args=(folder, change["test"]))
+        tests.start()
+        tests.join()
         file.write_text(text, encoding="utf-8")
-        print(f"{'noticed' if done.returncode == 1 else 'NOT NOTICED'}: {change['what']}", flush=True)
-        if done.returncode != 1:  # 1: tests failed; anything else is no answer
-            missed.append(change["what"])
+        noticed = tests.exitcode == 1  # pytest's word for tests that failed; anything else is no answer
+        print(f"{'noticed' if noticed else 'NOT NOTICED'}: {change['what']}", flush=True)
+        missed += [] if noticed else [change["what"]]
     print(f"{NAMED}: {len(CORRUPTIONS) - len(missed)} of {len(CORRUPTIONS)} noticed")
     return NAMED if missed else ""
+
+
+def run_tests(folder: Path, test: str) -> None:
+    """In a fork: end with pytest's exit code for a test of this copy, none of whose modules has been imported here."""
+    own = {path.name for path in folder.iterdir() if path.is_dir()}
+    for name in [name for name in sys.modules if name.split(".")[0] in own]:
+        del sys.modules[name]
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--timeout=120", f"tests/{test}"]))
 
 
 def main(arguments: list[str]) -> int:

@@ -31,16 +31,18 @@ def test_a_named_corruption_is_one_change_of_code_that_is_there_with_a_test_that
 
 def test_a_corruption_that_no_test_notices_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     (tmp_path / "tests").mkdir()
-    (tmp_path / "code.py").write_text("ONE = 1\nTWO = 2\n")
-    (tmp_path / "tests" / "test_code.py").write_text("from code import ONE\ndef test_one(): assert ONE == 1\n")
+    (tmp_path / "counted.py").write_text("ONE = 1\nTWO = 2\n")
+    (tmp_path / "tests" / "test_code.py").write_text("from counted import ONE\ndef test_one(): assert ONE == 1\n")
     monkeypatch.setattr(mutants, "copy", lambda room: (tmp_path, []))
-    changes = [{"what": str(n), "file": "code.py", "old": f" {n}", "new": " 3", "test": "test_code.py"} for n in (1, 2)]
+    changes = [
+        {"what": str(n), "file": "counted.py", "old": f" {n}", "new": " 3", "test": "test_code.py"} for n in (1, 2)
+    ]
     monkeypatch.setattr(mutants, "CORRUPTIONS", changes)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(mutants, "HEAVY", ())
     assert mutants.run_corruptions() == "corruptions"
     said = capsys.readouterr().out.splitlines()
     assert said == ["noticed: 1", "NOT NOTICED: 2", "corruptions: 1 of 2 noticed"]
-    assert (tmp_path / "code.py").read_text() == "ONE = 1\nTWO = 2\n"
+    assert (tmp_path / "counted.py").read_text() == "ONE = 1\nTWO = 2\n"
 
 
 def test_a_room_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
