@@ -161,6 +161,7 @@ def run_tests(folder: Path, test: str) -> None:
     own = {path.name for path in folder.iterdir() if path.is_dir()}
     for name in [name for name in sys.modules if name.split(".")[0] in own]:
         del sys.modules[name]
+    sys.dont_write_bytecode = True  # of a change, which would be taken for the next one in the same second
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     silence = os.open(os.devnull, os.O_WRONLY)
