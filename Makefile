@@ -4,7 +4,7 @@
 PYTHON_BIN := .venv/bin/python
 AGENT ?= sql
 
-.PHONY: help train demo test nightly mutants lint types imports bench fuzz train-external check-install install clean
+.PHONY: help train demo test unit nightly mutants lint types imports bench fuzz train-external check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -17,6 +17,9 @@ demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a
 
 test: install   ## Install what is missing, then lint, types, import contract and all tests
 	./check.sh
+
+unit: install   ## The unit tests of all rooms: minutes; they start no engine, browser, database server or sandbox
+	$(PYTHON_BIN) -m pytest -m "not engine and not nightly and not system"
 
 # What `make test` plays by heart (tests/conftest.py) is drawn anew here; the seed that repeats it stands in the command.
 RANDOM_CASES = --hypothesis-profile random --hypothesis-seed $(or $(SEED),$(shell date +%s))

@@ -16,7 +16,68 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Whether a commit passes depends on the commit alone: hypothesis's own profile `ci` generates the same cases every time
 # and looks at no clock. `make fuzz` and `make nightly` draw new ones, from a seed that they print.
 settings.register_profile("random", settings.get_profile("default"), deadline=None, print_blob=True)
+settings.register_profile("mutants", settings.get_profile("ci"), max_examples=10)  # `make mutants`
 settings.load_profile("ci")
+
+
+# What is marked `system`, and left out of `make unit`: what asks for one of these fixtures, and what stands in these
+# files or is one of these tests, because it starts programs or goes through a collection of cases.
+STARTS = {"browser", "bubblewrap", "mariadb", "postgres"}
+SYSTEM = (
+    "tests/bench/",
+    "tests/code_agent/test_corpus.py",
+    "tests/code_agent/test_mutations.py",
+    "tests/code_agent/test_runs.py",
+    "tests/common/test_llm.py::test_the_program",
+    "tests/common/test_parent.py",
+    "tests/consultation_agent/test_patient.py::test_no_patient_names",
+    "tests/data/test_cases.py::test_the_bundled_files",
+    "tests/data/test_conditions.py::test_the_program",
+    "tests/data/test_dataset.py::test_same_seed_gives_the_same_files",
+    "tests/data/test_generation_servers.py",
+    "tests/data/test_import_database.py::test_killed",
+    "tests/data/test_import_servers.py",
+    "tests/data/test_intake_diagnosis.py::test_memory",
+    "tests/data/test_paraphrase.py::test_a_share",
+    "tests/data/test_paraphrase.py::test_after_a_failure",
+    "tests/data/test_paraphrase.py::test_without_a_model",
+    "tests/data/test_stranger_files.py",
+    "tests/diagnosis_agent/test_corpus.py",
+    "tests/episodes/test_registry.py::test_an_agent_is_light",
+    "tests/evaluation/test_evaluate.py::test_ctrl_c",
+    "tests/evaluation/test_play.py::test_ctrl_c",
+    "tests/evaluation/test_serve.py::test_the_command",
+    "tests/house/test_check_install.py",
+    "tests/house/test_installation.py",
+    "tests/house/test_mutants.py::test_a_corruption",
+    "tests/scoring/test_reference.py::test_answers_of_other_rows",
+    "tests/scoring/test_reference.py::test_every_gold_answer",
+    "tests/sql_agent/test_canaries.py::test_the_offline_judge_accepts_too_few_to_warn",
+    "tests/sql_agent/test_sqlagent_test.py",
+    "tests/tools/sandbox/test_attacks.py",
+    "tests/tools/sql/test_corpus.py",
+    "tests/tools/sql/test_fuzz.py",
+    "tests/tools/sql/test_servers_faults.py",
+    "tests/tools/sql/test_statements.py",
+    "tests/tools/sql/test_workers.py",
+    "tests/training/test_config.py::test_a_disagreement",
+    "tests/training/test_handover.py::test_agent_lightnings_trainer",
+    "tests/training/test_handover.py::test_rollouts_of_a_killed_runner",
+    "tests/training/test_progress.py::test_on_a_terminal",
+    "tests/training/test_progress.py::test_without",
+    "tests/utils/test_chat_session_filter.py::test_hostile",
+    "tests/utils/test_chat_session_filter.py::test_memory",
+    "tests/utils/test_filter_new_question.py::test_a_refusing_endpoint",
+    "tests/utils/test_filter_new_question.py::test_embeddings",
+    "tests/utils/test_filters_killed.py",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if STARTS & set(getattr(item, "fixturenames", ())) or item.nodeid.startswith(SYSTEM):
+            item.add_marker("system")
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,21 @@
 """Changes the code that decides what is learned, paid and reported, a little at a time, and says what no test noticed.
 
-    make mutants                       every room of mutants.toml, one after the other
+    make mutants                       every room of mutants.toml, one after the other, and the corruptions
     make mutants ROOM=metrics          one of them
+    make mutants ROOM=corruptions      the named changes of corruptions.toml, each of which must be noticed
 
-mutmut makes the changes and runs the room's unit tests on each, in a copy below outputs/mutants/ that a later run goes
-on with; docs/testing.md says which survivors are accepted and why. Exit codes: 0 done, 1 fewer than KILLED of a room
-are noticed, 2 wrong usage.
+mutmut makes the changes and runs the room's unit tests on each, in a copy below outputs/mutants/. A later run goes on
+there, with functions that were changed and changes that were not noticed; without the copy it begins anew.
+docs/testing.md says which survivors are accepted and why. Exit codes: 0 done, 1 fewer than KILLED of a room are
+noticed or a corruption is not, 2 wrong usage.
 """
 
 from __future__ import annotations
 
+import importlib
+import json
+import multiprocessing
+import os
 import shutil
 import subprocess
 import sys
@@ -17,14 +23,39 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from common.command import Failure, UsageError, run_command
 from common.settings import ROOT
 
 ROOMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CORRUPTIONS = tomllib.loads(Path(__file__).with_name("corruptions.toml").read_text(encoding="utf-8"))["change"]
+NAMED = "corruptions"
+HEAVY = ("agentlightning", "litellm", "agents", "pandas")  # imported once, for all of them
 KILLED = 0.9
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
-# What stands alone on a line or in a log is the wording of a message; tests look at how it begins.
-WORDING = (r'^\s*f?"[^"]*"\)?$', r"^\s*(logger|log|LOG|logging)\.\w+\(")
+# `mutmut run` that changes a text in one way: mutmut's others, in small and in capital letters, say the same again.
+RUN = """
+from itertools import islice
+from mutmut.__main__ import cli
+from mutmut.mutation import mutators
+operators = mutators.mutation_operators
+place = [change for _, change in operators].index(mutators.operator_string)
+operators[place] = (operators[place][0], lambda node: islice(mutators.operator_string(node), 1))
+cli(["run", "--max-children", "2"])
+"""
+# `mutmut show` of every name, without starting Python for each.
+SHOW = (
+    "import sys; from mutmut.__main__ import cli; [cli(['show', name], standalone_mode=False) for name in sys.argv[1:]]"
+)
+# What stands alone on a line or in a log is the wording of a message, of which tests look at how it begins; options and
+# names of commands are held by the tests that call these.
+WORDING = (
+    r'^\s*f?"[^"]*"\)?,?$',
+    r"^\s*(logger|log|LOG|logging)\.\w+\(",
+    r"^\s*parser(\.add_argument\(| = )",
+    r"^\s*return run_command\(",
+)
 SETUP = """[mutmut]
 source_paths=
 {packages}
@@ -40,16 +71,17 @@ pytest_add_cli_args=
     -p
     no:cacheprovider
     -m
-    not engine and not nightly
+    not engine and not nightly and not system
     --timeout=120
-timeout_multiplier=5.0
+    --hypothesis-profile=mutants
+timeout_multiplier=2.0
 timeout_constant=5.0
 use_git_change_detection=false
 """
 
 
-def prepare(room: str) -> Path:
-    """A copy of the repository's files as they are, with mutmut's settings for this room."""
+def copy(room: str) -> tuple[Path, list[str]]:
+    """A copy of the repository's files as they are, and their names."""
     folder = ROOT / "outputs" / "mutants" / room
     tracked = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -62,6 +94,12 @@ def prepare(room: str) -> Path:
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
+    return folder, names
+
+
+def prepare(room: str) -> Path:
+    """A copy with mutmut's settings for this room."""
+    folder, names = copy(room)
     files = ROOMS[room]["files"]
     packages = sorted({name.split("/")[0] for name in files})
     others = sorted({name.split("/")[0] for name in names} - {*packages, "tests", "pyproject.toml"})
@@ -72,27 +110,73 @@ def prepare(room: str) -> Path:
     return folder
 
 
+def ask_again(folder: Path) -> None:
+    """Forget which changes were not noticed (pytest ended with 0) or reached (33): there may be new tests."""
+    for path in (folder / "mutants").rglob("*.meta"):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        codes = found["exit_code_by_key"]
+        found["exit_code_by_key"] = {name: None if code in (0, 33) else code for name, code in codes.items()}
+        path.write_text(json.dumps(found), encoding="utf-8")
+
+
 def run(room: str) -> str:
     """Test one room; what is wrong with it, or "". Its survivors are printed as differences."""
     folder = prepare(room)
-    subprocess.run([MUTMUT, "run", "--max-children", "2"], cwd=folder, check=True)
+    ask_again(folder)
+    subprocess.run([sys.executable, "-c", RUN], cwd=folder, check=True)
     listed = subprocess.run(
         [MUTMUT, "results", "--all", "true"], cwd=folder, capture_output=True, text=True, check=True
     )
     found = dict(line.strip().split(": ") for line in listed.stdout.splitlines() if ": " in line)
     noticed = sum(state in ("killed", "timeout", "segfault") for state in found.values())
-    for name in (name for name, state in found.items() if state not in ("killed", "timeout", "segfault")):
-        subprocess.run([MUTMUT, "show", name], cwd=folder, check=True)
+    survivors = [name for name, state in found.items() if state not in ("killed", "timeout", "segfault")]
+    subprocess.run([sys.executable, "-c", SHOW, *survivors], cwd=folder, check=True)
     print(f"{room}: {noticed} of {len(found)} noticed ({noticed / len(found):.1%}); {dict(Counter(found.values()))}")
     return "" if noticed >= KILLED * len(found) else room
 
 
+def run_corruptions() -> str:
+    """Make each named change and run its tests; what is wrong, or ""."""
+    folder, _ = copy(NAMED)
+    for name in HEAVY:
+        importlib.import_module(name)
+    missed = []
+    for change in CORRUPTIONS:
+        file = folder / change["file"]
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace(change["old"], change["new"]), encoding="utf-8")
+        tests = multiprocessing.get_context("fork").Process(target=run_tests, args=(folder, change["test"]))
+        tests.start()
+        tests.join()
+        file.write_text(text, encoding="utf-8")
+        noticed = tests.exitcode == 1  # pytest's word for tests that failed; anything else is no answer
+        print(f"{'noticed' if noticed else 'NOT NOTICED'}: {change['what']}", flush=True)
+        missed += [] if noticed else [change["what"]]
+    print(f"{NAMED}: {len(CORRUPTIONS) - len(missed)} of {len(CORRUPTIONS)} noticed")
+    return NAMED if missed else ""
+
+
+def run_tests(folder: Path, test: str) -> None:
+    """In a fork: end with pytest's exit code for a test of this copy, none of whose modules has been imported here."""
+    own = {path.name for path in folder.iterdir() if path.is_dir()}
+    for name in [name for name in sys.modules if name.split(".")[0] in own]:
+        del sys.modules[name]
+    sys.dont_write_bytecode = True  # of a change, which would be taken for the next one in the same second
+    os.chdir(folder)
+    sys.path.insert(0, str(folder))
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--timeout=120", f"tests/{test}"]))
+
+
 def main(arguments: list[str]) -> int:
     def body() -> None:
-        if unknown := set(arguments) - set(ROOMS):
-            raise UsageError(f"there is no room {', '.join(unknown)}; the rooms are {', '.join(ROOMS)}")
-        if low := [room for room in arguments or ROOMS if run(room)]:
-            raise Failure(f"fewer than {KILLED:.0%} are noticed in: {', '.join(low)}; see docs/testing.md")
+        rooms = [*ROOMS, NAMED]
+        if unknown := set(arguments) - set(rooms):
+            raise UsageError(f"there is no room {', '.join(unknown)}; the rooms are {', '.join(rooms)}")
+        if low := [room for room in arguments or rooms if (run_corruptions() if room == NAMED else run(room))]:
+            raise Failure(f"fewer are noticed than must be in: {', '.join(low)}; see docs/testing.md")
 
     return run_command("mutants", body)
 

@@ -26,6 +26,9 @@ BORN = Gold("date", "2045-03-09 00:00:00")
 SEEN = Gold("date", "2104-05-17 08:30:00")
 COST = Gold("number", 1234.5, tolerance=0.005)
 RATIO = Gold("number", 0.3)
+NEAR = Gold("list", (1.0, 8.0), items=("number",), tolerance=0.5)
+SHARES = Gold("table", (("u", 3.0), ("v", 1.0)), items=("text", "number"), tolerance=0.5)
+HALF = Gold("number", 1.0, lower=0.0)  # one limit is none: a millionth counts
 
 RIGHT = [
     (COUNT, ["17", " 17\n", "17.0", "+17", "1.7e1", "[17]", "[(17,)]", "'17'", '"17"',
@@ -34,19 +37,26 @@ RIGHT = [
     (COST, ["1234.5", "1,234.50", "1234.505", "1234.495"]),
     (RATIO, ["0.3", "0.30000000000000004", ".3", "3e-1"]),
     (Gold("text", "micu"), ["micu", "MICU", "'micu'", '["micu"]', "micu\n"]),
-    (Gold("text", "heart  failure"), ["Heart failure"]),
+    (Gold("text", "heart  failure"), ["Heart failure", "heart\t failure", "'heart failure '"]),
     (Gold("text", "041"), ["041", "'041'", "['041']"]),
     (Gold("text", "bed #3"), ["bed #3", "['bed #3']"]),
     (BORN, ["2045-03-09", "2045-03-09 00:00:00", "2045-03-09T00:00:00",
-            "Timestamp('2045-03-09 00:00:00')", "'2045-03-09'"]),
-    (SEEN, ["2104-05-17 08:30:00", "2104-05-17T08:30", "[Timestamp('2104-05-17 08:30:00')]"]),
+            "Timestamp('2045-03-09 00:00:00')", "'2045-03-09'", "2045/03/09", "datetime.date(2045, 3, 9)"]),
+    (SEEN, ["2104-05-17 08:30:00", "2104-05-17T08:30", "[Timestamp('2104-05-17 08:30:00')]",
+            "pd.Timestamp('2104-05-17 08:30:00')", "datetime.datetime(2104, 5, 17, 8, 30)"]),
+    (Gold("date", "2104-05-17 08:30:15"), ["datetime.datetime(2104, 5, 17, 8, 30, 15)"]),
     (Gold("boolean", True), ["True", "true", "yes", "1", "[True]"]),
     (Gold("boolean", False), ["False", "no", "0", "[0]"]),
     (DRUGS, ["['heparin', 'aspirin']", '["aspirin", "heparin"]', "{'aspirin', 'heparin'}", "('aspirin', 'heparin')",
-             "aspirin\nheparin", "heparin, aspirin", "[('aspirin',), ('heparin',)]"]),
+             "aspirin\nheparin", "heparin, aspirin", "[('aspirin',), ('heparin',)]", "['heparin' 'aspirin']",
+             "frozenset({'heparin', 'aspirin'})", "array(['heparin', 'aspirin'], dtype=object)",
+             "Index(['aspirin', 'heparin'], dtype='object', name='drug')", "dict_keys(['heparin', 'aspirin'])"]),
     (CODES, ["['041', 4280]", "041\n4280", "[['041'], ['4280']]"]),
     (SERIES, ["[1.5, 2.0, 1.5]", "[1.5, 2, 1.5]", "1.5\n2.0\n1.5",
-              "[np.float64(1.5), np.float64(2.0), np.float64(1.5)]"]),
+              "[np.float64(1.5), np.float64(2.0), np.float64(1.5)]", "[1.5 2.  1.5]", "array([1.5, 2. , 1.5])"]),
+    (NEAR, ["[1.5, 7.5]", "[0.5, 8]"]),
+    (HALF, ["1.000001", "0.999999"]),
+    (SHARES, ["[('u', 3.5), ('v', 0.5)]"]),
     (DAYS, ["['2104-05-17', '2104-05-19 08:30:00']"]),
     (BY_TYPE, ["{'elective': 1, 'urgent': 3}", "[('urgent', 3), ('elective', 1)]", '[["elective", 1], ["urgent", 3]]',
                "[{'type': 'urgent', 'n': 3}, {'type': 'elective', 'n': 1}]"]),
@@ -77,6 +87,9 @@ WRONG = [
     (CODES, ["[41, 4280]", "['4280', '41']"]),
     (SERIES, ["[1.5, 1.5, 2.0]", "[1.5, 2.0]", "{1.5, 2.0}", "[1.5, 2.0, 1.5, 1.5]",
               "[1.5, 2.0, nan]", "[1.5, 2.0, 1.5] # or 2", "[1.5, # 3\n2.0, 1.5]", "[1.5, 2.1, 1.5]"]),
+    (NEAR, ["[1.51, 8]", "[1, 7.49]"]),
+    (HALF, ["0.5", "1.00001"]),
+    (SHARES, ["[('u', 3.51), ('v', 1)]", "['u3', ('v', 1)]", "[('u', 3), 'v1']"]),
     (DAYS, ["['2104-05-19 08:30:00', '2104-05-17']", "['2104-05-17', '2104-05-19']"]),
     (BY_TYPE, ["{'elective': 3, 'urgent': 1}", "{'urgent': 3}", "[('urgent', 3), ('elective', 1), ('urgent', 3)]",
                "[(3, 'urgent'), (1, 'elective')]", "{'urgent', 'elective'}", "['urgent', 'elective']",
@@ -96,6 +109,13 @@ def test_a_spelling_of_the_value_scores(gold: Gold, answer: str) -> None:
 @pytest.mark.parametrize(("gold", "answer"), [(gold, each) for gold, answers in WRONG for each in answers], ids=repr)
 def test_any_other_answer_does_not(gold: Gold, answer: str) -> None:
     assert not grade(answer, gold)
+
+
+def test_an_answer_may_be_as_long_as_a_program_prints_and_no_longer() -> None:
+    value = "a" * (LONGEST - 2)
+    gold = Gold("text", value)
+    assert grade(f'"{value}"', gold)
+    assert not grade(f'["{value}"]', gold)
 
 
 EVERY_GOLD = [gold for gold, _ in RIGHT]
@@ -151,19 +171,23 @@ def test_a_set_has_no_order_and_a_list_has(items: list[int], random: object) -> 
 
 @pytest.mark.parametrize(
     ("gold", "said"),
-    [({"kind": "colour", "value": 1}, "there is no kind"), ({"kind": "integer", "value": "x"}, "own value"),
+    [({"kind": "colour", "value": 1},
+      "^there is no kind 'colour'; the kinds are number, integer, text, date, boolean, set, list, table$"),
+     ({"kind": "integer", "value": "x"}, "own value"),
      ({"kind": "number", "value": float("nan")}, "own value"), ({"kind": "number", "value": float("inf")}, "its kind"),
      ({"kind": "number", "value": 3.0, "lower": 1.0, "upper": 2.0}, "own value"),
      ({"kind": "number", "value": 1.0, "lower": 0.0, "upper": float("inf")}, "own value"),
-     ({"kind": "number", "value": None}, "its kind"), ({"kind": "date", "value": "2104-13-01"}, "own value"),
+     ({"kind": "number", "value": None}, r"its kind \(\w*(Error|Operation): "),
+     ({"kind": "date", "value": "2104-13-01"}, "own value"),
      ({"kind": "set", "value": (1, 1), "items": ("integer",)}, "own value"),
      ({"kind": "set", "value": (1,)}, "its kind"),
      ({"kind": "table", "value": ((1, 2),), "items": ("integer",)}, "its kind"),
      ({"kind": "text", "value": ""}, "own value")],
 )  # fmt: skip
 def test_a_gold_that_nothing_could_match_is_refused(gold: dict, said: str) -> None:
-    with pytest.raises(GoldError, match=said):
+    with pytest.raises(GoldError, match=said) as caught:
         Gold(**gold)
+    assert repr(gold["value"]) in str(caught.value) or said.startswith("^"), "it says which"
 
 
 def test_the_page_compares_with_the_references_rules() -> None:

@@ -6,6 +6,7 @@ Keeps of docs/consultation.md: what is paid, to the number.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -16,10 +17,10 @@ from consultation_agent.patient import Exchange, Reply
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.rehearsal import gold_episode
-from consultation_agent.reward import NAMES, Scheme, found_facets, is_right, recommendation_value
+from consultation_agent.reward import CLAUSE, NAMES, Scheme, found_facets, is_right, recommendation_value
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import ACCEPTED_FROM, Episode
-from scoring.case import Verdict
+from scoring.case import Case, Verdict
 from scoring.rubric import Reward
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 from tests.judges import Fixed
@@ -179,8 +180,70 @@ def test_a_judge_gives_the_values() -> None:
     assert judge.asked[0].answer == "诊断：阑尾发炎\n建议：急诊"
 
 
+def test_a_judge_sees_both_sides_of_the_conclusion_and_what_the_patient_is() -> None:
+    judge = Fixed(Verdict(1.0))
+    told_of = replace(TASK, description="腹痛两天")
+    for task, context in ((told_of, ["腹痛两天"]), (replace(TASK, description=""), [])):
+        earned(Conclusion("阑尾发炎", "急诊"), task=task, judge=judge)
+        gold = f"诊断：{TASK.reference}\n建议：{TASK.recommendation}"
+        assert judge.asked[-1] == Case(TASK.question, "诊断：阑尾发炎\n建议：急诊", gold, context)
+
+
+def test_a_judge_s_single_score_counts_for_both_and_the_score_is_by_their_weights() -> None:
+    """The score decides whether a judge took a canary for good: form and inquiry are not in it."""
+    single = earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.5)))
+    assert single.terms == pytest.approx({"format": 0.1, "diagnosis": 0.3, "recommendation": 0.15, "inquiry": 0.0})
+    assert single.score == pytest.approx(0.5)
+    parts = {"diagnosis": 1.0, "recommendation": 0.25}
+    assert earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.5, parts))).score == pytest.approx(0.75)
+    assert earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.0))).terms["diagnosis"] == 0.0
+
+
+def test_a_judge_s_values_are_paid_by_the_sums_too() -> None:
+    """Word-F1 would be paid beside a judge that was asked and had to be paid for."""
+    parts = {"diagnosis": 0.5, "recommendation": 0.25}
+    reward = earned(Conclusion(TASK.reference, "急诊"), scheme="doctoragent", judge=Fixed(Verdict(0.4, parts)))
+    paid = {name: value for name, value in reward.terms.items() if value}
+    assert paid == {"diagnosis": 2.5, "recommendation": 1.25}
+
+
+def test_the_sums_name_what_each_kind_earned_and_their_highest_is_that_of_the_best_episode() -> None:
+    talk = (told("informative", "place"), told("informative"), Malformed("empty"), Conclusion("阑尾炎", "急诊"))
+    reward = earned(*talk, scheme="walkthrough")
+    assert reward.terms == pytest.approx(
+        {"informative": 0.2, "malformed": -0.05, "turn": -0.04, "no_diagnosis": 0, "diagnosis": 1, "recommendation": 0}
+    )
+    assert reward.counters == {"informative": 2.0, "malformed": 1.0}
+    assert Scheme("walkthrough", None).highest(6) == pytest.approx(5 * 0.09 + 0.99)
+    assert Scheme("doctoragent", None).highest(6) == pytest.approx(5 + 5 + 5)
+    assert Scheme("terms", None).highest(6) == pytest.approx(1.1)
+
+
+def test_a_reward_there_is_not_names_those_there_are() -> None:
+    expected = "--reward nothing: expected terms, doctoragent, walkthrough, or weights such as format=0.1,diagnosis=1"
+    with pytest.raises(UsageError, match=f"^{expected}$"):
+        Scheme("nothing", None)
+
+
+def test_advice_is_paid_to_twice_the_gold_s_clauses_and_less_in_proportion_beyond() -> None:
+    clauses = len([clause for item in TASK.advice for clause in CLAUSE.split(item.replace("*", "")) if clause])
+    said = len([clause for clause in CLAUSE.split(TASK.recommendation) if clause])
+    spare = 2 * clauses - said
+    assert recommendation_value(TASK, TASK.recommendation + "；多喝水" * spare) == 1
+    longer = recommendation_value(TASK, TASK.recommendation + "；多喝水" * (spare + 2 * clauses))
+    assert longer == pytest.approx(0.5)
+
+
+def test_a_row_without_known_names_or_advice_is_compared_by_its_words() -> None:
+    task = replace(TASK, names=(), advice=(), reference="急性 阑尾炎", recommendation="马上 急诊")
+    reward = earned(Conclusion("急性 胆囊炎", "马上 急诊"), task=task)
+    assert 0 < reward.terms["diagnosis"] < 0.6
+    assert reward.terms["recommendation"] == pytest.approx(0.3)
+
+
 def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() -> None:
     judge = Fixed(Verdict(None, cause="judge_failed"))
     reward = earned(Conclusion("阑尾炎", "急诊"), judge=judge)
-    assert (reward.total, reward.unscored) == (None, "judge_failed")
+    assert (reward.total, reward.terms, reward.unscored, reward.counters) == (None, {}, "judge_failed", {})
+    assert earned(told("unknown"), Conclusion("阑尾炎", "急诊"), judge=judge).counters == {"unknown": 1.0}
     assert earned(Malformed("empty"), judge=judge).total == 0

@@ -6,6 +6,7 @@ Keeps of docs/diagnosis.md: what is paid, to the number.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -16,10 +17,11 @@ from diagnosis_agent.judge_words import WORDS, addresses_the_judge, f1
 from diagnosis_agent.prompts import load_prompts
 from diagnosis_agent.protocol import Conclusion, Order
 from diagnosis_agent.rehearsal import gold_episode, gold_orders, rehearse
-from diagnosis_agent.reward import Scheme
+from diagnosis_agent.reward import Scheme, examination_values, key_of
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import ACCEPTED_FROM, AgentError, Episode
-from scoring.case import Verdict
+from episodes.text_loop import Malformed
+from scoring.case import Case, Verdict
 from scoring.diagnosis import names_it
 from scoring.llm_judge import LLMJudge
 from scoring.rubric import Reward
@@ -133,9 +135,55 @@ def test_a_judge_gives_the_values_twice_alike() -> None:
     assert judge.asked[0].context == ["complete blood count"]
 
 
+def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders() -> None:
+    """Orders that came to nothing, or repeats, would be judged as if they had told the policy something."""
+    judge = Fixed(Verdict(1.0))
+    earned(ended("inflammation", "CBC", "full blood count", "telepathy"), judge=judge)
+    gold = {"key": sorted(key_of(TASK)), "orders": 3}
+    assert judge.asked == [Case(TASK.question, "inflammation", TASK.reference, ["complete blood count"], gold)]
+
+
+def test_a_judge_s_single_score_is_that_of_the_diagnosis_and_rules_give_the_rest() -> None:
+    reward = earned(ended("inflammation", *TASK.key), judge=Fixed(Verdict(0.25)))
+    assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.25, "examinations": 0.5})
+    assert reward.score == pytest.approx(0.85 / 1.6)
+
+
+def test_examinations_are_measured_over_all_orders_and_all_that_is_recommended() -> None:
+    values = examination_values(TASK, ended("appendicitis", TASK.key[0], TASK.key[0], "telepathy"))
+    assert values == pytest.approx({"precision": 1 / 3, "recall": 1 / 3, "f1": f1(1, 3, 1, 3)})
+    nothing = examination_values(TASK, ended("appendicitis"))
+    assert (nothing["precision"], nothing["recall"]) == (None, 0.0)
+    unknown = examination_values(replace(TASK, key=()), ended("appendicitis", "CBC"))
+    assert unknown == {"precision": 0.0, "recall": None, "f1": None}
+
+
+def test_a_case_without_recommended_examinations_is_paid_without_them() -> None:
+    task = replace(TASK, key=())
+    assert earned(ended("appendicitis", task=task), task).terms == {"format": 0.1, "diagnosis": 1.0}
+
+
+def test_malformed_replies_cost_of_the_form_and_are_counted() -> None:
+    episode = ended("appendicitis", TASK.key[0])
+    episode.events.insert(0, Malformed("no_action"))
+    episode.turns = 4
+    reward = earned(episode)
+    assert reward.terms["format"] == pytest.approx(0.1 * 0.75)
+    assert reward.counters["malformed"] == 1.0
+    assert sum(reward.counters.values()) == 2.0, "the result of one order beside it"
+
+
+def test_a_reward_there_is_not_names_those_there_are() -> None:
+    expected = "--reward nonsense: expected terms, or weights such as format=0.1,diagnosis=1"
+    with pytest.raises(AgentError, match=f"^{expected}$"):
+        Scheme("nonsense", None)
+
+
 def test_a_judge_that_fails_leaves_it_unscored() -> None:
     judge = Fixed(Verdict(None, cause="judge_failed"))
-    assert earned(ended("appendicitis"), judge=judge).unscored == "judge_failed"
+    unscored = earned(ended("appendicitis", "telepathy"), judge=judge)
+    assert (unscored.total, unscored.terms, unscored.unscored) == (None, {}, "judge_failed")
+    assert unscored.counters == {"malformed": 0.0, "unavailable": 1.0}
     assert earned(ended(None), judge=judge).total == 0
 
 

@@ -18,8 +18,8 @@ from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
 
 
-def compared(a: Path, b: Path, capsys: Any) -> dict[str, Any]:
-    assert compare.main([str(a), str(b), "--json"]) == 0
+def compared(a: Path, b: Path, capsys: Any, *options: str) -> dict[str, Any]:
+    assert compare.main([str(a), str(b), "--json", *options]) == 0
     return dict(json.loads(capsys.readouterr().out))
 
 
@@ -43,6 +43,63 @@ def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, c
     assert [change["id"] for change in result["better"]] == ["z", "x"]
     assert [change["id"] for change in result["worse"]] == ["y"]
     assert result["worse"][0]["a"]["score"] == 1.0
+
+
+def test_a_question_that_did_not_change_is_neither_better_nor_worse(tmp_path: Path, capsys: Any) -> None:
+    """Sums of floats differ in their last digit: 0.1 + 0.2 against 0.3 is no change to report."""
+    a = evaluation(tmp_path / "a", [record("x", 0.3), record("y", 0.5), record("z", 0.7)])
+    b = evaluation(tmp_path / "b", [record("x", 0.1 + 0.2), record("y", 0.5), record("z", 0.1)])
+    result = compared(a, b, capsys)
+    assert ([change["id"] for change in result["worse"]], result["better"]) == (["z"], [])
+    for part in (result["overall"], result["by_difficulty"]["easy"]):
+        assert (part["better"], part["worse"]) == (0, 1)
+
+
+def test_intervals_are_drawn_from_the_seed_that_is_asked_for(tmp_path: Path, capsys: Any) -> None:
+    """The same two evaluations would be better today and no different tomorrow."""
+    chance = random.Random(4)
+    folders = [
+        evaluation(tmp_path / name, [record(str(number), chance.random()) for number in range(30)]) for name in "ab"
+    ]
+    plain, zero, zero_again, one = (
+        compared(*folders, capsys, *options) for options in ((), ("--seed", "0"), ("--seed", "0"), ("--seed", "1"))
+    )
+    assert plain == zero == zero_again
+    for group in (lambda result: result["overall"], lambda result: result["by_difficulty"]["easy"]):
+        assert group(zero)["ci95"] != group(one)["ci95"]
+
+
+def test_the_report_names_both_sides_and_shows_the_20_that_changed_most(tmp_path: Path, capsys: Any) -> None:
+    scores = {f"q{number:02}": number / 40 for number in range(1, 22)}
+    long = {"answer": "x" * 61}
+    before = [*(record(name, 0.0) for name in scores), record("bad", 0.5, answer="y" * 60), record("once", None)]
+    a = evaluation(tmp_path / "a", [*before, record("gone", 1.0)])
+    changed = record("bad", 0.25, answer="", stop_reason="length")
+    other = {"file": "e.parquet", "sha256": "1" * 64, "questions": 2}
+    b = evaluation(
+        tmp_path / "b",
+        [*(record(name, score, **long) for name, score in scores.items()), changed],
+        data=other,
+        model="n",
+    )
+    assert compare.main([str(a), str(b)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("# B against A\n")
+    assert f"A: m ({a})" in text
+    assert f"B: n ({b})" in text
+    assert "THE DATA FILES DIFFER (d.parquet and e.parquet)" in text
+    assert "1 questions are left out: only one of the two has a score for them" in text
+    result = compared(a, b, capsys)
+    assert (result["a"]["unscored"], result["b"]["unscored"]) == (1, 0)
+    low, high = (f"{100 * bound:+.1f}" for bound in result["overall"]["ci95"])
+    assert f"(95 % interval of the difference in points: {low} to {high})" in text
+    assert f"| overall | 22 | 2.3 | 27.4 | +25.1 | {low} to {high} | 21 | 1 |" in text
+    assert "21 questions better, the 20 that changed most\n" in text
+    assert "1 questions worse\n" in text
+    assert "| q02 | 0.0 | 5.0 |" in text
+    assert "q01 |" not in text, "it changed least"
+    assert f"| {'x' * 59}… |" in text
+    assert f"| 50.0 | 25.0 | {'y' * 60} | (length) |" in text
 
 
 NOTHING = "no difference that chance could not make"

@@ -10,6 +10,7 @@ import random
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +35,17 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
     assert [metrics.headline_of(GuessingAgent(), found) for found in records] == [0.0, 1.0, None]
     assert metrics.headline_of(AGENT, records[0]) == 1.0
     assert metrics.headline_of(GuessingAgent(), record(score=None)) is None
+
+
+def test_checks_and_parts_of_the_judge_are_means_over_the_questions_that_have_them() -> None:
+    """A check that fails half of the time would be reported as one that nothing ever asked."""
+    records = [
+        record("a", 1.0, checks={"asked": 1.0}, measures={"judge": 0.5}),
+        record("b", 1.0, checks={"asked": 0.0}),
+        {name: value for name, value in record("c", 1.0).items() if name not in ("checks", "measures")},
+    ]
+    scores = scores_of(records)
+    assert (scores["checks"], scores["judge_parts"]) == ({"asked": 0.5}, {"judge": 0.5})
 
 
 def test_samples_of_a_question_are_one_cluster() -> None:
@@ -64,16 +76,21 @@ def test_what_nothing_was_there_to_measure_for_is_none() -> None:
 
 
 def test_groups_and_other_numbers() -> None:
-    records = [record("a", 0.2, task_type="t", difficulty="hard", seconds=3.0), record("b", 0.8, stop_reason="length")]
+    records = [
+        record("a", 0.2, task_type="t", difficulty="hard", seconds=3.0, turns=5),
+        *(record("b", 0.8, stop_reason="length") for _ in range(2)),
+        record("c", 0.5, seconds=2.0),
+    ]
     scores = metrics.summarise(AGENT, records, seed=0)
     assert scores["by_task_type"].keys() == {"drug_field", "t"}
     assert scores["by_task_type"]["t"]["score"] == scores["by_difficulty"]["hard"]["score"] == 0.2
     assert scores["by_wording"] == {}
     overall = scores["overall"]
-    assert overall["stop_reasons"] == {"answered": 1, "length": 1}
-    assert overall["unfinished"] == 0.5
+    assert overall["stop_reasons"] == {"answered": 2, "length": 2}
+    assert overall["unfinished"] == pytest.approx(1 / 3), "of the questions, not of the episodes"
+    assert overall["turns"] == 3.0
     assert overall["tokens"] == {"prompt": 100, "completion": 10}
-    assert overall["latency"] == pytest.approx({"mean": 2.0, "p50": 2.0, "p95": 2.9})
+    assert overall["latency"] == pytest.approx({"mean": 1.75, "p50": 1.5, "p95": 2.85})
     assert overall["terms"] == {"rule": pytest.approx(0.1)}
 
 
@@ -112,6 +129,31 @@ def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_mean() -> None:
     assert [low, high] == interval(values, seed=3)
     assert [low, high] != interval(values, seed=4)
     assert low < sum(values) / 60 < high
+
+
+def test_every_interval_of_a_summary_is_drawn_from_the_seed() -> None:
+    """Reported intervals would differ from one reading of the same episodes to the next."""
+    chance = random.Random(1)
+    records = [
+        record(str(number), chance.random(), facts={"execution_accuracy": chance.random(), "evidence_recall": None})
+        for number in range(30)
+    ]
+    once, again, other = (metrics.summarise(AGENT, records, seed) for seed in (3, 3, 4))
+    assert once == again
+    for scores in (once["overall"], once["by_task_type"]["drug_field"]):
+        for name in ("ci95", "execution_accuracy_ci95"):
+            assert scores[name] != other["overall"][name]
+
+
+def test_an_interval_is_of_10_000_means_whatever_memory_holds_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer would move its bounds from seed to seed; drawn in parts, they are the same means."""
+    values = [random.Random(2).random() for _ in range(50)]
+    generator = np.random.default_rng(5)
+    means = np.asarray(values)[generator.integers(0, 50, size=(10_000, 50))].mean(axis=1)
+    assert interval(values, seed=5) == pytest.approx(np.percentile(means, (2.5, 97.5)))
+    monkeypatch.setattr(metrics, "DRAWN", 50 * 7)
+    monkeypatch.setattr(metrics, "RESAMPLES", 10)
+    assert interval(values, seed=5) == pytest.approx(np.percentile(means[:10], (2.5, 97.5)))
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:

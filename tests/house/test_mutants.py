@@ -3,6 +3,8 @@
 Keeps of docs/testing.md that every room can be run alone.
 """
 
+from pathlib import Path
+
 import pytest
 
 from common.settings import ROOT
@@ -13,6 +15,34 @@ def test_the_rooms_name_files_and_tests_that_exist() -> None:
     for room, parts in mutants.ROOMS.items():
         for name in [*parts["files"], *(f"tests/{name}" for name in parts["tests"])]:
             assert (ROOT / name).is_file(), f"{room}: {name}"
+
+
+@pytest.mark.parametrize("change", mutants.CORRUPTIONS, ids=lambda change: change["what"])
+def test_a_named_corruption_is_one_change_of_code_that_is_there_with_a_test_that_is_there(
+    change: dict[str, str],
+) -> None:
+    """One that changes nothing would pass as noticed, or be taken for a gap."""
+    text = (ROOT / change["file"]).read_text(encoding="utf-8")
+    assert text.count(change["old"]) == 1
+    compile(text.replace(change["old"], change["new"]), change["file"], "exec")
+    file, _, name = change["test"].partition("::")
+    assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
+
+
+def test_a_corruption_that_no_test_notices_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "counted.py").write_text("ONE = 1\nTWO = 2\n")
+    (tmp_path / "tests" / "test_code.py").write_text("from counted import ONE\ndef test_one(): assert ONE == 1\n")
+    monkeypatch.setattr(mutants, "copy", lambda room: (tmp_path, []))
+    changes = [
+        {"what": str(n), "file": "counted.py", "old": f" {n}", "new": " 3", "test": "test_code.py"} for n in (1, 2)
+    ]
+    monkeypatch.setattr(mutants, "CORRUPTIONS", changes)
+    monkeypatch.setattr(mutants, "HEAVY", ())
+    assert mutants.run_corruptions() == "corruptions"
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["noticed: 1", "NOT NOTICED: 2", "corruptions: 1 of 2 noticed"]
+    assert (tmp_path / "counted.py").read_text() == "ONE = 1\nTWO = 2\n"
 
 
 def test_a_room_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,9 +6,14 @@ Keeps of docs/rewards.md, "When a judge fails": after five failures in a row it 
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 import pytest
 
-from scoring.remote import Breaker
+from common.llm import LLMError, Usage
+from scoring.case import Case, Verdict
+from scoring.remote import FAILURES, Breaker, RemoteJudge
 
 
 @pytest.fixture
@@ -55,3 +60,59 @@ def test_a_call_that_began_before_it_opened_does_not_open_the_way(breaker: Break
     clock[0] = 10.0
     fail(breaker)
     assert not breaker.allows()
+
+
+class Scripted(RemoteJudge):
+    """Raises what a list holds, and answers where it holds None."""
+
+    name = "scripted"
+
+    def __init__(self, *errors: Exception | None) -> None:
+        super().__init__()
+        self.errors, self.asked = list(errors), 0
+
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
+        self.asked += 1
+        error = self.errors.pop(0)
+        if error is not None:
+            raise error
+        return Verdict(0.5)
+
+    def causes(self) -> list[str | None]:
+        async def play() -> list[str | None]:
+            return [(await self.judge(Case("问题？", f"回答{number}"))).cause for number in range(len(self.errors))]
+
+        return asyncio.run(play())
+
+
+LATE = LLMError("late", "timeout")
+
+
+@pytest.mark.parametrize(
+    ("between", "cause"),
+    [(None, None), (LLMError("odd", "malformed"), "judge_malformed")],
+)
+def test_an_answer_of_any_kind_shows_that_the_judge_is_there(between: Exception | None, cause: str | None) -> None:
+    """Left alone for odd answers or for failures long ago, a judge that works would leave episodes unscored."""
+    judge = Scripted(*[LATE] * (FAILURES - 1), between, *[LATE] * (FAILURES - 1), None)
+    late = ["judge_timeout"] * (FAILURES - 1)
+    assert judge.causes() == [*late, cause, *late, None]
+
+
+def test_a_judge_that_asks_for_a_pause_is_not_left_alone_but_one_that_fails_is() -> None:
+    paused = LLMError("busy", "timeout", retry_after=1.0)
+    assert Scripted(*[paused] * (FAILURES + 2)).causes() == ["judge_timeout"] * (FAILURES + 2)
+    dead = Scripted(*[ConnectionError("gone")] * (FAILURES + 2))
+    assert dead.causes() == ["judge_failed"] * FAILURES + ["judge_unavailable"] * 2
+    assert dead.asked == FAILURES
+
+
+def test_a_failure_is_logged_in_one_line_with_what_was_seen(caplog: pytest.LogCaptureFixture) -> None:
+    judge = Scripted(LLMError("the endpoint: HTTP 500", "status"), ValueError("two\nlines"))
+    with caplog.at_level(logging.WARNING):
+        assert judge.causes() == ["judge_failed"] * 2
+    assert judge.last_failure == "ValueError: two lines"
+    assert caplog.messages == [
+        "the scripted judge failed: the endpoint: HTTP 500",
+        "the scripted judge failed: ValueError: two lines",
+    ]

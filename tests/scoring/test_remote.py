@@ -13,6 +13,7 @@ import pytest
 
 from common import llm_retry
 from common.llm import LLMError, Usage
+from common.llm_endpoint import MOST_CONNECTIONS
 from common.settings import Settings
 from scoring.judge import (
     Case,
@@ -24,9 +25,10 @@ from scoring.judge import (
     choose_judge,
     why_unusable,
 )
-from scoring.remote import ATTEMPTS, FAILURES, RemoteJudge
+from scoring.remote import ATTEMPTS, FAILURES, LONGEST_WAIT, RemoteJudge
 from scoring.scale import LogisticScale
 from sql_agent.judge_words import WORDS
+from tests.judges import Fixed
 from tests.scoring.judge_servers import (
     CASE,
     FAILED,
@@ -217,6 +219,9 @@ def test_a_reward_model_reply_that_is_no_score_is_not_scored(server, caplog, bod
     server.replies = [(200, body)]
     assert ask_reward_model(server) == NONSENSE
     assert "expected" in caplog.text
+    if body == '{"score": 7}':
+        wanted = "expected {\"score\": NUMBER}, at least 0 and at most 1, got {'score': 7}"
+        assert caplog.messages == [f"the reward_model judge failed: {server.url}/score: {wanted}"]
 
 
 def test_the_reward_model_gets_prompt_and_response(server):
@@ -253,6 +258,7 @@ def test_the_settings_choose_the_judge():
     assert isinstance(teacher, LLMJudge)
     client, provider = teacher.client, teacher.client.provider
     assert (client.model, client.timeout, provider.base_url, provider.api_key) == ("openai/m", 7, "http://t", "k")
+    assert (client._attempts, client._longest_wait, client._concurrency) == (ATTEMPTS, LONGEST_WAIT, MOST_CONNECTIONS)
     both = choose(teacher_model="openai/m", reward_model_url="http://r")
     assert isinstance(both, LLMJudge)
     assert both.client.provider.api_key is None
@@ -335,4 +341,8 @@ def test_a_judge_that_is_down_is_described(server):
     server.replies = [(401, "wrong key")]
     both = SecondOpinion(ReferenceJudge(), RewardModelJudge(server.url, 20.0), 0.1)
     seen = asyncio.run(why_unusable(both, WORDS.known_case))
-    assert f"reward_model judge gave no score (judge_failed: {server.url}: HTTP 401: wrong key" in str(seen)
+    assert f"the reward_model judge gave no score (judge_failed: {server.url}: HTTP 401: wrong key" in str(seen)
+    silent = Fixed(Verdict(None, cause="judge_timeout"))
+    seen = asyncio.run(why_unusable(SecondOpinion(silent, ReferenceJudge(), 0.1), WORDS.known_case))
+    assert seen == "the fixed judge gave no score (judge_timeout)"
+    assert silent.asked == [WORDS.known_case]

@@ -16,6 +16,7 @@ from common.settings import ROOT, Settings, SettingsError
 from episodes.agent import Episode
 from scoring.judge import Case, ReferenceJudge, Verdict
 from scoring.rubric import Rubric
+from sql_agent.prompts import COLUMNS
 from sql_agent.reward import (
     DEFAULT_RUBRIC,
     TERMS,
@@ -176,6 +177,10 @@ def test_terms_without_gold_are_left_out() -> None:
 def test_a_count_of_zero_is_an_answer() -> None:
     gold = {"structured_gt": {"columns": ["count"], "rows": [[0]]}}
     assert not is_unanswerable(replace(GOLDEN, gold=gold))
+    for rows, nothing in (([[None, " "]], True), ([[None, " ", 0]], False), ([[None], ["x"]], False)):
+        gold = {"structured_gt": {"columns": ["a", "b"], "rows": rows}}
+        assert is_unanswerable(replace(GOLDEN, gold=gold)) is nothing, rows
+    assert not is_unanswerable(replace(GOLDEN, gold=None)), "nothing is known of it"
 
 
 def test_rows_that_are_not_shown_do_not_match() -> None:
@@ -276,5 +281,10 @@ def test_a_value_outside_its_range_or_without_a_weight_is_refused() -> None:
 def test_gold_rows_are_what_a_query_would_have_returned() -> None:
     (query,) = Query.of_gold(GOLDEN)
     assert (query.result.rows, query.result.count, query.result.ok) == ([[STORAGE]], 1, True)
+    assert (query.sql, query.result.columns, query.tables) == ("", ["storage"], frozenset(COLUMNS))
     assert Query.of_gold(MISSING)[0].result.rows == []
+    (quoted,) = Query.of_gold(replace(GOLDEN, gold={"evidence": [{"quote": STORAGE}, *EVIDENCE]}))
+    assert quoted.result.columns == ["field", "quote"]
+    assert quoted.result.rows == [[None, STORAGE], ["storage", STORAGE]]
+    assert quoted.result.count == 2
     assert Query.of_gold(replace(GOLDEN, gold=None)) == Query.of_gold(replace(GOLDEN, gold={"evidence": []})) == []

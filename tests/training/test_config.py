@@ -6,12 +6,15 @@ budget or batch size that cannot work, stops the run.
 
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
+from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
-from training.agreement import check_rows
+from training import config as config_module
+from training.agreement import check_agreement, check_rows
 from training.config import build_config, parse_overrides
 from training.plan import ConfigError, Plan
 from training.presets import choose
@@ -19,6 +22,17 @@ from training.presets import choose
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
 TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
+
+
+@pytest.fixture(scope="module")
+def defaults() -> DictConfig:
+    """verl's files, composed once: each time takes longer than everything these tests do with them."""
+    return config_module._verl_defaults()
+
+
+@pytest.fixture(autouse=True)
+def _composed_once(defaults: DictConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config_module, "_verl_defaults", lambda: deepcopy(defaults))
 
 
 def plan(tmp_path: Path, **changes: object) -> Plan:
@@ -63,6 +77,16 @@ def test_on_the_cpu_a_micro_batch_grows_with_the_context(tmp_path: Path) -> None
     assert config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu == config.critic.ppo_max_token_len_per_gpu == 1284
 
 
+def test_what_differs_without_an_override_is_found_and_named_too(tmp_path: Path) -> None:
+    """A preset or a change in verl could set these; the agent would play other turns than the trainer expects."""
+    temperature = "actor_rollout_ref.rollout.temperature"
+    for key, value in ((TURNS, 5), (temperature, 0.5)):
+        config = build(tmp_path)
+        OmegaConf.update(config, key, value)
+        with pytest.raises(ConfigError, match=rf"verl is told {value} \(override {key}\)"):
+            check_agreement(config, plan(tmp_path, max_tokens=AGENT.sizes("cpu").reply), {})
+
+
 def test_max_turns_is_written_once(tmp_path: Path) -> None:
     config = build(tmp_path, max_turns=2)
     assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 2
@@ -76,10 +100,12 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
         ("actor_rollout_ref.rollout.top_p=0.9", "top_p=0.9, top_k=-1: verl's log-probabilities need top_p=1"),
         ("actor_rollout_ref.rollout.top_k=20", "top_k=20: verl.s log-probabilities need top_p=1, top_k=-1"),
         ("data.max_response_length=200", r"3 x 96 = 288 tokens do not fit data.max_response_length=200"),
-        ("data.max_prompt_length=900", r"900 \+ 384 exceed actor_rollout_ref.rollout.max_model_len=1024"),
-        ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", "must fit one micro-batch"),
+        ("data.max_prompt_length=900", r"900 \+ 384 exceed .*max_model_len=1024: .* must fit vLLM's context$"),
+        ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", "must fit one micro-batch$"),
         ("data.train_batch_size=10", "not a multiple"),
+        ("data.train_batch_size=24", "=24 is not a multiple of .*=16"),  # more than one update, and less than two
         ("trainer.n_gpus_per_node=3", "cannot be shared by 3 devices"),
+        ("trainer.nnodes=3", "cannot be shared by 3 devices"),
         ("actor_rollout_ref.rollout.n=1", "at least 2"),
         ("actor_rollout_ref.model.lora_rank=8", "lora_rank=8 with lora.merge=False"),
         ("data.train_batch_sise=4", "did you mean 'data.train_batch_size'"),
@@ -100,6 +126,8 @@ def test_a_contradiction_or_unknown_key_is_explained(tmp_path: Path, override: s
         ("data.max_response_length=288",),  # 3 x 96
         ("data.max_prompt_length=640", "data.max_response_length=384"),  # vLLM's context of 1024
         ("data.train_batch_size=32",),  # two updates
+        ("actor_rollout_ref.rollout.n=2",),  # the fewest that can be compared
+        ("actor_rollout_ref.rollout.max_model_len=null",),  # vLLM takes the model's own
     ],
 )
 def test_what_just_fits_is_taken(tmp_path: Path, overrides: tuple[str, ...]) -> None:
@@ -127,10 +155,14 @@ def test_deterministic_goes_over_the_preset_and_below_the_user(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("changes", "named"),
-    [({"asynchronous": "colocate"}, "--async"), ({"llm_proxy": False}, "--no-llm-proxy"), ({"device": "cuda"}, "cuda")],
+    [
+        ({"asynchronous": "colocate"}, "--async; leave out one"),
+        ({"llm_proxy": False}, "--no-llm-proxy .the proxy gives every call its seed.; leave out one"),
+        ({"device": "cuda"}, "--device cuda .not run; its kernels sum in an order of their own.; leave out one"),
+    ],
 )
 def test_deterministic_promises_nothing_it_cannot_keep(tmp_path: Path, changes: dict[str, object], named: str) -> None:
-    with pytest.raises(ConfigError, match=f"--deterministic cannot be had with .*{named}"):
+    with pytest.raises(ConfigError, match=f"^--deterministic cannot be had with {named}"):
         build(tmp_path, deterministic=True, **changes)
 
 
@@ -179,9 +211,12 @@ def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
     check_rows(config, 16)
     with pytest.raises(ConfigError, match="15 rows"):
         check_rows(config, 15)
-    config.data.train_max_samples = 15
-    with pytest.raises(ConfigError, match="15 rows"):
-        check_rows(config, 16)
+    for limit in (15, 1):
+        config.data.train_max_samples = limit
+        with pytest.raises(ConfigError, match=f"{limit} rows"):
+            check_rows(config, 16)
+    config.data.train_max_samples = 0  # no limit to verl
+    check_rows(config, 16)
 
 
 def test_a_disagreement_stops_before_heavy_imports() -> None:
@@ -218,7 +253,12 @@ def test_the_preset_of_separate_rollout_gpus_passes_the_checks(tmp_path: Path) -
         (
             {"asynchronous": "separate", "device": "cuda"},
             ("actor_rollout_ref.rollout.n_gpus_per_node=0",),
-            "leave no GPU for rollouts",
+            "nnodes=1 x n_gpus_per_node=0 leave no GPU for rollouts",
+        ),
+        (
+            {"asynchronous": "separate", "device": "cuda"},
+            ("actor_rollout_ref.rollout.nnodes=0",),
+            "nnodes=0 x n_gpus_per_node=1 leave no GPU for rollouts",
         ),
         (
             {"asynchronous": "separate", "device": "cuda"},

@@ -28,7 +28,7 @@ from training.middleware import TAKEN, take_from_body
 from training.plan import Plan
 from training.ports import free_port
 from training.proxy import RESOURCE, PolicyAccess
-from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
+from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
 from training.watch import RunStopped
 
 MODEL = "tiny"
@@ -298,36 +298,6 @@ async def test_calls_wait_for_a_store_that_is_away() -> None:
     assert [seen[2].index(f"r{number}".encode()) for number in range(3)] == sorted(
         seen[2].index(f"r{number}".encode()) for number in range(3)
     )
-    assert recorder.lost == 0
-
-
-class Sender:
-    """Takes what is sent as names of replies; the first time it never comes to an end."""
-
-    def __init__(self) -> None:
-        self.sent: list[list[str]] = []
-        self.asked = asyncio.Event()
-
-    async def send(self, endpoint: str, spans: Any) -> None:
-        self.sent.append([span.attributes[RESPONSE_ATTRIBUTE] for _, _, span in spans])
-        self.asked.set()
-        if len(self.sent) == 1:
-            await asyncio.Event().wait()
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-async def test_a_request_cut_off_by_the_end_is_sent_again_with_what_came_after() -> None:
-    """Lost, its calls would be missed by the collector, and their episodes left out as if the store were at fault."""
-    recorder, sender = CallRecorder("nowhere", lambda: 0), Sender()
-    recorder._sender = sender  # type: ignore[assignment]
-    for name in ("r0", "r1"):
-        recorder.record("ro", "at", Taken(name, [1], [2], None), 1.0)
-    await asyncio.wait_for(sender.asked.wait(), 30)
-    recorder.record("ro", "at", Taken("r2", [1], [2], None), 1.0)
-    await recorder.close()
-    assert sender.sent == [["r0", "r1"], ["r0", "r1", "r2"]]
     assert recorder.lost == 0
 
 

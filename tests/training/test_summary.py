@@ -4,13 +4,15 @@ Keeps of docs/architecture.md, "A run's folder": what was left out is counted un
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from training.plan import Plan
 from training.records import RolloutRecord
-from training.summary import ENVIRONMENT, build_summary, show, write_summary
+from training.summary import ENVIRONMENT, PHASES, build_summary, show, write_summary
+from training.summary import _rows as summary_rows
 from training.watch import MISMATCH
 
 
@@ -36,6 +38,132 @@ def test_an_empty_run_has_a_summary(plan: Plan) -> None:
     assert summary["reward"]["mean"] is None
     assert summary["rollouts"] == {"finished": 0, "failed": 0, "unscored": 0}
     assert json.loads((plan.run_dir / "summary.json").read_text())["message"] == "why"
+
+
+def played(plan: Plan) -> None:
+    """A run of three steps and two validations, of which every number differs from the others."""
+    trained = record("train", 1, 0.7, tokens=11)
+    trained.terms, trained.measures, trained.counters = {"rule": 0.1, "judge": 0.6}, {"accuracy": 0.5}, {"queries": 4}
+    trained.stop_reason, trained.canaries = "answered", {"judged": 3, "accepted": 1}
+    other = record("train", 2, 0.0, tokens=7)
+    other.terms, other.counters, other.stop_reason = {"rule": 0.2, "judge": 0.0}, {"queries": 1}, "length"
+    left = record("train", 2, 0.9, "judge_failed", tokens=5)
+    left.terms = {"rule": 0.9, "judge": 0.9}
+    lost = record("train", 3, None, "timeout", tokens=0)
+    lost.status = "failed"
+    checked = [record("val", 0, 0.25), record("val", 3, 0.5), record("val", 3, 1.0), record("val", 3, None, "timeout")]
+    checked[1].canaries = {"judged": 2, "accepted": 0}
+    steps = [
+        {"books/groups": 3, "books/learnable_groups": 2, MISMATCH: 0.5, "timing_s/gen": 1.2512, "timing_s/step": 2.0},
+        {"books/groups": 2, "books/learnable_groups": 0, "timing_s/gen": 2.0, "timing_s/step": 3.0},
+        {"books/groups": 1, "books/learnable_groups": 1, "timing_s/testing": 0.5, "timing_s/step": 6.5},
+    ]
+    counted = {"triplets": 8, "sequences": 7, "generated_tokens": 6, "trained_tokens": 6, "episodes": 3}
+    counts = {f"books/{name}": count for name, count in counted.items()}
+    updates = [{"timing_s/update_weights": 0.25}, {"timing_s/update_weights": 0.25}, {}]
+    rows = [step | counts | update for step, update in zip(steps, updates, strict=True)]
+    write(plan, [trained, other, left, lost, *checked], [*rows, {"val/reward": 1.0}])
+    (plan.run_dir / "timeline.json").write_text(json.dumps({"first_step": 112.5678}))
+
+
+def test_every_number_of_a_summary_is_the_run_s(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mean over validation rollouts, or of left-out ones, would be reported as what training reached."""
+    played(plan)
+    monkeypatch.setattr("time.time", lambda: 161.6178)
+    summary = build_summary(plan, "done", "all well", started=100.0)
+    seconds = summary.pop("seconds")
+    assert summary == {
+        "exit_reason": "done",
+        "message": "all well",
+        "device": "cpu",
+        "model": "model",
+        "store": "managed",
+        "environment": {},
+        "rollouts": {"finished": 3, "failed": 1, "unscored": 1},
+        "triplets": 24,
+        "sequences": 21,
+        "generated_tokens": 18,
+        "trained_tokens": 18,
+        "dropped_tokens": {"judge_failed": 5, "timeout": 0},
+        "weight_updates": 1,
+        "steps_without_signal": 1,
+        "signal": {
+            "episodes": 9,
+            "groups": 6,
+            "learnable_groups": 3,
+            "sequences_per_episode": 2.3333,
+            "log_prob_mismatch": 0.5,
+        },
+        "reward": {"mean": 0.35, "terms": {"rule": pytest.approx(0.15), "judge": 0.3}},
+        "counters": {"queries": 5},
+        "measures": {"accuracy": 0.5},
+        "canaries": {"judged": 5, "accepted": 1},
+        "stop_reasons": {"answered": 1, "length": 1},
+        "validation": {
+            "rollouts": {"finished": 4, "failed": 0, "unscored": 1},
+            "reward": {"mean": 0.75, "terms": {}},
+            "first_reward": {"mean": 0.25, "terms": {}},
+        },
+    }
+    assert (seconds["total"], seconds["to_first_step"], seconds["per_step"]) == (61.62, 12.57, 3.83)
+    spent = {"rollout": 3.25, "sync": 0.5, "validation": 0.5}
+    assert seconds["by_phase"] == {**dict.fromkeys(PHASES, 0), **spent}
+
+
+def test_what_is_shown_of_a_summary_is_what_it_says(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines an operator reads instead of the file, who would choose a run by them."""
+    played(plan)
+    summary = build_summary(plan, "stopped", "judge [gone]", started=100.0) | {"environment": {"notes": ["may write"]}}
+    summary["seconds"]["total"] = 61.6
+    assert summary_rows(summary) == [
+        ("model, device, store", "model, cpu, managed"),
+        ("rollouts", "3 finished, 1 failed, 1 unscored"),
+        ("reward", "0.35 (rule 0.150, judge 0.300)"),
+        ("validation reward", "0.25 -> 0.75"),
+        ("measures", "accuracy 0.500"),
+        ("canaries", "1 accepted of 5 known-bad answers"),
+        ("counters", "queries 5"),
+        ("triplets -> sequences", "24 -> 21"),
+        ("tokens generated / trained", "18 / 18"),
+        ("tokens left out", "judge_failed 5, timeout 0"),
+        ("weight updates", "1, 1 steps taught nothing"),
+        (
+            "signal",
+            "2.33 sequences an episode, 3 of 6 groups with different rewards, "
+            "vLLM and trainer differ by a KL of 0.5 a token at most",
+        ),
+        ("note", "may write"),
+        ("seconds", "62 in all, 12.6 to the first step, 3.83 a step"),
+    ]
+    show(summary, plan.run_dir)
+    lines = capsys.readouterr().out.splitlines()
+    assert f"stopped: {plan.run_dir.name}" in lines[0]
+    assert "stopped: judge [gone]" in lines
+    assert lines[-1] == str(plan.run_dir)
+    assert any("2.33 sequences an episode" in line for line in lines)
+
+
+def test_what_a_run_did_not_come_to_is_a_dash_and_not_a_0(plan: Plan) -> None:
+    summary = build_summary(plan, "failed", "", started=0.0)
+    assert summary["seconds"]["to_first_step"] is summary["seconds"]["per_step"] is None
+    assert summary["signal"]["sequences_per_episode"] is summary["signal"]["log_prob_mismatch"] is None
+    shown = dict(summary_rows(summary))
+    assert (shown["reward"], shown["validation reward"], shown["counters"]) == ("- (-)", "-", "-")
+    assert (shown["weight updates"], shown["signal"]) == ("0", "- sequences an episode")
+    assert shown["seconds"].endswith(" in all, - to the first step, - a step")
+
+
+def test_a_summary_names_the_store_that_was_used(plan: Plan) -> None:
+    kinds = {"external_store_address": "http://store:4747", "mongo_uri": "mongodb://store"}
+    stores = [build_summary(replace(plan, **{name: kinds[name]}), "done", "", 0.0)["store"] for name in kinds]
+    assert stores == ["external", "managed-mongo"]
+
+
+def test_a_summary_replaces_that_of_the_run_it_resumes_and_keeps_chinese_readable(plan: Plan) -> None:
+    for message in ("first", "题"):
+        write_summary(plan, "failed", message, started=0.0)
+    text = (plan.run_dir / "summary.json").read_text(encoding="utf-8")
+    assert text.startswith('{\n  "exit_reason": "failed",\n  "message": "题",\n')
 
 
 def test_tokens_left_out_are_counted_by_cause(plan: Plan) -> None:
@@ -80,6 +208,7 @@ def test_without_groups_every_step_counts(plan: Plan) -> None:
     write(plan, [], [{"timing_s/step": 1.0, "timing_s/update_weights": 0.1}])
     summary = build_summary(plan, "done", "", started=0.0)
     assert (summary["weight_updates"], summary["steps_without_signal"]) == (1, 0)
+    assert summary["signal"]["groups"] == summary["trained_tokens"] == 0
 
 
 def test_validation_names_the_first_and_the_last(plan: Plan) -> None:

@@ -1,0 +1,76 @@
+"""What an episode of the code agent earns: nothing before an answer, its worth and form after, and what is counted.
+
+Keeps of docs/code.md: what is paid, to the number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from code_agent.game import Event
+from code_agent.reward import RUBRIC, counters_of, printed_value, score, success
+from episodes.agent import Episode
+from tests.code_agent.cases import Small
+
+TASKS = Small()
+TASK = TASKS.task(0)  # gold: 3
+CODE = {"code": "print(3)"}
+RAN = Event("validate_code", CODE, "code_execution", "SUCCESS", "3")
+RAISED = Event("validate_code", {"code": "x"}, "code_execution", "FAILED", "NameError")
+MALFORMED = Event("", kind="error", problem="no_action")
+REFUSED = Event("submit", kind="error", problem="nothing_to_hand_in")
+HANDED_IN = Event("submit", kind="submitted", worth=1.0)
+
+
+def test_an_answer_is_paid_by_its_worth_and_the_form_of_its_replies() -> None:
+    reward = score(TASKS, TASK, Episode(answer="3", events=[RAISED, RAN, MALFORMED, HANDED_IN]))
+    assert (reward.terms, reward.score, reward.unscored) == ({"format": 0.05, "success": 0.9}, 1.0, None)
+    assert reward.total == pytest.approx(0.95)
+    assert reward.counters == counters_of([RAISED, RAN, MALFORMED, HANDED_IN])
+    wrong = score(TASKS, TASK, Episode(answer="4", events=[RAN, HANDED_IN]))
+    assert (wrong.total, wrong.score) == (pytest.approx(0.1), 0.0)
+    assert RUBRIC.highest == pytest.approx(1.0)
+
+
+def test_without_an_answer_form_is_not_paid_either() -> None:
+    """A policy would learn to run one program and stop."""
+    reward = score(TASKS, TASK, Episode(answer=None, events=[RAN, RAN]))
+    assert (reward.total, reward.terms, reward.score) == (0.0, {"format": 0.0, "success": 0.0}, 0.0)
+
+
+def test_without_gold_the_worth_is_that_of_the_last_answer_that_was_handed_in() -> None:
+    """Of a set that runs the answer itself; an earlier worth would pay a right answer that was replaced."""
+    ungraded = replace(TASK, gold=None)
+    events = [replace(HANDED_IN, worth=0.25), RAN, replace(HANDED_IN, worth=0.5), RAN]
+    assert success(TASKS, ungraded, Episode(answer="4", events=events)) == 0.5
+    assert success(TASKS, ungraded, Episode(answer=None, events=events)) == 0.0
+    assert success(TASKS, TASK, Episode(answer="4", events=events)) == 0.0, "gold is what counts where there is some"
+
+
+def test_what_is_counted() -> None:
+    assert counters_of([RAN, RAISED, RAN, MALFORMED, MALFORMED, REFUSED, RAN, HANDED_IN]) == {
+        "runs": 4.0,
+        "runs_raised": 1.0,
+        "loops": 1.0,  # the same program three times
+        "malformed": 2.0,
+        "refused": 1.0,
+        "validate_code": 4.0,
+        "submit": 2.0,
+    }
+    assert counters_of([RAN, RAN])["loops"] == 0.0
+    assert counters_of([]) == dict.fromkeys(("runs", "runs_raised", "loops", "malformed", "refused"), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("event", "printed"),
+    [
+        (RAN, True),
+        (RAISED, False),
+        (replace(RAN, printed=" \n"), False),
+        (replace(HANDED_IN, printed="3"), False),
+    ],
+)
+def test_only_a_program_that_ran_well_prints_a_value(event: Event, printed: bool) -> None:
+    assert printed_value([MALFORMED, event]) is printed

@@ -1,0 +1,259 @@
+"""The line to a supervisor: what is asked, what an answer or its absence means, and how many episodes are kept.
+
+Keeps of docs/sandbox.md what each `status` means. Here programs run without protection and without warm packages, which
+is quick; `test_holds.py` and `test_episodes.py` run them as a policy's are run.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from common.settings import load_settings
+from tools.sandbox import Sandbox, SandboxError, mounts
+from tools.sandbox import sandbox as sandbox_module
+from tools.sandbox.inside.frames import READY, frame
+from tools.sandbox.sandbox import Episode, Run, exactly, finish, receive
+from tools.sandbox.seccomp import filter_bytes
+
+ANSWER = {"status": "ok", "output": "1\n", "fresh": True}
+QUESTION = {"source": "x", "language": "python", "deadline": 1.0}
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Sandboxes are processes of this account, which start at once."""
+    monkeypatch.setenv("SANDBOX", "process")
+    monkeypatch.setattr(sandbox_module, "WARM", ())
+    load_settings.cache_clear()
+    yield monkeypatch
+    load_settings.cache_clear()
+
+
+@pytest.fixture
+def line() -> Iterator[tuple[Episode, socket.socket, subprocess.Popen[bytes]]]:
+    """An episode, the supervisor's end of its line, and a process that stands for the supervisor."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    episode = Episode()
+    with subprocess.Popen(["sleep", "60"]) as process, theirs:
+        episode.line, episode.handle = ours, os.pidfd_open(process.pid)
+        yield episode, theirs, process
+        episode.end()
+        process.kill()
+
+
+def question_of(theirs: socket.socket) -> Any:
+    theirs.setblocking(False)
+    return asyncio.wait_for(receive(theirs), 30)
+
+
+async def test_a_question_goes_as_it_is_and_the_answer_comes_with_its_seconds(line) -> None:
+    episode, theirs, _ = line
+    theirs.sendall(READY + frame(ANSWER))
+    before = time.monotonic()
+    run = await episode.ask(QUESTION, 1.0)
+    assert await question_of(theirs) == QUESTION
+    assert (run.status, run.output, run.fresh) == ("ok", "1\n", True)
+    assert 0 <= run.seconds <= time.monotonic() - before
+    assert episode.line is not None
+
+
+async def test_a_supervisor_that_refuses_says_why(line) -> None:
+    episode, theirs, _ = line
+    theirs.sendall(frame({"refused": "no namespaces"}))
+    with pytest.raises(SandboxError, match=rf"^no sandbox for programs: no namespaces; {mounts.HELP}$"):
+        await episode.ask(QUESTION, 1.0)
+    assert episode.line is None
+
+
+@pytest.mark.parametrize("ready", [True, False])
+async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(line, monkeypatch, ready: bool) -> None:
+    """Its program would go on beside the next of the same episode, and take its memory."""
+    episode, theirs, process = line
+    monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
+    monkeypatch.setattr(sandbox_module, "START", 5.0 if ready else 0.1)
+    if ready:
+        theirs.sendall(READY)
+    run = await episode.ask(QUESTION, 0.05)
+    assert (run.status, run.output, run.fresh) == ("timeout", "", False)
+    assert 0.1 <= run.seconds < 5
+    assert process.wait(30) == -signal.SIGKILL
+    assert (episode.line, episode.handle) == (None, -1)
+
+
+async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypatch) -> None:
+    episode, theirs, _ = line
+    monkeypatch.setattr(sandbox_module, "GRACE", 30.0)
+    theirs.sendall(READY)
+    asyncio.get_running_loop().call_later(0.1, theirs.sendall, frame(ANSWER))
+    assert (await episode.ask(QUESTION, 0.01)).status == "ok"
+
+
+@pytest.mark.parametrize("sent", [b"", READY, READY + frame(ANSWER)[:-1]])
+async def test_a_line_that_ends_has_crashed_and_nobody_is_killed_for_it(line, sent: bytes) -> None:
+    episode, theirs, process = line
+    theirs.sendall(sent)
+    theirs.close()
+    run = await episode.ask(QUESTION, 5.0)
+    assert (run.status, run.output, episode.line, episode.handle) == ("crashed", "", None, -1)
+    assert process.poll() is None
+
+
+async def test_who_gives_up_ends_the_episode(line) -> None:
+    episode, theirs, _ = line
+    theirs.sendall(READY)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(episode.ask(QUESTION, 60.0), 0.05)
+    assert episode.line is None
+
+
+async def test_an_idle_episode_is_closed_and_one_that_runs_sees_its_line_end(line) -> None:
+    episode, theirs, _ = line
+    theirs.sendall(READY)
+    async with episode.lock:
+        asking = asyncio.create_task(episode.ask(QUESTION, 60.0))
+        await question_of(theirs)
+        episode.hang_up()
+        assert episode.line is not None, "its `ask` closes it"
+        assert (await asyncio.wait_for(asking, 30)).status == "crashed"
+    idle = Episode()
+    idle.hang_up()
+    idle.line, other = socket.socketpair()
+    with other:
+        idle.hang_up()
+        assert idle.line is None
+        assert other.recv(1) == b""
+
+
+async def test_a_message_is_whole_however_it_is_cut(line) -> None:
+    episode, theirs, _ = line
+    assert episode.line
+    pieces = iter(frame(ANSWER) + b"ab")
+    for piece in pieces:
+        asyncio.get_running_loop().call_soon(theirs.sendall, bytes([piece]))
+    assert await receive(episode.line) == ANSWER
+    assert await exactly(episode.line, 2) == b"ab"
+    assert await exactly(episode.line, 0) == b""
+    theirs.close()
+    with pytest.raises(EOFError):
+        await exactly(episode.line, 1)
+
+
+def kept(sandbox: Sandbox) -> list[str]:
+    return [*sandbox._episodes]
+
+
+async def test_the_idle_episode_used_longest_ago_makes_room(bare) -> None:
+    sandbox = Sandbox(episodes=2)
+    first = sandbox._hold("a")
+    sandbox._hold("b")
+    assert sandbox._hold("a") is first
+    assert kept(sandbox) == ["b", "a"]
+    sandbox._hold("c")
+    assert kept(sandbox) == ["a", "c"]
+    async with sandbox._episodes["a"].lock, sandbox._episodes["c"].lock:
+        sandbox._hold("d")
+        assert kept(sandbox) == ["a", "c", "d"], "programs that run are not ended for it"
+    sandbox._hold("e")
+    assert kept(sandbox) == ["d", "e"]
+
+
+async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None:
+    sandbox = Sandbox()
+    try:
+        first = await sandbox.run("x = 41", "a")
+        later = await sandbox.run("print(x + 1)", "a")
+        other = await sandbox.run("print('x' in globals())", "b")
+        command = await sandbox.run("echo said", "a", language="sh")
+        assert [(run.status, run.output, run.fresh) for run in (first, later, other)] == [
+            ("ok", "", True),
+            ("ok", "42\n", False),
+            ("ok", "False\n", True),
+        ]
+        assert command.output == "said\n"
+        process = sandbox._process
+        await sandbox.end("a")
+        await sandbox.end("nobody")
+        assert kept(sandbox) == ["b"]
+        assert (await sandbox.run("x", "a")).fresh
+        assert sandbox._process is process, "the warm interpreter goes on"
+        late = await sandbox.run("print('begun', flush=True)\nwhile True: pass", "a", deadline=0.3)
+        assert (late.status, late.output) == ("timeout", "begun\n")
+    finally:
+        await sandbox.close()
+    assert process
+    assert process.poll() is not None
+    assert (sandbox._process, kept(sandbox)) == (None, [])
+
+
+async def test_an_interpreter_that_was_killed_is_started_again(bare) -> None:
+    sandbox = Sandbox()
+    try:
+        await sandbox.run("1", "a")
+        killed = sandbox._process
+        assert killed
+        killed.kill()
+        killed.wait()
+        assert (await sandbox.run("print(3)", "b")).output == "3\n"
+        assert sandbox._process is not killed
+    finally:
+        await sandbox.close()
+
+
+async def test_the_last_words_of_one_that_does_not_start_are_told(bare) -> None:
+    dying = [sys.executable, "-c", "import sys; sys.exit('first\\nno memory \\xff\\n')"]
+    bare.setattr(mounts, "unprotected", lambda: (dying, {}))
+    bare.setattr(mounts, "program", lambda settings: b"")
+    with pytest.raises(SandboxError, match=rf"^no sandbox for programs: 'no memory ÿ'; {mounts.HELP}$"):
+        await Sandbox().run("1", "a")
+
+
+def test_what_the_processes_inside_are_told(bare, tmp_path, caplog: pytest.LogCaptureFixture) -> None:
+    sandbox = Sandbox(data=[tmp_path], memory=7)
+    assert sandbox.paths == {tmp_path.resolve(): str(tmp_path.resolve())}, "where it is: nothing is mounted"
+    assert caplog.messages == [sandbox_module.UNPROTECTED]
+    limits = sandbox_module.LIMITS
+    told = {
+        "namespaces": False,
+        "warm": (),
+        "scratch": sandbox_module.SCRATCH,
+        "devices": mounts.DEVICES,
+        "memory": 7,
+        "processes": sandbox_module.PROCESSES,
+        "limits": {name: limit for name, limit in limits.items() if name != "NPROC"},
+        "filter": filter_bytes(),
+        "packages": [],
+    }
+    assert sandbox._settings() == told
+    bare.setenv("SANDBOX", "bubblewrap")
+    load_settings.cache_clear()
+    protected = Sandbox(data=[tmp_path])
+    assert protected.paths == {tmp_path.resolve(): f"/data/{tmp_path.name}"}
+    inside = {"namespaces": True, "limits": limits, "packages": [mounts.PACKAGES], "memory": sandbox_module.MEMORY}
+    assert protected._settings() == told | inside
+    assert len(caplog.messages) == 1
+
+
+def test_a_process_that_does_not_end_when_told_is_killed() -> None:
+    done: list[Any] = []
+
+    class Deaf:
+        def wait(self, seconds: float | None = None) -> None:
+            done.append(seconds)
+            if seconds:
+                raise subprocess.TimeoutExpired("it", seconds)
+
+        def kill(self) -> None:
+            done.append("killed")
+
+    finish(Deaf())  # type: ignore[arg-type]
+    assert done == [5, "killed", None]
+    assert Run("ok", "", 0.0).fresh is False
