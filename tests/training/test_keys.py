@@ -132,7 +132,6 @@ async def test_keys_appear_nowhere(
     texts = {str(path): path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file()}
     assert any(path.endswith("store.sqlite") for path in texts)
     texts |= {"ps": shown, "spans": str(spans), "store": str(known), "log of proxy and client": caplog.text}
-    assert "is unscored" in str(texts), "what failed was said somewhere"
     for secret in [*SECRETS.values(), "canary-that-is-wrong"]:
         assert [where for where, text in texts.items() if secret in text] == [], secret
 
