@@ -78,14 +78,26 @@ def wait_for_store(address: str) -> None:
             time.sleep(0.2)
 
 
+complete = StandInVllm.complete
+
+
+def in_prose(self: StandInVllm, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """An answer that the judge has to read."""
+    status, reply = complete(self, request)
+    reply["choices"][0]["message"]["content"] = "该药用于治疗感冒，每次一片，每日三次，密封保存，孕妇慎用。"
+    return status, reply
+
+
 @pytest.mark.timeout(600)
 async def test_keys_appear_nowhere(
     programs: Started,
     servers: list[StandInVllm],  # noqa: F811
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(StandInVllm, "complete", in_prose)
     port, teacher = free_port("127.0.0.1"), LLMServer()
     teacher.answer = lambda body: json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     address = f"http://127.0.0.1:{port}"
@@ -120,7 +132,6 @@ async def test_keys_appear_nowhere(
     texts = {str(path): path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file()}
     assert any(path.endswith("store.sqlite") for path in texts)
     texts |= {"ps": shown, "spans": str(spans), "store": str(known), "log of proxy and client": caplog.text}
-    assert "is unscored" in str(texts), "what failed was said somewhere"
     for secret in [*SECRETS.values(), "canary-that-is-wrong"]:
         assert [where for where, text in texts.items() if secret in text] == [], secret
 
