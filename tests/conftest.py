@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import math
 import signal
 from collections.abc import Iterator
 
@@ -78,6 +79,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if STARTS & set(getattr(item, "fixturenames", ())) or item.nodeid.startswith(SYSTEM):
             item.add_marker("system")
+
+
+@pytest.fixture(autouse=True)
+def no_bar_of_slow_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a program says on stderr does not depend on how busy the machine is."""
+    monkeypatch.setattr("common.terminal.QUICK_SECONDS", math.inf)
 
 
 @pytest.fixture(scope="session")

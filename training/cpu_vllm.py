@@ -2,8 +2,9 @@
 
 vLLM's CPU kernels repack linear weights and drop the originals, after which a weight sync has nothing to write to
 ("'Parameter' object has no attribute 'weight_loader'"). Without oneDNN and without the SGL kernel (the environment
-variable is set in `verl.toml`) the plain weights stay. Named in `engine_kwargs.vllm.worker_extension_cls`; nobody
-runs it.
+variable is set in `verl.toml`) the plain weights stay. vLLM's engine, which is between the worker and the server, lives
+on after a server that was killed; the worker sees to it that neither does. Named in
+`engine_kwargs.vllm.worker_extension_cls`; nobody runs it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import Any
 import vllm._custom_ops as custom_ops
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
+from common.parent import end_with_grandparent
+
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
-    """verl's extension, with weight packing switched off before the model is loaded."""
+    """verl's extension; weight packing is switched off before the model is loaded, and it ends with the server."""
 
     def __new__(cls, **kwargs: Any) -> CpuWorkerExtension:
         custom_ops._supports_onednn = False
+        end_with_grandparent()
         return super().__new__(cls, **kwargs)
