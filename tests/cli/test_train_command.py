@@ -235,7 +235,7 @@ def test_a_judge_that_likes_everything(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_a_run_writes_down_the_preset_it_began_from(tmp_path: Path) -> None:
     flags = ["--ci", "--device", "cpu", "--run-dir", str(tmp_path / "run"), "data.seed=7"]
     plan, preset = make_plan(AGENT, parse(AGENT, flags))
-    prepare_run_dir(plan, OmegaConf.create({}))
+    prepare_run_dir(plan, OmegaConf.create({"trainer": {"resume_mode": "disable"}}))
     found = json.loads((tmp_path / "run" / "preset.json").read_text())
     assert found["name"] == "ci, cpu"
     assert {**found["keys"], "trainer.logger": preset["trainer.logger"]} == preset
