@@ -99,6 +99,7 @@ def merge_shards(actor: Path, folder: Path) -> None:
     log = run_of(actor.parent) / LOG
     log.parent.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    print(f"merging shards, which takes as long as reading and writing the model; log in {log}", file=sys.stderr)
     with log.open("ab") as output:
         flags = ["--local_dir", str(actor), "--target_dir", str(folder)]
         code = subprocess.run([*command, *flags], stdout=output, stderr=output, check=False).returncode
@@ -126,6 +127,7 @@ def export(arguments: argparse.Namespace) -> None:
         if arguments.verify:
             from training.export_check import prove
 
+            print("comparing an answer of transformers with vLLM's", file=sys.stderr)
             proof = prove(agent, run, draft, checkpoint, arguments.device, run.resolve() / LOG)
         write_card(draft, agent, checkpoint, config, scores, proof, arguments.adapter)
     print(f"{target}: {agent.name} agent, step {step_of(checkpoint)}; read {CARD}", flush=True)
