@@ -34,6 +34,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "turns": {"type": turns, "metavar": "N|A-B"},
 }
 
+NEEDS = {"lora_rank": "lora", "lora_adapter_path": "lora", "keep_best": "keep"}
+LORA_RANK = 32
+
 
 class Parser(argparse.ArgumentParser):
     """argparse that names the flag an unknown one was probably meant to be."""
@@ -63,8 +66,8 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
     if options.resume and "=" in options.resume:  # an override that follows a bare --resume
         options.overrides.append(options.resume)
         options.resume = "latest"
-    if options.lora_adapter_path and not options.lora:
-        parser.error("--lora-adapter-path needs --lora")
-    if options.keep_best and not options.keep:
-        parser.error("--keep-best needs --keep N; without it all checkpoints are kept")
+    for name, needed in NEEDS.items():
+        if getattr(options, name) and not getattr(options, needed):
+            parser.error(f"--{name.replace('_', '-')} needs --{needed}")
+    options.lora_rank = options.lora_rank or LORA_RANK
     return options

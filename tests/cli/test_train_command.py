@@ -107,7 +107,8 @@ def test_a_range_of_turns_is_for_agents_with_budgets_by_task(capsys: pytest.Capt
 
 
 def test_an_adapter_that_cannot_be_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "needs --lora" in refused(capsys, "--lora-adapter-path", str(tmp_path))
+    assert "--lora-adapter-path needs --lora" in refused(capsys, "--lora-adapter-path", str(tmp_path))
+    assert "--lora-rank needs --lora" in refused(capsys, "--lora-rank", "8")
     given = ("--lora", "--lora-rank", "8", "--lora-adapter-path", str(tmp_path))
     assert "no adapter_model.safetensors there" in refused(capsys, *given)
     (tmp_path / "adapter_model.safetensors").touch()
@@ -307,7 +308,7 @@ def test_auto_has_nothing_to_do_where_the_run_is_finished(
 
 def test_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--keep: expected a number of 1 or more" in refused(capsys, "--keep", "0")
-    assert "--keep-best needs --keep N" in refused(capsys, "--keep-best")
+    assert "--keep-best needs --keep" in refused(capsys, "--keep-best")
     rotation = ("--ci-fast", "trainer.max_actor_ckpt_to_keep=2")
     assert "trainer.max_actor_ckpt_to_keep=2: use --keep N" in refused(capsys, *rotation)
 
