@@ -136,8 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=SEED, help=f"same seed, same rows (default: {SEED})")
     add("--rows", type=_rows, default=ROWS, help="N in all, or train=N,val=N,test=N (default: 960, 96, 320)")
     add("--mix", type=_pairs, default={}, metavar="TYPE=SHARE,...", help="other shares of types; 0: none")
-    add("--typo-rate", type=share, default=0.02, help="share of one-field questions with a misspelt name (0.02)")
-    add("--partial-rate", type=share, default=0.03, help="share with a part of the name, or another name (0.03)")
+    add("--typo-rate", type=share, default=0.12, help="share of one-field questions with a misspelt name (0.12)")
+    add("--partial-rate", type=share, default=0.10, help="share with a part of the name, or another name (0.10)")
     add("--paraphrase", type=share, default=0.0, metavar="SHARE", help="share of questions an LLM rewords (0)")
     add("--force", action="store_true", help="replace existing files")
     return parser

@@ -40,8 +40,8 @@ Words = Sequence[SearchWord]
 class Rates:
     """Shares of one-field questions that call the entity by another name than its own."""
 
-    typo: float = 0.02
-    partial: float = 0.03
+    typo: float = 0.12
+    partial: float = 0.10
 
 
 @dataclass
