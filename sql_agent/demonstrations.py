@@ -16,14 +16,14 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from common.terminal import watched
 from data.load import NAME_COLUMN, nested
 from episodes.agent import AgentError, Conversation, Lessons, Row
-from sql_agent.patterns import SEARCHES, Pattern, gold_of, pattern_of, swap
+from sql_agent.patterns import SEARCHES, Case, gold_of, misnamed_in, pattern_of
 from sql_agent.prompts import COLUMNS, TOOL
 from sql_agent.task import SqlTask
 from sql_agent.template_agent import TemplateAgent, gold_episode
@@ -42,9 +42,15 @@ ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
 # Answers of several values are where copying fails last, so right demonstrations show them more often than the rows do.
 LONG_ANSWER_WEIGHT = 2
-# Percent of each kind. Half of the patterns are badly demonstrated, the other half mostly well.
-BAD = {"no_call": 66, "wrong_column": 12, "empty": 8, "right": 14}
-GOOD = {"no_call": 18, "wrong_column": 17, "empty": 6, "right": 59}
+# Of the questions about one field of one entity, those that call it by another name than its own.
+MISNAMED_SHARE = 0.4
+NOT_FOUND = "数据库中没有找到{}。"
+# So many cases share a scratch database: about as many names as the bundled one has, so hints are as near.
+SCRATCH_CASES = 600
+# Percent of each kind. Half of the patterns are badly demonstrated, the other half mostly well; misnamed ones apart.
+BAD = {"no_call": 24, "wrong_column": 46, "empty": 6, "right": 24}
+GOOD = {"no_call": 10, "wrong_column": 26, "empty": 4, "right": 60}
+MISNAMED = {"no_call": 12, "gives_up": 58, "right": 30}
 
 
 def gold_conversations(
@@ -73,9 +79,11 @@ def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, ran
     if not cases.patterns:
         raise AgentError("no training row looks up a field of a named entity; make lessons from data/train.parquet")
     positions = range(len(cases.patterns))
-    good = cases.play([cases.case(i, "right") for i in random.choices(positions, cases.copying_weights, k=right)])
-    spoiled = [cases.case(i, cases.flaw(i)) for i in random.choices(positions, cases.weights, k=flawed)]
-    shares = {f"{half}_{flaw}": share for half, of in (("bad", BAD), ("good", GOOD)) for flaw, share in of.items()}
+    good = cases.play([cases.case(i) for i in random.choices(positions, cases.copying_weights, k=right)])
+    spoiled = [cases.spoiled(cases.case(i), i) for i in random.choices(positions, cases.weights, k=flawed)]
+    parts = {"bad": BAD, "good": GOOD, "misnamed": MISNAMED}
+    shares = {f"{part}_{flaw}": share for part, of in parts.items() for flaw, share in of.items()}
+    shares["misnamed"] = round(100 * MISNAMED_SHARE)
     return Lessons(good, cases.play(spoiled), cases.characters, {"patterns": len(cases.patterns), **shares})
 
 
@@ -91,38 +99,6 @@ def alphabet(rows: Sequence[Row], random: Random) -> str:
     common = "".join(pair.decode("gb2312", errors="ignore") for pair in pairs)  # GB 2312, level 1: 3,755 characters
     others = [character for character in common if character not in set(known)]
     return "".join(known + random.sample(others, max(0, RANDOM_CHARACTERS - len(known))))
-
-
-@dataclass
-class Case:
-    """A synthetic case before it is played: what its question names, and the rows of the scratch database."""
-
-    pattern: Pattern
-    flaw: str
-    names: list[str]
-    rows: list[Row] = field(default_factory=list)
-
-    def fill(self, text: str) -> str:
-        """Put names and values into one of the pattern's texts; without rows the values' slots stay."""
-        swaps = [(f"⟦n{i}⟧", name) for i, name in enumerate(self.names)]
-        if self.pattern.kind == "fields":
-            values = [row[column] for row in self.rows for column in self.pattern.columns]
-            swaps += [(f"⟦v{i}⟧", str(value)) for i, value in enumerate(values)]
-        elif self.rows:
-            listed = [str(row[NAME_COLUMN[self.pattern.table]]) for row in self.rows]
-            swaps += [("⟦listing⟧", "、".join(listed)), ("⟦count⟧", str(len(listed)))]
-        return swap(text, swaps)
-
-    def answer(self) -> str:
-        """What is said of two entities comes in the order a query returns them: by name, from the index.
-
-        In the question's order it would have to jump back and forth in the result; the judge accepts both orders.
-        """
-        if not len(self.rows) == len(self.names) > 1:
-            return self.fill(self.pattern.answer)
-        pairs = sorted(zip(self.names, self.rows, strict=True), key=lambda pair: pair[0])
-        ordered = replace(self, names=[name for name, _ in pairs], rows=[row for _, row in pairs])
-        return ordered.fill(self.pattern.answer)
 
 
 class Cases:
@@ -141,12 +117,17 @@ class Cases:
         long = [max(pattern.names, len(pattern.columns)) > 1 for pattern in self.patterns]
         factors = [LONG_ANSWER_WEIGHT if several else 1 for several in long]
         self.copying_weights = [weight * factor for weight, factor in zip(self.weights, factors, strict=True)]
-        names = {name for row in rows for name in nested(row, "entities")}
+        misnamed = [(named[0], named[1]) for row in rows if (named := misnamed_in(row))]
+        names = {name for row in rows for name in nested(row, "entities")} - {called for _, called in misnamed}
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
+        left_out = {name.removeprefix(called) for name, called in misnamed if name.startswith(called)}
+        self.left_out = sorted(left_out, key=lambda ending: (-len(ending), ending))  # of two that fit the longer one
+        self.strange = sorted(set(characters) - set("".join(names)))  # no name has them, so they tell a mistake
+        self.typed = sorted(set("".join(called for _, called in misnamed)).intersection(self.strange))
         self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}  # as often as names end so
         for pattern, entities in matched:
             if pattern.kind not in SEARCHES:
-                self.endings[pattern.table] += [name[-2:] for name in entities]
+                self.endings[pattern.table] += [self.ending(name) or name[-2:] for name in entities]
         pieces: dict[str, set[str]] = {}
         for gold in map(gold_of, rows):
             for column, value in (pair for cells in gold["rows"] for pair in zip(gold["columns"], cells, strict=True)):
@@ -156,10 +137,32 @@ class Cases:
                     pieces.setdefault(column, set()).update(parts)
         self.pieces = {column: sorted(parts) for column, parts in pieces.items()}
 
-    def flaw(self, position: int) -> str:
-        """How the demonstration of a pattern is spoiled, if it is."""
-        shares = BAD if position % 2 else GOOD
-        return self.random.choices([*shares], [*shares.values()])[0]
+    def spoiled(self, case: Case, position: int) -> Case:
+        """The case with what goes wrong in it, if anything does."""
+        shares = MISNAMED if case.called else BAD if position % 2 else GOOD
+        return replace(case, flaw=self.random.choices([*shares], [*shares.values()])[0])
+
+    def ending(self, name: str) -> str:
+        """What people leave out of the name, "" for nothing."""
+        return next((ending for ending in self.left_out if name.endswith(ending)), "")
+
+    def called(self, name: str) -> str:
+        """Another name as training rows have them: without its ending, or with a character that no name has."""
+        ending, at = self.ending(name), self.random.randrange(len(name))
+        if ending and self.random.random() < 0.5:
+            return name.removesuffix(ending)
+        characters = self.typed if self.typed and self.random.random() < 0.5 else self.strange
+        return name[:at] + self.random.choice(characters) + name[at + 1 :]
+
+    def neighbour(self, name: str) -> str:
+        """A name of another entity: where the two differ, both have characters of names, as far as this one has any."""
+        places = [at for at, character in enumerate(name) if character not in self.strange] or range(len(name))
+        while True:
+            at = self.random.choice(places)
+            other = name[:at] + self.random.choice(self.random.choice(self.syllables)) + name[at + 1 :]
+            if other not in self.taken:
+                self.taken.add(other)
+                return other
 
     def name(self, endings: Sequence[str]) -> str:
         """A new name: random characters or shuffled syllables, mostly with one of `endings`."""
@@ -183,49 +186,67 @@ class Cases:
             text = text[:at] + new + text[at + 2 :]
         return re.sub(r"\d", lambda _: str(self.random.randint(0, 9)), text).replace("'", "")
 
-    def case(self, position: int, flaw: str) -> Case:
-        """Draw names, and the rows the question's query will return or miss."""
+    def case(self, position: int) -> Case:
+        """Draw names, and the rows the question's query will return or miss; what is not there has a neighbour."""
         pattern = self.patterns[position]
         name_column, endings = NAME_COLUMN[pattern.table], self.endings[pattern.table]
         if pattern.kind in SEARCHES:
             key, hits = self.name([pattern.ending]), self.random.choices((1, 2, 3, 4), (4, 3, 2, 1))[0]
             rows: list[Row] = [{name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)]
-            return Case(pattern, flaw, [key], rows)
-        names, rows = [self.name(endings) for _ in range(pattern.names)], []
-        if pattern.kind != "absent":
-            asked = [column for column in COLUMNS[pattern.table] if column in self.pieces]
-            rows = [{name_column: name, **{column: self.value(column) for column in asked}} for name in names]
+            return Case(pattern, [key], rows)
+        names = [self.name(endings) for _ in range(pattern.names)]
+        if pattern.kind == "absent":
+            return Case(pattern, names, [{name_column: self.neighbour(name)} for name in names])
+        asked = [column for column in COLUMNS[pattern.table] if column in self.pieces]
+        rows = [{name_column: name, **{column: self.value(column) for column in asked}} for name in names]
         if pattern.kind == "blank":
             rows = [row | dict.fromkeys(pattern.columns) for row in rows]
-        return Case(pattern, flaw, names, rows)
+        plain = pattern.kind == "fields" and len(pattern.columns) == len(names) == 1
+        called = self.called(names[0]) if plain and self.random.random() < MISNAMED_SHARE else ""
+        return Case(pattern, names, rows, called)
 
     def play(self, cases: Sequence[Case]) -> list[Conversation]:
         """The cases as conversations, each with its flaw; every query is executed."""
+        played = []
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "scratch.db"
-            write_database(path, cases)
-            tool = QueryTool(f"sqlite:///{path}")
-            return [self._conversation(case, tool) for case in watched(cases, "playing", "conversations")]
+            for number, case in enumerate(watched(cases, "playing", "conversations")):
+                if number % SCRATCH_CASES == 0:
+                    path = Path(folder) / f"scratch{number}.db"
+                    write_database(path, cases[number : number + SCRATCH_CASES])
+                    tool = QueryTool(f"sqlite:///{path}")
+                played.append(self._conversation(case, tool))
+        return played
 
     def _conversation(self, case: Case, tool: QueryTool) -> Conversation:
         """A few right ones begin with a mistake that is mended; it is shown and not learned."""
-        sql, answer = case.fill(case.pattern.sql), case.answer()
-        statements, learn = [sql], [True, True]
+        asked = replace(case, names=[case.called]) if case.called else case
+        statements, answer, failing = [asked.fill(case.pattern.sql)], case.answer(), 0
+        if case.called:
+            if f"：“{case.names[0]}”" not in tool.run(statements[0]).hint:  # too far from its own name to be told
+                return self._conversation(replace(case, called=""), tool)
+            what = f"SELECT {NAME_COLUMN[case.pattern.table]}, "  # as gold reads it, for the question has another name
+            statements.append(case.fill(case.pattern.sql).replace("SELECT ", what, 1))
         if case.flaw == "no_call":
-            statements, learn = [], [True]
-            answer = VALUE_SLOT.sub(EVASION, replace(case, rows=[]).fill(case.pattern.answer))
+            statements, answer = [], VALUE_SLOT.sub(EVASION, replace(asked, rows=[]).fill(case.pattern.answer))
+        elif case.flaw == "gives_up" and case.called:
+            statements, answer = statements[:1], NOT_FOUND.format(asked.answer().partition("：")[0])
         elif case.flaw == "wrong_column" and case.pattern.kind == "fields":
-            columns = case.pattern.columns
-            others = [column for column in self.pieces if column in case.rows[0] and column not in columns]
-            swapped = {column: self.random.choice(others) for column in columns}
-            statements = [re.sub(rf"\b({'|'.join(swapped)})\b", lambda match: swapped[match[0]], sql)]
-            rows = [row | {column: row[other] for column, other in swapped.items()} for row in case.rows]
-            answer = replace(case, rows=rows).answer()
-        elif case.flaw == "right" and self.random.random() < RECOVERY_SHARE:
-            statements, learn = [misspelt(sql), sql], [False, True, True]
-        question, reference = case.fill(case.pattern.question), "" if case.flaw == "empty" else answer
+            statements, answer = self._of_wrong_columns(case)
+        elif case.flaw == "right" and not case.called and self.random.random() < RECOVERY_SHARE:
+            statements, failing = [misspelt(statements[0]), *statements], 1
+        question, reference = asked.fill(case.pattern.question), "" if case.flaw == "empty" else answer
         task = SqlTask(id="", question=question, reference=reference, sql=tuple(statements))
+        learn = [False] * failing + [True] * (len(statements) + 1 - failing)
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
+
+    def _of_wrong_columns(self, case: Case) -> tuple[list[str], str]:
+        """A query and answer of the table's first columns instead of those asked for: the habit of a lazy policy."""
+        columns = case.pattern.columns
+        others = [column for column in case.rows[0] if column in self.pieces and column not in columns]
+        swapped = dict(zip(columns, others, strict=False))
+        sql = re.sub(rf"\b({'|'.join(swapped)})\b", lambda match: swapped[match[0]], case.fill(case.pattern.sql))
+        rows = [row | {column: row[other] for column, other in swapped.items()} for row in case.rows]
+        return [sql], replace(case, rows=rows).answer()
 
 
 def write_database(path: Path, cases: Iterable[Case]) -> None:

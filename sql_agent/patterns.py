@@ -1,4 +1,4 @@
-"""What a training row asks, with its names and values taken out: the pattern of synthetic conversations.
+"""What a training row asks, with its names and values taken out, and a case of it with new ones put in.
 
 `⟦n0⟧` is the first name in the question (of an entity, or what is searched for), `⟦v0⟧` the first value of the answer,
 `⟦listing⟧` the names a search returns, `⟦count⟧` how many there are. Used by `sql_agent/demonstrations.py`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from data.load import NAME_COLUMN, nested, statements
@@ -42,17 +42,59 @@ class Pattern:
     ending: str = ""
 
 
+@dataclass
+class Case:
+    """A synthetic case before it is played: what its question names, and the rows of the scratch database.
+
+    called: the other name by which the question calls its one entity; "" where it is called by its own.
+    """
+
+    pattern: Pattern
+    names: list[str]
+    rows: list[Row] = field(default_factory=list)
+    called: str = ""
+    flaw: str = "right"
+
+    def fill(self, text: str) -> str:
+        """Put names and values into one of the pattern's texts; without rows the values' slots stay."""
+        swaps = [(f"⟦n{i}⟧", name) for i, name in enumerate(self.names)]
+        if self.pattern.kind == "fields":
+            values = [row[column] for row in self.rows for column in self.pattern.columns]
+            swaps += [(f"⟦v{i}⟧", str(value)) for i, value in enumerate(values)]
+        elif self.rows:
+            listed = [str(row[NAME_COLUMN[self.pattern.table]]) for row in self.rows]
+            swaps += [("⟦listing⟧", "、".join(listed)), ("⟦count⟧", str(len(listed)))]
+        return swap(text, swaps)
+
+    def answer(self) -> str:
+        """What is said of two entities comes in the order a query returns them: by name, from the index.
+
+        In the question's order it would have to jump back and forth in the result; the judge accepts both orders.
+        """
+        if not len(self.rows) == len(self.names) > 1:
+            return self.fill(self.pattern.answer)
+        pairs = sorted(zip(self.names, self.rows, strict=True), key=lambda pair: pair[0])
+        ordered = replace(self, names=[name for name, _ in pairs], rows=[row for _, row in pairs])
+        return ordered.fill(self.pattern.answer)
+
+
 def gold_of(row: Row) -> dict[str, Any]:
     """The row's structured gold answer, {"columns": [...], "rows": [[...]]}; empty lists where it has none."""
     return nested(row, "structured_gt") or {"columns": [], "rows": []}
 
 
 def pattern_of(row: Row) -> Pattern | None:
-    """Take names and values out of a training row; None for what no pattern can hold (a misspelt name, no SQL)."""
+    """Take names and values out of a training row; None for what no pattern can hold (another name, no SQL)."""
     found = statements(row)
     if len(found) != 1 or not nested(row, "entities"):
         return None
     return _search(row, found[0]) or _look_up(row, found[0])
+
+
+def misnamed_in(row: Row) -> list[str]:
+    """The name of a row's entity and what its question calls it; none where that is its name."""
+    entities = nested(row, "entities")
+    return entities if len(entities) == 2 and entities[0] not in row["question"] else []
 
 
 def _look_up(row: Row, sql: str) -> Pattern | None:
