@@ -40,8 +40,9 @@ RANDOM_CHARACTERS = 1000
 RANDOM_NAME_SHARE = 0.4
 ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
-# Answers of several values are where copying fails last, so right demonstrations show them more often than the rows do.
-LONG_ANSWER_WEIGHT = 2
+# Shown more often in right demonstrations than the rows have it: answers of several values, where copying fails last,
+# and names nobody has, beside which a wrong name is told from a right one.
+SHOWN_MORE = 2
 # Of the questions about one field of one entity, those that call it by another name than its own.
 MISNAMED_SHARE = 0.4
 NOT_FOUND = "数据库中没有找到{}。"
@@ -79,7 +80,7 @@ def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, ran
     if not cases.patterns:
         raise AgentError("no training row looks up a field of a named entity; make lessons from data/train.parquet")
     positions = range(len(cases.patterns))
-    good = cases.play([cases.case(i) for i in random.choices(positions, cases.copying_weights, k=right)])
+    good = cases.play([cases.case(i) for i in random.choices(positions, cases.right_weights, k=right)])
     spoiled = [cases.spoiled(cases.case(i), i) for i in random.choices(positions, cases.weights, k=flawed)]
     parts = {"bad": BAD, "good": GOOD, "misnamed": MISNAMED}
     shares = {f"{part}_{flaw}": share for part, of in parts.items() for flaw, share in of.items()}
@@ -114,9 +115,9 @@ class Cases:
         counts = Counter(pattern for pattern, _ in matched)
         self.patterns = sorted(counts, key=repr)
         self.weights = [counts[pattern] for pattern in self.patterns]
-        long = [max(pattern.names, len(pattern.columns)) > 1 for pattern in self.patterns]
-        factors = [LONG_ANSWER_WEIGHT if several else 1 for several in long]
-        self.copying_weights = [weight * factor for weight, factor in zip(self.weights, factors, strict=True)]
+        more = [one.kind == "absent" or max(one.names, len(one.columns)) > 1 for one in self.patterns]
+        factors = [SHOWN_MORE if shown else 1 for shown in more]
+        self.right_weights = [weight * factor for weight, factor in zip(self.weights, factors, strict=True)]
         misnamed = [(named[0], named[1]) for row in rows if (named := misnamed_in(row))]
         names = {name for row in rows for name in nested(row, "entities")} - {called for _, called in misnamed}
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})

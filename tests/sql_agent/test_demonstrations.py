@@ -16,7 +16,7 @@ from data.load import load_rows
 from episodes.agent import AgentError, Conversation
 from sql_agent.agent import AGENT
 from sql_agent.demonstrations import HAN, Cases, alphabet, gold_conversations, lessons, names_in
-from sql_agent.patterns import Case, pattern_of
+from sql_agent.patterns import Case, Pattern, pattern_of
 from sql_agent.prompts import TOOL, first_messages
 from tools.sql.database import DatabaseError
 
@@ -152,13 +152,19 @@ def test_random_texts_have_every_character_of_the_training_split(rows: list[dict
     assert set("".join(HAN.findall("".join(row["question"] for row in rows)))) <= set(cases.characters)
 
 
-def test_long_answers_are_copied_more_often(cases: Cases) -> None:
-    def long_share(weights: list[int]) -> float:
-        picked = cases.random.choices(cases.patterns, weights, k=4000)
-        return sum(pattern.names > 1 or len(pattern.columns) > 1 for pattern in picked) / 4000
+def test_long_answers_and_unknown_names_are_shown_more_often(cases: Cases) -> None:
+    def drawn(weights: list[int]) -> list[Pattern]:
+        return cases.random.choices(cases.patterns, weights, k=4000)
 
-    assert long_share(cases.weights) == pytest.approx(211 / 859, abs=0.03)
-    assert long_share(cases.copying_weights) == pytest.approx(422 / 1070, abs=0.03)
+    def long_share(weights: list[int]) -> float:
+        return sum(pattern.names > 1 or len(pattern.columns) > 1 for pattern in drawn(weights)) / 4000
+
+    def absent_share(weights: list[int]) -> float:
+        return sum(pattern.kind == "absent" for pattern in drawn(weights)) / 4000
+
+    assert long_share(cases.weights) == pytest.approx(211 / 870, abs=0.03)
+    assert long_share(cases.right_weights) == pytest.approx(422 / 1145, abs=0.03)
+    assert absent_share(cases.right_weights) == pytest.approx(128 / 1145, abs=0.02)
 
 
 def test_a_comparison_is_answered_in_the_order_of_the_result(cases: Cases) -> None:
@@ -251,7 +257,7 @@ def test_a_mended_mistake_is_shown_and_not_learned(cases: Cases) -> None:
 def test_lessons_are_the_same_for_the_same_seed(rows: list[dict[str, Any]]) -> None:
     made = [lessons(rows, DATABASE, 20, 30, Random(seed)) for seed in (2, 2, 3)]
     assert made[0] == made[1] != made[2]
-    assert (len(made[0].right), len(made[0].flawed), made[0].facts["patterns"]) == (20, 30, 762)
+    assert (len(made[0].right), len(made[0].flawed), made[0].facts["patterns"]) == (20, 30, 794)
     # One query and the answer, or a mended query before them: what is right is never spoiled.
     assert all(conversation.learn[-2:] == [True, True] for conversation in made[0].right)
 
