@@ -156,19 +156,18 @@ class Cases:
         return name[:at] + self.random.choice(characters) + name[at + 1 :]
 
     def neighbour(self, name: str) -> str:
-        """A name of another entity: where the two differ, both have characters of names, as far as this one has any."""
-        places = [at for at, character in enumerate(name) if character not in self.strange] or range(len(name))
+        """A name of another entity: where it differs it has a character of names, as this one has."""
         while True:
-            at = self.random.choice(places)
+            at = self.random.randrange(len(name))
             other = name[:at] + self.random.choice(self.random.choice(self.syllables)) + name[at + 1 :]
             if other not in self.taken:
                 self.taken.add(other)
                 return other
 
-    def name(self, endings: Sequence[str]) -> str:
+    def name(self, endings: Sequence[str], random_share: float = RANDOM_NAME_SHARE) -> str:
         """A new name: random characters or shuffled syllables, mostly with one of `endings`."""
         while True:
-            if self.random.random() < RANDOM_NAME_SHARE:
+            if self.random.random() < random_share:
                 name = "".join(self.random.choices(self.characters, k=self.random.randint(2, 5)))
             else:
                 name = "".join(self.random.choices(self.syllables, k=self.random.randint(1, 2)))
@@ -195,16 +194,18 @@ class Cases:
             key, hits = self.name([pattern.ending]), self.random.choices((1, 2, 3, 4), (4, 3, 2, 1))[0]
             rows: list[Row] = [{name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)]
             return Case(pattern, [key], rows)
-        names = [self.name(endings) for _ in range(pattern.names)]
+        plain = pattern.kind == "fields" and len(pattern.columns) == pattern.names == 1
+        misnamed = plain and self.random.random() < MISNAMED_SHARE
+        # A wrong character is told from a neighbour's by what names are made of, so these names have no others.
+        share = 0.0 if misnamed or pattern.kind == "absent" else RANDOM_NAME_SHARE
+        names = [self.name(endings, share) for _ in range(pattern.names)]
         if pattern.kind == "absent":
             return Case(pattern, names, [{name_column: self.neighbour(name)} for name in names])
         asked = [column for column in COLUMNS[pattern.table] if column in self.pieces]
         rows = [{name_column: name, **{column: self.value(column) for column in asked}} for name in names]
         if pattern.kind == "blank":
             rows = [row | dict.fromkeys(pattern.columns) for row in rows]
-        plain = pattern.kind == "fields" and len(pattern.columns) == len(names) == 1
-        called = self.called(names[0]) if plain and self.random.random() < MISNAMED_SHARE else ""
-        return Case(pattern, names, rows, called)
+        return Case(pattern, names, rows, self.called(names[0]) if misnamed else "")
 
     def play(self, cases: Sequence[Case]) -> list[Conversation]:
         """The cases as conversations, each with its flaw; every query is executed."""
