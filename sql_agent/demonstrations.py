@@ -172,7 +172,7 @@ class Cases:
             else:
                 name = "".join(self.random.choices(self.syllables, k=self.random.randint(1, 2)))
             name += self.random.choice(endings) if self.random.random() < ENDING_SHARE else ""
-            if name not in self.taken and len(name) > 1:
+            if name not in self.taken and len(name) > 2:  # two characters stand in other texts that are searched
                 self.taken.add(name)
                 return name
 
