@@ -33,6 +33,7 @@ CORRUPTIONS = tomllib.loads(Path(__file__).with_name("corruptions.toml").read_te
 NAMED = "corruptions"
 HEAVY = ("agentlightning", "litellm", "agents", "pandas")  # imported once, for all of them
 KILLED = 0.9
+ASKED_AGAIN = (0, 33, 24, -24, 36, 152, 255)  # pytest's word: not noticed, not reached, and out of time in each way
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
 # `mutmut run` that changes a text in one way: mutmut's others, in small and in capital letters, say the same again.
 RUN = """
@@ -111,11 +112,11 @@ def prepare(room: str) -> Path:
 
 
 def ask_again(folder: Path) -> None:
-    """Forget which changes were not noticed (pytest ended with 0) or reached (33): there may be new tests."""
+    """Forget which changes were not noticed or reached, as there may be new tests, or by time, as it may be the load."""
     for path in (folder / "mutants").rglob("*.meta"):
         found = json.loads(path.read_text(encoding="utf-8"))
         codes = found["exit_code_by_key"]
-        found["exit_code_by_key"] = {name: None if code in (0, 33) else code for name, code in codes.items()}
+        found["exit_code_by_key"] = {name: None if code in ASKED_AGAIN else code for name, code in codes.items()}
         path.write_text(json.dumps(found), encoding="utf-8")
 
 
