@@ -112,7 +112,7 @@ def prepare(room: str) -> Path:
 
 
 def ask_again(folder: Path) -> None:
-    """Forget which changes were not noticed or reached, as there may be new tests, or by time, as it may be the load."""
+    """Forget what was not noticed or not reached, for there may be new tests, and what ran out of time under a load."""
     for path in (folder / "mutants").rglob("*.meta"):
         found = json.loads(path.read_text(encoding="utf-8"))
         codes = found["exit_code_by_key"]
