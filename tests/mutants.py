@@ -35,14 +35,20 @@ HEAVY = ("agentlightning", "litellm", "agents", "pandas")  # imported once, for 
 KILLED = 0.9
 ASKED_AGAIN = (0, 33, 24, -24, 36, 152, 255)  # pytest's word: not noticed, not reached, and out of time in each way
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
-# `mutmut run` that changes a text in one way: mutmut's others, in small and in capital letters, say the same again.
+# `mutmut run` that changes a text in one way, for its others, in small and in capital letters, say the same again; and
+# that asks the quick tests first, for the first that fails is the last.
 RUN = """
 from itertools import islice
 from mutmut.__main__ import cli
 from mutmut.mutation import mutators
+from mutmut.runners.harness import PytestRunner
+from mutmut.state import state
 operators = mutators.mutation_operators
 place = [change for _, change in operators].index(mutators.operator_string)
 operators[place] = (operators[place][0], lambda node: islice(mutators.operator_string(node), 1))
+asked = PytestRunner._pytest_args_regular_run
+seconds = lambda test: state().duration_by_test.get(test, 0.0)
+PytestRunner._pytest_args_regular_run = lambda self, tests: asked(self, sorted(tests, key=seconds))
 cli(["run", "--max-children", "2"])
 """
 # `mutmut show` of every name, without starting Python for each.
