@@ -16,6 +16,7 @@ from agentlightning.types import SpanCoreFields, TraceStatus
 from opentelemetry.trace import StatusCode
 
 from training import recorder as recorder_module
+from training.gate import CallGate, RequestSeeds
 from training.recorder import (
     LOG_PROBS_ATTRIBUTE,
     RESPONSE_ATTRIBUTE,
@@ -119,7 +120,7 @@ async def test_calls_a_dead_store_did_not_take_are_counted() -> None:
 
     class Dead(SpanSender):
         async def send(self, endpoint: str, spans: Any) -> None:
-            stamped = [(rollout, attempt, span.attributes[VERSION_ATTRIBUTE]) for rollout, attempt, span in spans]
+            stamped = [(*owner, span.attributes[VERSION_ATTRIBUTE], span.start_time) for *owner, span in spans]
             posted.append((endpoint, stamped))
             raise TimeoutError
 
@@ -128,10 +129,23 @@ async def test_calls_a_dead_store_did_not_take_are_counted() -> None:
         recorder.record("ro", f"at{number}", Taken("r", [1], [2], None), 1.0)
     while not posted:
         await asyncio.sleep(0.001)
-    recorder.record("ro", "at2", Taken("r", [1], [2], None), 1.0)
+    recorder.record("ro", "at2", Taken("r", [1], [2], None), 1.5)
     await recorder.close()
-    assert posted == [("http://store", [("ro", "at0", 3), ("ro", "at1", 3)]), ("http://store", [("ro", "at2", 3)])]
+    first, then = [("ro", "at0", 3, 1.0), ("ro", "at1", 3, 1.0)], [("ro", "at2", 3, 1.5)]
+    assert posted == [("http://store", first), ("http://store", then)]
     assert recorder.lost == 3
+
+
+async def test_a_recorder_has_the_run_s_gate_seeds_and_token() -> None:
+    """Past its gate calls would be answered while weights change; without its token the store takes none of them."""
+    gate, seeds = CallGate(), RequestSeeds(1)
+    recorder = CallRecorder("http://store", lambda: 0, gate, seeds, "secret")
+    assert (recorder.gate, recorder.seeds) == (gate, seeds)
+    assert recorder._sender._headers["Authorization"] == "Bearer secret"
+    alone = CallRecorder("http://store", lambda: 0)
+    assert "Authorization" not in alone._sender._headers
+    async with alone.gate:
+        pass
 
 
 async def test_a_recorder_that_recorded_nothing_has_nothing_to_close() -> None:
