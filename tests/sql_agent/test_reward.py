@@ -76,16 +76,19 @@ def test_the_total_is_rule_plus_judge(results: list[QueryResult], rule: float, s
 
 
 def test_a_judge_without_a_score_leaves_no_total() -> None:
-    judge = FixedJudge(Verdict(None, cause="judge_failed"))
+    judge = FixedJudge(Verdict(None, cause="judge_failed", usage=Usage(4)))
     reward = asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert (reward.total, reward.unscored) == (None, "judge_failed")
     assert reward.terms == {"rule": pytest.approx(0.1)}
+    assert (reward.counters["judge_calls"], reward.counters["sql_ok"]) == (4, 1), "they were made all the same"
 
 
 def test_the_judge_sees_question_answer_reference_and_what_was_read() -> None:
     judge = FixedJudge(Verdict(1.0))
     asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert judge.case == Case(TASK.question, "密封", "密封", [result().to_json()], None)
+    asyncio.run(score_episode(GOLDEN, played("密封", FOUND), judge))
+    assert judge.case == Case(GOLDEN.question, "密封", GOLDEN.reference, [FOUND.to_json()], GOLD)
 
 
 def test_select_one_earns_no_rule_term(database_url: str) -> None:
