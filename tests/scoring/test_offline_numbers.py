@@ -164,8 +164,12 @@ def test_several_counts_share_what_one_is_worth(wanted: int, answer: str, stated
 ROW = ["朵朵片", "密封保存于阴凉处", "用于缓解轻度头痛", FIELD, "孕妇禁用慎用者", "白色圆形片剂", "虚构药业有限公司"]
 
 
+SHORT = ["朵朵片", "密封于阴凉", "缓解头痛症", FIELD, "孕妇禁用者"]  # five signs are the fewest that are no chance
+
+
 @pytest.mark.parametrize(
-    ("copied", "row", "dumped"), [(2, ROW, False), (3, ROW, True), (3, [*ROW, "附录一二三四"], False)]
+    ("copied", "row", "dumped"),
+    [(2, ROW, False), (3, ROW, True), (3, [*ROW, "附录一二三四"], False), (3, SHORT, True)],
 )
 def test_a_row_is_dumped_from_three_cells_and_three_fifths_of_it(copied: int, row: list[str], dumped: bool) -> None:
     """Who pastes all that the tool returned has not answered, however much of it is right."""
