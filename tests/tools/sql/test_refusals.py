@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.sql.guard import CACHED_BYTES, Comparison, Refused, check
+from tools.sql.guard import CACHED_BYTES, Comparison, Refused, _check_words, check
 
 TABLES = frozenset({"drugs_info", "disease"})
 EMPTY = "SQL 是空的，请写一条 SELECT 语句。"
@@ -41,6 +41,7 @@ REFUSED = [  # dialect, statement, reason
     ("sqlite", "SELECT 1 AS a\nFROM disease WHERE (", "SQL 语法错误：第 2 行第 20 列“(”附近无法解析。"),
     ("sqlite", "SELECT '", "SQL 语法错误：无法解析。"),
     ("sqlite", "SELECT :x", "不支持的语法：:x"),
+    ("sqlite", "SELECT id /* y */ MATCH 'x'", "不支持的语法：id MATCH 'x'"),
     ("sqlite", "SELECT id FROM disease WHERE cause MATCH 'x'", "不支持的语法：cause MATCH 'x'"),
     ("sqlite", f"SELECT id MATCH '{'x' * 99}'", f"不支持的语法：id MATCH '{'x' * 50}"),  # 60 characters of it
     ("postgres", "SELECT CAST(id AS xml) FROM disease", "不能转换为类型 XML。"),
@@ -75,7 +76,23 @@ NAMED = [  # dialect, statement, reason, what is not allowed, its name
     ("postgres", "SELECT string_agg(a.cause, ',') FROM disease a, drugs_info b", COLLECTED, "function", "string_agg"),
     ("postgres", "SELECT JSON_AGG(a.cause) FROM disease a JOIN drugs_info b ON a.id = b.id",
      COLLECTED, "function", "string_agg"),
+    ("postgres", "SELECT jsonb_agg(a.cause) FROM disease a, drugs_info b", COLLECTED, "function", "string_agg"),
+    ("sqlite", "SELECT 1 FROM secrets/*x*/", "不能查询 secrets，可用的表：disease、drugs_info。", "table", "secrets"),
 ]  # fmt: skip
+RUN_AS_IT_IS = [  # dialect, a text that would run, what it names itself, the function in it that nobody allowed
+    ("sqlite", "SELECT abs(1)", "", None),
+    ("sqlite", "SELECT EVIL (1)", "", "evil"),
+    ("sqlite", "SELECT _evil(1)", "", "_evil"),
+    ("sqlite", "SELECT x_evil(1)", "", "x_evil"),
+    ("sqlite", "SELECT 1 WHERE 1 IN (1)", "", None),
+    ("sqlite", 'SELECT "in"(1)', "", "in"),  # quoted, a plain word is a function's name
+    ("sqlite", "WITH own(a) AS (SELECT 1) SELECT a FROM own", "Own", None),
+    ("sqlite", "WITH own(a) AS (SELECT 1) SELECT a FROM own", "other", "own"),
+    ("sqlite", "SELECT a FROM (SELECT 1) AS evil(a)", "", None),
+    ("sqlite", "SELECT 'evil' (1), 1 (2)", "", None),
+    ("mariadb", 'SELECT "evil" (1)', "", None),  # a text to MariaDB, a name to others
+    ("sqlite", 'SELECT "evil" (1)', "", "evil"),
+]
 WRITTEN = [  # dialect, statement, the text that is run, what it names itself, tables
     ("sqlite", "select/*x*/ 1;;\n", "SELECT 1", "", ""),
     ("sqlite", "SELECT /*! 1 */ 1", "SELECT 1", "", ""),
@@ -115,6 +132,16 @@ def test_what_is_not_allowed_is_named_for_the_hint(dialect: str, sql: str, reaso
     with pytest.raises(Refused) as caught:
         check(sql, dialect, TABLES)
     assert (str(caught.value), caught.value.kind, caught.value.name) == (reason, kind, name)
+
+
+@pytest.mark.parametrize(("dialect", "text", "own", "name"), RUN_AS_IT_IS)
+def test_the_text_that_will_run_is_looked_at_once_more(dialect: str, text: str, own: str, name: str | None) -> None:
+    """Whatever sqlglot made of a statement on the way: a function that is not listed does not reach the database."""
+    if name is None:
+        _check_words(text, dialect, frozenset({own}))
+    else:
+        with pytest.raises(Refused, match=f"^不能使用函数 {name}。$"):
+            _check_words(text, dialect, frozenset({own}))
 
 
 @pytest.mark.parametrize(("dialect", "sql", "written", "own", "tables"), WRITTEN)
