@@ -23,6 +23,7 @@ from scoring.judge import (
     choose_judge,
     why_unusable,
 )
+from scoring.llm_judge import MAX_TOKENS
 from scoring.remote import ATTEMPTS, FAILURES, LONGEST_WAIT, RemoteJudge
 from scoring.scale import LogisticScale
 from sql_agent.judge_words import WORDS
@@ -50,6 +51,8 @@ def test_the_llm_judge_sends_the_case_and_weighs_the_scores(server):
     assert path == "/v1/chat/completions"
     assert headers["Authorization"] == "Bearer key-canary"
     assert body["temperature"] == 0
+    assert body["max_tokens"] == MAX_TOKENS, "without a bound a judge that does not end is paid for"
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["model"] == "judge"
     form = body["response_format"]["json_schema"]
     assert form["strict"] is True
@@ -151,6 +154,17 @@ def test_a_reward_model_reply_that_is_no_score_is_not_scored(server, caplog, bod
         assert caplog.messages == [f"the reward_model judge failed: {server.url}/score: {wanted}"]
 
 
+@pytest.mark.parametrize("score", [0, 0.0, 1, 1.0])
+def test_the_ends_of_the_range_are_scores(server, score):
+    server.replies = [(200, json.dumps({"score": score}))]
+    assert ask_reward_model(server) == Verdict(score, {"reward_model": score})
+
+
+def test_every_request_of_the_reward_model_counts(server):
+    server.replies = [(500, "{}"), (200, '{"score": 0.5}')]
+    assert ask_reward_model(server).usage.calls == len(server.requests) == 2
+
+
 def test_the_reward_model_gets_prompt_and_response(server):
     server.replies = [(200, '{"score": 1}')]
     assert ask_reward_model(server).score == 1.0
@@ -160,7 +174,7 @@ def test_the_reward_model_gets_prompt_and_response(server):
 def test_an_answer_that_says_nothing_is_zero_without_a_call(server):
     for ask in (ask_llm, ask_reward_model):
         for answer in ("", "：", CASE.question):
-            assert ask(server, case=Case(CASE.question, answer)).score == 0.0
+            assert ask(server, case=Case(CASE.question, answer)) == Verdict(0.0, {"degenerate": 1.0})
     assert server.requests == []
 
 
@@ -269,6 +283,7 @@ def test_a_judge_that_is_down_is_described(server):
     both = SecondOpinion(ReferenceJudge(), RewardModelJudge(server.url, 20.0), 0.1)
     seen = asyncio.run(why_unusable(both, WORDS.known_case))
     assert f"the reward_model judge gave no score (judge_failed: {server.url}: HTTP 401: wrong key" in str(seen)
+    assert RewardModelJudge(server.url, 20.0).last_failure == ""
     silent = Fixed(Verdict(None, cause="judge_timeout"))
     seen = asyncio.run(why_unusable(SecondOpinion(silent, ReferenceJudge(), 0.1), WORDS.known_case))
     assert seen == "the fixed judge gave no score (judge_timeout)"
