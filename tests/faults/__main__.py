@@ -1,9 +1,9 @@
 """Does the faults of faults.toml to real runs, measures what follows, and writes docs/faults.md of what was measured.
 
     make faults                              all of them: about an hour
-    make faults SCENE=roles                  those of one run
+    make faults SCENE=path                   those of one run
     python -m tests.faults --only "vLLM"     those whose names have this pattern
-    python -m tests.faults --page            the page alone, from what was measured before (outputs/faults.json)
+    python -m tests.faults --page            the page alone, from what was measured before (measured.json)
 
 Exit codes: 0 every fault did what its row expects and left nothing running, untrained or trained twice; 1 one did not.
 """
@@ -28,7 +28,7 @@ from tests.faults.page import page
 from tests.faults.scenes import SCENES, Scene
 
 FAULTS: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))["fault"]
-MEASURED = ROOT / "outputs" / "faults.json"
+MEASURED = Path(__file__).with_name("measured.json")
 PAGE = ROOT / "docs" / "faults.md"
 
 
@@ -39,7 +39,6 @@ def measured() -> dict[str, dict[str, Any]]:
 
 def keep(result: dict[str, Any]) -> None:
     """Write down and show what was measured of a fault."""
-    MEASURED.parent.mkdir(exist_ok=True)
     write_text(MEASURED, json.dumps(measured() | {result["name"]: result}, ensure_ascii=False, indent=1), force=True)
     print(json.dumps(result, ensure_ascii=False), flush=True)
 

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.faults.scenes import Scene
+from tests.faults.scenes import Disk, Scene
 
 Fault = Mapping[str, Any]
 Undo = Callable[[], object] | None
@@ -60,6 +60,13 @@ def remove(scene: Scene, fault: Fault) -> Undo:
     return lambda: away.rename(scene.database)
 
 
+def fill(scene: Scene, fault: Fault) -> Undo:
+    """The disk is full but for so many bytes."""
+    assert isinstance(scene, Disk)
+    scene.disk.fill(int(fault["to"]))
+    return scene.disk.free
+
+
 def clock(scene: Scene, fault: Fault) -> Undo:
     with scene.clock.open("r+b") as file:
         file.write(struct.pack("d", float(fault["to"])))
@@ -86,5 +93,5 @@ def nothing(scene: Scene, fault: Fault) -> Undo:
 
 ACTS: dict[str, Callable[[Scene, Fault], Undo]] = {
     act.__name__.replace("_", " "): act
-    for act in (kill, kill_group, kill_and_start, freeze, doors, lock, remove, clock, no_bubblewrap, nothing)
+    for act in (kill, kill_group, kill_and_start, freeze, doors, lock, remove, fill, clock, no_bubblewrap, nothing)
 }

@@ -1,6 +1,6 @@
 """A fault, done to a run that plays, and what follows from it.
 
-result = play(scene, fault)                    # a dict for outputs/faults.json
+result = play(scene, fault)                    # a dict for measured.json
 right(result)
 """
 
@@ -52,6 +52,7 @@ def measure(scene: Scene, fault: Mapping[str, Any], before: list[Any], began: fl
         "step_seconds": [round(row["timing_s/step"], 1) for row in steps.values()],
         "said": said[0] if said else None,
         "said_after": round(said[1], 1) if said else None,
+        "traceback": scene.traceback(began),
         "left": left,
         "gone_after": round(gone, 1),
         **books(scene.rows("episodes.jsonl"), steps),
@@ -81,4 +82,5 @@ def books(episodes: list[dict[str, Any]], steps: Mapping[int, Mapping[str, float
 def right(result: Mapping[str, Any]) -> bool:
     """Whether the run did what is expected, trained nothing wrongly, and left nothing behind."""
     as_expected = (result["code"] is None) == (result["expected"] == "goes on")
-    return as_expected and not result["zero"] and not result["twice"] and not result["left"]
+    wrong = [result[name] for name in ("zero", "twice", "left", "traceback")]
+    return as_expected and not any(wrong)

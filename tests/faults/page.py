@@ -25,7 +25,10 @@ def row_of(fault: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[s
     name = fault["name"] + (f", {fault['seconds']} s" if "seconds" in fault and " s " not in fault["name"] else "")
     if result is None:
         return [name, fault["scene"], *["not run"] * (len(COLUMNS) - 2)]
-    said = f"`{result['said'][:160].replace('|', '/')}` {result['said_after']:.0f} s" if result["said"] else "nothing"
+    said = "nothing"
+    if result["said"]:
+        shown = f"`{result['said'][:160].replace('|', '/')}` {result['said_after']:.0f} s"
+        said = shown + (" (with a traceback)" if result["traceback"] else "")
     wrong = f"{result['zero']}, {result['twice']}"
     return [name, fault["scene"], lost(result), said, went(result), wrong, ", ".join(result["left"]) or "nothing"]
 

@@ -22,13 +22,14 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from common.settings import DEFAULT_DATABASE
+from tests.faults.disks import SmallDisk
 from tests.faults.doors import Services
 from tests.runs import ROOT, free_port, has_mark
 from training.plan import ConfigError
@@ -55,11 +56,12 @@ TITLES = {
 class Command:
     """A command of a run, in a session of its own; its lines with the time (Unix seconds) at which each came."""
 
-    def __init__(self, mark: str, *words: str, **variables: str) -> None:
+    def __init__(self, mark: str, *words: str, prefix: Sequence[str] = (), **variables: str) -> None:
         self.mark, self.lines = mark, list[tuple[float, str]]()
         environment = {**os.environ, **COMMON, **variables, "RUN_MARK": mark}
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "start_new_session": True}
-        self.process = subprocess.Popen([sys.executable, *words], cwd=ROOT, env=environment, text=True, **pipes)
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        started, own = [*prefix, sys.executable, *words], {"cwd": ROOT, "env": environment, "start_new_session": True}
+        self.process: subprocess.Popen[str] = subprocess.Popen(started, **own, **pipes)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -171,6 +173,12 @@ class Scene:
         news = sorted(line for line in lines if line[0] >= since and line[2].strip() and not PROGRESS.match(line[2]))
         return (news[0][2], news[0][0] - since) if news else None
 
+    def traceback(self, since: float) -> bool:
+        """Whether the screen showed one since then."""
+        return any(
+            at >= since and "Traceback" in line for command in self.commands.values() for at, line in command.lines
+        )
+
     def left(self) -> tuple[list[str], float]:
         """What of the trainer's command lives 30 s after its end, by title; and after how many seconds nothing did."""
         began = time.time()
@@ -179,13 +187,13 @@ class Scene:
         return sorted(Counter(map(title_of, alive))), time.time() - began
 
     def close(self) -> list[str]:
-        """End everything; titles of what did not end by itself."""
-        for command in reversed(self.commands.values()):
-            if command.code is None:
-                command.end()
+        """End everything as Ctrl-C does; titles of what did not end, or not as it should."""
+        running = [role for role, command in self.commands.items() if command.code is None]
+        codes = {role: self.commands[role].end() for role in reversed(running)}
+        left = [f"{role} with exit code {code}" for role, code in codes.items() if code not in (0, 130)]
         time.sleep(2)
         alive = [process for command in self.commands.values() for process in command.alive()]
-        left = [title_of(process) for process in alive]
+        left += [title_of(process) for process in alive]
         for process in alive:
             process.kill()
         return left
@@ -257,6 +265,26 @@ class Path_(Roles):
         return ["-m", "tests.faults.standin", self.agent, str(self.run_dir), *places]
 
 
+class Disk(Scene):
+    """Whose run folder is on a disk of its own."""
+
+    parts = "all of one command, with the run's folder on a disk of 1 GiB"
+
+    def make(self) -> None:
+        super().make()
+        self.disk = SmallDisk(self.run_dir, 2**30)
+        self.told_dir, self.run_dir = self.run_dir, self.disk.seen
+
+    def start(self, role: str) -> None:
+        words = [str(self.told_dir) if word == str(self.run_dir) else word for word in self.trainer_command()]
+        self.commands[role] = Command(uuid.uuid4().hex, *words, prefix=self.disk.enter, **self.variables)
+
+    def close(self) -> list[str]:
+        left = super().close()
+        self.disk.close()
+        return left
+
+
 class Sandbox(Scene):
     """The agent whose programs run in bubblewrap, found on a path of its own."""
 
@@ -268,7 +296,7 @@ class Sandbox(Scene):
         return {**super().variables, "PATH": f"{self.folder}:{os.environ['PATH']}"}
 
 
-SCENES = {"one": Scene, "path": Path_, "roles": Roles, "sandbox": Sandbox}
+SCENES = {"one": Scene, "path": Path_, "roles": Roles, "disk": Disk, "sandbox": Sandbox}
 
 
 def title_of(process: psutil.Process) -> str:
