@@ -25,7 +25,7 @@ from common.jsonl import write_text
 from common.settings import ROOT
 from tests.faults.measure import play, right
 from tests.faults.page import page
-from tests.faults.scenes import SCENES, Scene
+from tests.faults.scenes import LINES, SCENES, Scene
 
 FAULTS: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))["fault"]
 MEASURED = Path(__file__).with_name("measured.json")
@@ -76,7 +76,8 @@ def main() -> int:
     parser.add_argument("--only", metavar="PATTERN", default="", help="only faults whose names have this pattern")
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that runs are ended then, too
+    for stop in (signal.SIGINT, signal.SIGTERM):  # a shell's background makes the harness and its runs deaf to Ctrl-C
+        signal.signal(stop, signal.default_int_handler)
 
     def body() -> int:
         chosen = [] if options.page else [fault for fault in FAULTS if re.search(options.only, fault["name"])]
@@ -85,6 +86,7 @@ def main() -> int:
             for scene in [options.scene] if options.scene else SCENES:
                 if faults := [fault for fault in chosen if fault["scene"] == scene]:
                     results += play_scene(scene, faults, Path(folder) / scene, keep)
+        print(f"all lines of the runs are in {LINES.name}")
         write_text(PAGE, page(FAULTS, measured()), force=True)
         print(f"{sum(map(right, results))} of {len(results)} faults did what is expected; see {PAGE.relative_to(ROOT)}")
         return 0 if all(map(right, results)) else 1

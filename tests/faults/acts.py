@@ -87,11 +87,7 @@ def no_bubblewrap(scene: Scene, fault: Fault) -> Undo:
     return undo
 
 
-def nothing(scene: Scene, fault: Fault) -> Undo:
-    return None
-
-
 ACTS: dict[str, Callable[[Scene, Fault], Undo]] = {
     act.__name__.replace("_", " "): act
-    for act in (kill, kill_group, kill_and_start, freeze, doors, lock, remove, fill, clock, no_bubblewrap, nothing)
+    for act in (kill, kill_group, kill_and_start, freeze, doors, lock, remove, fill, clock, no_bubblewrap)
 }

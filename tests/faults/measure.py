@@ -9,30 +9,49 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
+from statistics import median
 from typing import Any
 
 from tests.faults.acts import ACTS
 from tests.faults.scenes import Scene
 
+FINISHED, LONGER = 0.95, 1.15  # at least, and at most, where a tenth of all calls fails
 STEPS = 2  # that end after a fault, before it is believed that the run goes on
 
 
 def play(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
     """Do it, end it after its seconds, and wait until the run has gone on or ended."""
+    if "pairs" in fault:
+        return compare(scene, fault)
     before, began = scene.steps(), time.time()
     undo = ACTS[fault["do"]](scene, fault)
     if fault.get("seconds"):
         scene.until(lambda: False, fault["seconds"])
-    if undo and fault["expected"] == "goes on" and "steps" not in fault:
+    if undo and fault["expected"] == "goes on":
         undo()
         undo = None
     over = len(scene.steps())
-    enough = 10**9 if fault["expected"] == "ends" else over + fault.get("steps", STEPS)
+    enough = 10**9 if fault["expected"] == "ends" else over + STEPS
     scene.until(lambda: len(scene.steps()) >= enough)
     result = measure(scene, fault, before, began)
     if undo:
         undo()
     return result
+
+
+def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
+    """Do it in every other step; what is lost is of those steps, and all steps' lengths are told apart."""
+    before, began, hit = scene.steps(), time.time(), set[int]()
+    for number in range(2 * fault["pairs"]):
+        undo, over = ACTS[fault["do"]](scene, fault) if number % 2 else None, len(scene.steps())
+        scene.until(lambda over=over: len(scene.steps()) > over)
+        if undo:
+            undo()
+            hit.add(scene.steps()[-1]["step"])
+    result, rows = measure(scene, fault, before, began), scene.steps()[len(before) :]
+    steps = {row["step"]: row for row in rows if row["step"] in hit}
+    lengths = {name: [row["timing_s/step"] for row in rows if (row["step"] in hit) == name] for name in (True, False)}
+    return result | books(scene.rows("episodes.jsonl"), steps) | {"with": lengths[True], "without": lengths[False]}
 
 
 def measure(scene: Scene, fault: Mapping[str, Any], before: list[Any], began: float) -> dict[str, Any]:
@@ -80,7 +99,14 @@ def books(episodes: list[dict[str, Any]], steps: Mapping[int, Mapping[str, float
 
 
 def right(result: Mapping[str, Any]) -> bool:
-    """Whether the run did what is expected, trained nothing wrongly, and left nothing behind."""
+    """Whether the run did what is expected, trained nothing wrongly, and left nothing behind.
+
+    Of steps that are compared with others: whether most of their episodes were trained on, in little more time.
+    """
+    if "with" in result:
+        finished = 1 - sum(result["lost"].values()) / result["episodes"]
+        if finished < FINISHED or median(result["with"]) > LONGER * median(result["without"]):
+            return False
     as_expected = (result["code"] is None) == (result["expected"] == "goes on")
     wrong = [result[name] for name in ("zero", "twice", "left", "traceback")]
     return as_expected and not any(wrong)

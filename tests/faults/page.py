@@ -42,6 +42,9 @@ def lost(result: Mapping[str, Any]) -> str:
 
 def went(result: Mapping[str, Any]) -> str:
     """How a run went on."""
+    if "with" in result:
+        there, without = (median(result[name]) for name in ("with", "without"))
+        return f"by itself; median of steps with it {there:.1f} s, without {without:.1f} s ({there / without - 1:+.0%})"
     if result["code"] is None:
         steps = result["step_seconds"]
         lengths = f"{min(steps):.0f} to {max(steps):.0f} s, median {median(steps):.0f} s" if steps else "none"

@@ -18,11 +18,13 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,7 @@ SIZE = ("data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=
 KEEPS = ("trainer.save_freq=1", "--keep", "2", "trainer.total_epochs=100", "trainer.total_training_steps=1000")
 LONG = ("--ci", "trainer.val_before_train=false", "trainer.test_freq=-1", *SIZE, *KEEPS)
 COMMON = {"EPISODE_TIMEOUT": "60", "JUDGE_CHECK": "0", "CANARY_SHARE": "0.1"}
+LINES = tempfile.NamedTemporaryFile("w", prefix="faults-", suffix=".log", delete=False, buffering=1)  # noqa: SIM115
 # How a process of the engine calls itself.
 TITLES = {
     "trainer's actor and proxy": r"ray::TrainingActor",
@@ -68,6 +71,7 @@ class Command:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append((time.time(), line.rstrip()))
+            LINES.write(f"{time.strftime('%H:%M:%S')} {self.process.pid} {line}")
 
     @property
     def code(self) -> int | None:
@@ -80,7 +84,10 @@ class Command:
     def end(self) -> int:
         """As Ctrl-C does; the exit code."""
         os.killpg(self.process.pid, signal.SIGINT)
-        return self.process.wait(timeout=90)
+        with suppress(subprocess.TimeoutExpired):
+            return self.process.wait(timeout=90)
+        self.process.kill()
+        return self.process.wait()
 
 
 class Scene:

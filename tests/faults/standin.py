@@ -16,13 +16,13 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from common.command import run_command
+from common.command import Failure, run_command
 from common.settings import load_settings
 from episodes import registry
 from training import rollouts
 from training.plan import Plan
 from training.rollouts import Finished, RolloutManager
-from training.watch import check_episodes
+from training.watch import RunStopped, check_episodes
 
 PROMPTS, SAMPLES = 4, 8
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
@@ -66,7 +66,7 @@ class Counted(RolloutManager):
 
 
 def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_url: str) -> None:
-    """Steps without end. Raises RunStopped."""
+    """Steps without end. Raises Failure: the run is stopped."""
     agent, settings = registry.get(name), load_settings()
     run_dir.mkdir(parents=True, exist_ok=True)
     rollouts._tag = lambda *_: None  # there is no TransferQueue
@@ -80,7 +80,10 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
     while True:
         step += 1
         chosen = [tasks[(step * PROMPTS + n) % len(tasks)] for n in range(PROMPTS)]
-        data = manager.step(chosen, step)
+        try:
+            data = manager.step(chosen, step)
+        except RunStopped as stopped:
+            raise Failure(str(stopped)) from None
         with metrics.open("a") as file:
             file.write(json.dumps({"step": step, "data": data}) + "\n")
         print(f"[{time.time() - began:5.0f} s] step {step}: {data['timing_s/step']:.1f} s", flush=True)
