@@ -59,7 +59,7 @@ class Service:
 
     async def _open(self) -> None:
         app = web.Application(client_max_size=2**28)
-        app.router.add_route("*", "/{path:.*}", self.answer)
+        app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         await self._listen()
@@ -68,8 +68,19 @@ class Service:
         self._site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
         await self._site.start()
 
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        return (
+            self.drop(request) if self.fault == "away" else await self.answer(request)
+        )  # it came on an old connection
+
     async def answer(self, request: web.Request) -> web.StreamResponse:
         raise NotImplementedError
+
+    def drop(self, request: web.Request) -> web.Response:
+        """Break the connection off."""
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response(status=502)
 
     def fails(self) -> bool:
         """Whether this call is one that fails, by the fault of now."""
@@ -153,9 +164,9 @@ class Door(Service):
         try:
             answer = await self._pass(request, body)
         except aiohttp.ClientError:
-            return self._break(request)
+            return self.drop(request)
         if self.fault == "answers lost" and self.random.random() < SHARE / 2:
-            return self._break(request)
+            return self.drop(request)
         await self._wait(request)
         return answer
 
@@ -163,12 +174,7 @@ class Door(Service):
         if self.fault == "cut":
             while self.fault == "cut":
                 await asyncio.sleep(0.1)
-            self._break(request)
-
-    def _break(self, request: web.Request) -> web.Response:
-        if request.transport is not None:
-            request.transport.abort()
-        return web.Response(status=502)
+            self.drop(request)
 
     async def _later(self, request: web.Request, body: bytes, seconds: float) -> None:
         await asyncio.sleep(seconds)

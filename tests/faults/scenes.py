@@ -39,7 +39,7 @@ from training.store import check_external
 
 LIMIT_SECONDS = 540.0
 LEFT_SECONDS = 30.0
-PROGRESS = re.compile(r"^\[ *\d+ s\] ")
+PROGRESS = re.compile(r"^\[ *\d+ s\] (step|first step|engine ready|starting) ")
 SIZE = ("data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4")  # x 8 episodes a step
 KEEPS = ("trainer.save_freq=1", "--keep", "2", "trainer.total_epochs=100", "trainer.total_training_steps=1000")
 LONG = ("--ci", "trainer.val_before_train=false", "trainer.test_freq=-1", *SIZE, *KEEPS)
@@ -133,7 +133,7 @@ class Scene:
         began = time.time()
         if not self.commands or self.trainer.code is not None:
             self.begin()
-            self.until(lambda: any("step " in line and PROGRESS.match(line) for _, line in self.trainer.lines))
+            self.until(lambda: any("] step " in line for _, line in self.trainer.lines))
         if self.trainer.code is not None:
             raise RuntimeError("the run did not start:\n" + "\n".join(line for _, line in self.trainer.lines[-30:]))
         return time.time() - began
