@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 MAX_UNSCORED_SHARE = 0.30
 MAX_SKIPS_IN_A_ROW = 3
+PAUSE_SECONDS = 20.0  # after a skipped step, and twice that after a second: a judge may be away for a minute
 MISSING_SPANS_SHARE = 0.05
 MISSING_SPANS_WINDOW = 200
 MIN_SILENCE_SECONDS = 180.0
@@ -83,6 +84,11 @@ class Watch:
         self._since_update = 0
         self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
         self._canaries: deque[bool] = deque(maxlen=CANARY_WINDOW)
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait before the questions that come after a skipped step."""
+        return PAUSE_SECONDS * self.skips
 
     def note_update(self) -> None:
         """The policy is updated: what follows is another step's."""
