@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.faults.scenes import Disk, Scene
+from tests.faults.scenes import Scene
 
 Fault = Mapping[str, Any]
 Undo = Callable[[], object] | None
@@ -62,7 +62,7 @@ def remove(scene: Scene, fault: Fault) -> Undo:
 
 def fill(scene: Scene, fault: Fault) -> Undo:
     """The disk is full but for so many bytes."""
-    assert isinstance(scene, Disk)
+    assert scene.disk
     scene.disk.fill(int(fault["to"]))
     return scene.disk.free
 

@@ -95,6 +95,7 @@ class Scene:
 
     agent = "sql"
     flags: tuple[str, ...] = ()
+    disk: SmallDisk | None = None  # that may be filled
     parts = "all of one command: store, runners, proxy, verl, vLLM, Ray"
 
     def __init__(self, folder: Path) -> None:
@@ -203,6 +204,8 @@ class Scene:
         left += [title_of(process) for process in alive]
         for process in alive:
             process.kill()
+        if self.disk:
+            self.disk.close()
         return left
 
 
@@ -244,7 +247,8 @@ class Roles(Scene):
         told |= {"PATIENT_BASE_URL": self.doors["partner"].url + "/v1", "LLM_PROXY_PORT": str(self.proxy_port)}
         told |= {"LLM_PROXY_PUBLIC_HOST": self.doors["runners to proxy"].url}
         told |= {"AGL_CURRENT_ROLE": {"runners": "runner", "trainer": "algorithm"}.get(role, "both")}
-        self.commands[role] = Command(uuid.uuid4().hex, *getattr(self, f"{role}_command")(), **told)
+        prefix = self.disk.enter if self.disk and role == "store" else ()
+        self.commands[role] = Command(uuid.uuid4().hex, *getattr(self, f"{role}_command")(), prefix=prefix, **told)
 
     def store_command(self) -> list[str]:
         return ["-m", "training.store", "serve", "--port", str(self.port), "--persist", str(self.folder / "store")]
@@ -265,6 +269,7 @@ class Path_(Roles):
     def make(self) -> None:
         super().make()
         self.doors["policy"] = self.services.doctor()
+        self.disk = SmallDisk(self.folder / "store", 2**28)
 
     def trainer_command(self) -> list[str]:
         policy = self.doors["policy"].url.removeprefix("http://")
@@ -283,13 +288,9 @@ class Disk(Scene):
         self.told_dir, self.run_dir = self.run_dir, self.disk.seen
 
     def start(self, role: str) -> None:
+        assert self.disk
         words = [str(self.told_dir) if word == str(self.run_dir) else word for word in self.trainer_command()]
         self.commands[role] = Command(uuid.uuid4().hex, *words, prefix=self.disk.enter, **self.variables)
-
-    def close(self) -> list[str]:
-        left = super().close()
-        self.disk.close()
-        return left
 
 
 class Sandbox(Scene):
