@@ -57,8 +57,9 @@ def play_scene(
         _resume(scene, results, note)
     finally:
         left = scene.close()
-    results[-1]["left"] += left
-    note(results[-1])
+    if results:
+        results[-1]["left"] += left
+        note(results[-1])
     return results
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from common.settings import ROOT
+
 BLOCK = 2**16
 
 
@@ -29,7 +31,7 @@ class SmallDisk:
         while not [child for child in children() if child.name() == "sleep"]:
             time.sleep(0.1)
         inside = children()[0].pid
-        self.enter = ("nsenter", "--preserve-credentials", "-U", "-m", "-t", str(inside))
+        self.enter = ("nsenter", "--preserve-credentials", "-U", "-m", "-t", str(inside), "env", f"--chdir={ROOT}")
         self.seen = Path(f"/proc/{inside}/root{folder}")
 
     def fill(self, leave: int) -> None:

@@ -43,7 +43,7 @@ PROGRESS = re.compile(r"^\[ *\d+ s\] (step|first step|engine ready|starting) ")
 SIZE = ("data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4")  # x 8 episodes a step
 KEEPS = ("trainer.save_freq=1", "--keep", "2", "trainer.total_epochs=100", "trainer.total_training_steps=1000")
 LONG = ("--ci", "trainer.val_before_train=false", "trainer.test_freq=-1", *SIZE, *KEEPS)
-COMMON = {"EPISODE_TIMEOUT": "60", "JUDGE_CHECK": "0", "CANARY_SHARE": "0.1"}
+COMMON = {"EPISODE_TIMEOUT": "60", "JUDGE_CHECK": "0", "CANARY_SHARE": "0"}
 LINES = tempfile.NamedTemporaryFile("w", prefix="faults-", suffix=".log", delete=False, buffering=1)  # noqa: SIM115
 # How a process of the engine calls itself.
 TITLES = {
@@ -238,7 +238,7 @@ class Roles(Scene):
             try:
                 return check_external(f"http://127.0.0.1:{self.port}")
             except ConfigError:
-                if time.time() > end:
+                if time.time() > end or self.commands["store"].code is not None:
                     raise
                 time.sleep(0.5)
 

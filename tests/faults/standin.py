@@ -83,6 +83,7 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
         try:
             data = manager.step(chosen, step)
         except RunStopped as stopped:
+            manager.close()
             raise Failure(str(stopped)) from None
         with metrics.open("a") as file:
             file.write(json.dumps({"step": step, "data": data}) + "\n")
