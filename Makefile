@@ -19,7 +19,7 @@ test: install   ## Install what is missing, then lint, types, import contract an
 	./check.sh
 
 unit: install   ## The unit tests of all rooms: minutes; they start no engine, browser, database server or sandbox
-	$(PYTHON_BIN) -m pytest -m "not engine and not nightly and not system"
+	$(PYTHON_BIN) -m pytest -n logical --maxprocesses 4 --dist loadfile -m "not engine and not nightly and not system"
 
 # What `make test` plays by heart (tests/conftest.py) is drawn anew here; the seed that repeats it stands in the command.
 RANDOM_CASES = --hypothesis-profile random --hypothesis-seed $(or $(SEED),$(shell date +%s))
