@@ -64,7 +64,7 @@ SYSTEM = (
     "tests/tools/sql/test_statements.py",
     "tests/tools/sql/test_workers.py",
     "tests/training/test_config.py::test_a_disagreement",
-    "tests/training/test_handover.py::test_agent_lightnings_trainer",
+    "tests/training/test_handover.py::test_a_killed_runner",
     "tests/training/test_handover.py::test_rollouts_of_a_killed_runner",
     "tests/training/test_kept_store.py::test_a_store_that_is_killed",
     "tests/training/test_keys.py",

@@ -42,7 +42,6 @@ EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 RUNNER_POLL_SECONDS = 0.2
 HEARTBEAT_SECONDS = 10.0
 DEADLINE_MARGIN_SECONDS = 30.0
-ANY_EXIT_CODE = range(-64, 256)
 BOOKS = ("metrics.jsonl", "episodes.jsonl")
 PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray", "litellm", "openai-agents")
 
@@ -167,6 +166,7 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
     """
     import agentlightning as agl
 
+    from training.runners import KeptRunners
     from training.store_client import StoreClient
     from training.tracing import trace_adapter
 
@@ -178,9 +178,7 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
         runner=runner,
         adapter=trace_adapter(plan),
         store=StoreClient(plan.store_address, plan.token),
-        strategy=agl.ClientServerExecutionStrategy(
-            role=plan.role, n_runners=plan.n_runners, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE
-        ),
+        strategy=KeptRunners(plan.role, plan.n_runners),
     )
 
 
