@@ -4,7 +4,7 @@
 PYTHON_BIN := .venv/bin/python
 AGENT ?= sql
 
-.PHONY: help train demo test unit nightly mutants lint types imports bench fuzz train-external check-install install clean
+.PHONY: help train demo test unit nightly mutants faults lint types imports bench fuzz train-external check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -29,6 +29,9 @@ nightly: install  ## What `make test` leaves out: all generated cases drawn anew
 
 mutants: install  ## Change the code that decides what is learned, paid and reported, and say what no test noticed (ROOM=metrics)
 	$(PYTHON_BIN) -m tests.mutants $(ROOM)
+
+faults: install ## Kill, freeze, cut off and starve every part of real runs, and write docs/faults.md (SCENE=path, ONLY=vLLM)
+	$(PYTHON_BIN) -m tests.faults $(if $(SCENE),--scene $(SCENE)) $(if $(ONLY),--only "$(ONLY)")
 
 lint:           ## Style only
 	@./check.sh lint
