@@ -54,7 +54,7 @@ def test_it_starts_answers_and_stops_only_its_own(project: Project) -> None:
     try:
         started = project.restart_ray()
         assert started.returncode == 0, started.stderr
-        word = (project.folder / "runs/.ray/token").read_text().strip()
+        word = (project.folder / "runs/.ray" / os.uname().nodename / "token").read_text().strip()
         answer = project.run("bash", "-c", f"source runs/.ray/env && {sys.executable} -c '{TASK}'")
         assert answer.stdout.strip().endswith("42"), answer.stderr
         assert processes(word)
