@@ -89,7 +89,7 @@ start() {
         --temp-dir "$(temporary_folder "$token")" --dashboard-agent-listen-port 0 </dev/null >"$STATE/log" 2>&1 &
     disown
     end=$((SECONDS + RAY_WAIT))
-    until grep -q "Ray runtime started" "$STATE/log" && timeout 20 "$RAY" health-check --address "$address" >/dev/null 2>&1; do
+    until grep -qs "Ray runtime started" "$STATE/log" && timeout 20 "$RAY" health-check --address "$address" >/dev/null 2>&1; do
         if [ "$SECONDS" -ge "$end" ] || [ -z "$(ours "$token")" ]; then
             tail -n 15 "$STATE/log" >&2
             stop >/dev/null
@@ -98,7 +98,7 @@ start() {
         sleep 0.5
     done
     [ "$role" = head ] || { echo "Joined the Ray on $address. To leave it: ./restart_ray.sh stop"; return; }
-    printf '%s\n' "export RAY_ADDRESS=$address RAY_AUTH_MODE=token ${CLUSTER:-}" "# written by $token" >"$ENV_FILE"
+    printf '%s\n' "export RAY_ADDRESS=$address RAY_AUTH_MODE=token${CLUSTER:+ $CLUSTER}" "# written by $token" >"$ENV_FILE"
     echo "Ray answers on $address. To use it: source $ENV_FILE    To stop it: ./restart_ray.sh stop"
 }
 
