@@ -76,7 +76,7 @@ start() {
     if [ "$role" = head ]; then
         answers "$address" && fail "port $RAY_PORT is in use by a program this project did not start; choose another: RAY_PORT=6380 ./restart_ray.sh"
         [ -s "$TOKEN_FILE" ] || "$RAY" get-auth-token --generate >/dev/null 2>&1 || fail "Ray could not write its token, $TOKEN_FILE"
-        options+=(--head --port "$RAY_PORT" --include-dashboard false)
+        options+=(--head --port "$RAY_PORT" --include-dashboard "$([ "$host" = 127.0.0.1 ] && echo false || echo true)") # `ray job submit` asks it
     else
         [ -s "$TOKEN_FILE" ] || fail "$TOKEN_FILE is missing; copy it from the machine of the head"
         answers "$address" || fail "no Ray answers on $address; start it there: ./restart_ray.sh --host ${address%:*}"
