@@ -90,7 +90,11 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ru
     runs: list[Run] = []
 
     def start_run(
-        *arguments: str, program: str = TRAIN, run_dir: Path | None = None, within: Sequence[str] = (), **environment: str
+        *arguments: str,
+        program: str = TRAIN,
+        run_dir: Path | None = None,
+        within: Sequence[str] = (),
+        **environment: str,
     ) -> Run:
         folder = run_dir or tmp_path_factory.mktemp("run") / "run"
         mark = uuid.uuid4().hex

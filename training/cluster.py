@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from training.watch import RunStopped
 
 REPLICA = ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size")
 ANSWER_SECONDS = 5.0
+JOIN_SECONDS = 60.0
 
 
 def pools(config: DictConfig) -> list[tuple[int, int]]:
@@ -57,15 +59,31 @@ def _answers(host: str, port: int) -> bool:
 
 
 def check_nodes_found(config: DictConfig, plan: Plan) -> None:
-    """Raises RunStopped: the joined Ray has too few free GPUs, for which verl would wait, or a node lacks our files."""
+    """Raises RunStopped: a Ray has too few free GPUs, for which verl would wait for ever, or a node lacks our files.
+
+    Nodes of a cluster have JOIN_SECONDS to come.
+    """
+    end = time.monotonic() + (JOIN_SECONDS if os.environ.get("RAY_ADDRESS") else 0)
+    while True:
+        names, free = _free_gpus()
+        try:
+            check_room(pools(config), [(names[node], count) for node, count in free.items()])
+            break
+        except RunStopped:
+            if time.monotonic() > end:
+                raise
+            time.sleep(1)  # a scheduler starts its machines in no order
+    if len(names) > 1:
+        _check_files([node for node in names if free[node]], names, plan)
+
+
+def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
+    """Addresses and free GPUs of the nodes that live, by Ray's id of them."""
     import ray
 
     resources = ray._private.state.available_resources_per_node()
     names = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
-    free = {node: int(resources.get(node, {}).get("GPU", 0)) for node in names}
-    check_room(pools(config), [(names[node], count) for node, count in free.items()])
-    if len(names) > 1:
-        _check_files([node for node in names if free[node]], names, plan)
+    return names, {node: int(resources.get(node, {}).get("GPU", 0)) for node in names}
 
 
 def check_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> None:
