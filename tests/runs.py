@@ -75,6 +75,15 @@ def has_mark(process: psutil.Process, mark: str) -> bool:
         return False
 
 
+def listens(process: psutil.Process) -> set[str]:
+    """The addresses that a process listens on for TCP."""
+    try:
+        found = process.net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return set()
+    return {connection.laddr.ip for connection in found if connection.status == psutil.CONN_LISTEN}
+
+
 def free_port() -> int:
     from training.ports import free_port as port
 

@@ -5,7 +5,8 @@ whatever address it was given, and it asks nobody who he is. Here it listens on 
 machine, the node's own in a cluster, where a firewall has to keep others out (docs/cluster.md). gloo and NCCL are told
 the interface that leads there: by the host's name they might find another.
 
-Every process that imports verl imports this (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`), vLLM's workers included.
+Every process that imports verl imports this (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`), vLLM's workers included; the
+workers of a server outside training import it for `OneAddress` (`training/serve.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ import psutil
 # By its name as a module: torch.distributed has a function of the same name.
 _rendezvous: Any = importlib.import_module("torch.distributed.rendezvous")
 _TCPStore = _rendezvous.TCPStore
+
+
+class OneAddress:
+    """An extension of vLLM's worker that adds nothing to it: to find it, the worker imports this module."""
 
 
 def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -> Any:

@@ -7,6 +7,7 @@ Keeps of docs/cluster.md. Needs root (`ip netns`); takes about ten minutes and 1
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ import psutil
 import pytest
 
 from tests.engine.test_resume_exact import episodes, metrics
-from tests.runs import ROOT, Run
+from tests.runs import ROOT, Run, listens
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(3600)]
 if os.geteuid() != 0 or not shutil.which("ip"):
@@ -101,11 +102,18 @@ def until(seen: Callable[[], object], seconds: float) -> None:
 
 
 @pytest.fixture(scope="module")
-def one(start: Callable[..., Run]) -> Run:
-    """One step by one worker."""
+def alone(start: Callable[..., Run]) -> tuple[Run, set[str]]:
+    """One step by one worker on one machine; and the addresses its processes listened on."""
     run = start(*COMMAND)
+    run.wait_for(lambda run: "engine_ready" in run.text("timeline.json"))
+    listening = {ip for process in run.alive() for ip in listens(process)}
     assert run.wait() == 0, run.output
-    return run
+    return run, listening
+
+
+@pytest.fixture
+def one(alone: tuple[Run, set[str]]) -> Run:
+    return alone[0]
 
 
 @dataclass
@@ -201,6 +209,10 @@ def test_the_gradients_are_those_of_one_worker(
     assert float(moved.mean()) < 1e-6  # lr 3e-4; where a gradient is next to nothing, AdamW takes its sign alone
 
 
+def test_on_one_machine_everything_listens_on_the_loopback_address(alone: tuple[Run, set[str]]) -> None:
+    assert alone[1] == {"127.0.0.1", "::ffff:127.0.0.1"}
+
+
 def test_both_machines_train_serve_and_play(nodes: tuple[Node, Node], two: Spread) -> None:
     assert two.trains == [node.name for node in nodes for _ in range(2)]
     assert "runners   3" in two.status, two.status
@@ -208,7 +220,7 @@ def test_both_machines_train_serve_and_play(nodes: tuple[Node, Node], two: Sprea
 
 
 def test_a_machine_is_lost_and_the_run_goes_on_when_it_is_back(two: Spread) -> None:
-    assert two.lost.summary()["exit_reason"] == "failed"
+    assert json.loads(two.lost.text("summary.1.json"))["exit_reason"] == "failed"
     assert two.seconds < 60, two.lost.output
     assert "resuming from" in two.resumed.output
     assert [row["step"] for row in two.resumed.lines("metrics.jsonl")] == [1, 2, 3, 4]

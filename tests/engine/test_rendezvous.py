@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.runs import ROOT, free_port
+from sql_agent.agent import AGENT
+from tests.runs import ROOT, free_port, listens
+from training.serve import serve
 
 pytestmark = pytest.mark.engine
 
@@ -25,7 +28,7 @@ torch.distributed.destroy_process_group()
 """
 
 
-def listens(address: str, confined: bool) -> set[str]:
+def group_listens(address: str, confined: bool) -> set[str]:
     """Addresses that the first process of a group listens on."""
     program = GROUP.format(confined="import training.rendezvous" if confined else "")
     command = [sys.executable, "-c", program, address, str(free_port())]
@@ -34,8 +37,8 @@ def listens(address: str, confined: bool) -> set[str]:
 
 
 def test_it_listens_where_it_was_told() -> None:
-    assert listens("127.0.0.1", confined=True) == {"127.0.0.1"}
-    assert "::" in listens("127.0.0.1", confined=False), "torch does so itself now: training/rendezvous.py can go"
+    assert group_listens("127.0.0.1", confined=True) == {"127.0.0.1"}
+    assert "::" in group_listens("127.0.0.1", confined=False), "torch does so itself now: training/rendezvous.py can go"
 
 
 def test_a_node_s_own_address() -> None:
@@ -43,4 +46,11 @@ def test_a_node_s_own_address() -> None:
     others = [address for address in own if not address.startswith("127.")]
     if not others:
         pytest.skip("this machine has the loopback interface only")
-    assert listens(others[0], confined=True) == {others[0]}
+    assert group_listens(others[0], confined=True) == {others[0]}
+
+
+@pytest.mark.nightly
+def test_a_model_served_outside_training(tmp_path: Path) -> None:
+    with serve(AGENT.model, tmp_path / "log") as server:
+        main = psutil.Process(server.process.pid)
+        assert {ip for process in (main, *main.children(recursive=True)) for ip in listens(process)} == {"127.0.0.1"}
