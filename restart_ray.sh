@@ -76,7 +76,7 @@ start() {
     if [ "$role" = head ]; then
         answers "$address" && fail "port $RAY_PORT is in use by a program this project did not start; choose another: RAY_PORT=6380 ./restart_ray.sh"
         [ -s "$TOKEN_FILE" ] || "$RAY" get-auth-token --generate >/dev/null 2>&1 || fail "Ray could not write its token, $TOKEN_FILE"
-        options+=(--head --port "$RAY_PORT" --include-dashboard "$([ "$host" = 127.0.0.1 ] && echo false || echo true)") # `ray job submit` asks it
+        options+=(--head --port "$RAY_PORT" --include-dashboard "$JOBS")
     else
         [ -s "$TOKEN_FILE" ] || fail "$TOKEN_FILE is missing; copy it from the machine of the head"
         answers "$address" || fail "no Ray answers on $address; start it there: ./restart_ray.sh --host ${address%:*}"
@@ -115,7 +115,9 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ -z "$address" ] || [[ "$address" == *:* ]] || fail "--address $address: expected HOST:PORT, such as 10.0.0.1:6379" 2
+JOBS=true # `ray job submit` asks the dashboard, on 127.0.0.1:8265 of the head
 if [ -z "$host$address" ]; then
+    JOBS=false
     host=127.0.0.1
     export RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0
     CLUSTER="RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0"

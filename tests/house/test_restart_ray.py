@@ -77,6 +77,30 @@ def test_a_port_of_somebody_else_is_left_alone(project: Project) -> None:
     assert "in use by a program this project did not start" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--address", "10.0.0.1"), 2, "expected HOST:PORT"),
+        (("--address",), 2, "--address needs a value"),
+        (("--adress", "10.0.0.1:6379"), 2, "unknown word '--adress'"),
+        (("--address", "127.0.0.1:{port}"), 1, "auth_token is missing; copy it from the machine of the head"),
+    ],
+)
+def test_a_wrong_call_is_explained(project: Project, arguments: tuple[str, ...], code: int, message: str) -> None:
+    port = project.environment["RAY_PORT"]
+    result = project.restart_ray(*(word.format(port=port) for word in arguments))
+    assert result.returncode == code
+    assert message in result.stderr
+
+
+def test_a_head_that_is_not_there(project: Project) -> None:
+    (project.folder / ".ray").mkdir()
+    (project.folder / ".ray/auth_token").write_text("word")
+    result = project.restart_ray("--address", f"127.0.0.1:{project.environment['RAY_PORT']}")
+    assert result.returncode == 1
+    assert "start it there: ./restart_ray.sh --host 127.0.0.1" in result.stderr
+
+
 def processes(word: str) -> list[str]:
     """Ids of living processes that carry this word."""
     found = []
