@@ -121,6 +121,8 @@ if [ -z "$host$address" ]; then
     host=127.0.0.1
     export RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0
     CLUSTER="RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0"
+else
+    unset RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER # of a head that was for this machine alone
 fi
 stop
 if [ -n "$address" ]; then start worker "$host" "$address"; else start head "$host" "$host:$RAY_PORT"; fi
