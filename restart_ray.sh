@@ -89,7 +89,7 @@ start() {
         --temp-dir "$(temporary_folder "$token")" --dashboard-agent-listen-port 0 </dev/null >"$STATE/log" 2>&1 &
     disown
     end=$((SECONDS + RAY_WAIT))
-    until grep -qs "Ray runtime started" "$STATE/log" && timeout 20 "$RAY" health-check --address "$address" >/dev/null 2>&1; do
+    until timeout 20 "$RAY" health-check --address "$address" >/dev/null 2>&1 && grep -q "Ray runtime started" "$STATE/log"; do
         if [ "$SECONDS" -ge "$end" ] || [ -z "$(ours "$token")" ]; then
             tail -n 15 "$STATE/log" >&2
             stop >/dev/null
