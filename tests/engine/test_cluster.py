@@ -23,7 +23,7 @@ import psutil
 import pytest
 
 from tests.engine.test_resume_exact import episodes, metrics
-from tests.runs import ROOT, Run, listens
+from tests.runs import LIMIT_SECONDS, ROOT, Run, listens
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(3600)]
 if os.geteuid() != 0 or not shutil.which("ip"):
@@ -135,7 +135,7 @@ class Spread:
 def two(start: Callable[..., Run], nodes: tuple[Node, Node]) -> Spread:
     first, second = nodes
     run = start_on(first, start, 3)
-    until(lambda: second.run("bash", "-c", "exec 3<>/dev/tcp/10.99.0.1/4747").returncode == 0, 300)
+    until(lambda: second.run("bash", "-c", "exec 3<>/dev/tcp/10.99.0.1/4747").returncode == 0, LIMIT_SECONDS)
     play_on(second, start)
     run.wait_for(lambda run: len(run.steps()) == 2)
     asked = (sys.executable, "-m", "training.store", "status", STORE)
@@ -205,8 +205,8 @@ def test_the_gradients_are_those_of_one_worker(
     print(f"norms {norms}, gradients apart {apart:.1e}, weights apart {moved.max():.1e}, mean {moved.mean():.1e}")
     assert norms[0] > 0
     assert norms[1] == pytest.approx(norms[0], rel=1e-5)
-    assert apart < 1e-4  # sums in another order
-    assert float(moved.mean()) < 1e-6  # lr 3e-4; where a gradient is next to nothing, AdamW takes its sign alone
+    assert apart < 1e-5  # sums in another order: 5e-7 was seen
+    assert float(moved.mean()) < 1e-8  # 2e-10; where a gradient is next to nothing, AdamW takes its sign alone
 
 
 def test_on_one_machine_everything_listens_on_the_loopback_address(alone: tuple[Run, set[str]]) -> None:
