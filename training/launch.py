@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTED = time.time()
-TRACKERS = ("SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR", "WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL")
+TRACKERS = (
+    *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
+    *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
+)
 # What the plan takes as it is, under the same name.
 FLAGS = (
     *("n_runners", "concurrency", "keep_spans", "llm_proxy", "proxy", "asynchronous", "trajectory_level", "debug"),
@@ -190,14 +193,15 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None,
 
 
 def loggers(settings: Settings) -> list[str]:
-    """Console and file always; SwanLab and W&B when their variables are set, which they find in the environment."""
+    """Console and file always; trackers when their variables are set, which they find in the environment."""
     for name in TRACKERS:
         value = getattr(settings, name.lower())
         if value is not None:
             os.environ[name] = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+    tensorboard = ["tensorboard"] if settings.tensorboard_dir else []
     swanlab = ["swanlab"] if settings.swanlab_api_key or settings.swanlab_mode else []
     wandb = ["wandb"] if settings.wandb_api_key or settings.wandb_mode else []
-    return ["console", "file", *swanlab, *wandb]
+    return ["console", "file", *tensorboard, *swanlab, *wandb]
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:

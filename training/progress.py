@@ -10,7 +10,6 @@ many rollouts wait and are played, which the store is asked. `training.view` dra
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from omegaconf import DictConfig
 
+from common.jsonl import NewLines
 from training.agreement import last_step
 from training.plan import Plan
 from training.summary import read_timeline
@@ -64,22 +64,6 @@ async def in_flight(store: LightningStore) -> dict[str, int]:
     except (aiohttp.ClientError, TimeoutError):
         return {}
     return dict(zip(STATES, counts, strict=True))
-
-
-class NewLines:
-    """The whole lines added to a JSONL file since the last look, as their objects; none of those that were there."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._read = path, path.stat().st_size if path.exists() else 0
-
-    def look(self) -> list[dict[str, Any]]:
-        if not self.path.exists():
-            return []
-        with self.path.open("rb") as file:
-            file.seek(self._read)
-            whole, end, _ = file.read().rpartition(b"\n")
-        self._read += len(whole + end)
-        return [json.loads(line) for line in whole.split(b"\n") if line.strip()]
 
 
 @dataclass

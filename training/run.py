@@ -31,6 +31,7 @@ from training.plan import ConfigError, Plan
 from training.ports import require_free
 from training.store import check_external, check_mongo
 from training.summary import read_lines, show, write_summary
+from training.trackers import TRACKERS, tracked
 
 if TYPE_CHECKING:
     from agentlightning import LitAgent, Runner, Tracer, Trainer
@@ -68,12 +69,20 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     algorithm = VerlAlgorithm(plan, config)
     trainer = _trainer(plan, algorithm)
     try:
-        trainer.fit(agent)
+        with tracked(followers(config), plan.run_dir):
+            trainer.fit(agent)
     except (Exception, SystemExit) as error:
         if algorithm.outcome.exit_reason == "done":
             algorithm.outcome.exit_reason = "failed"
             algorithm.outcome.message = f"{type(error).__name__}: {error}"
     return _finish(plan, algorithm.outcome, started)
+
+
+def followers(config: DictConfig) -> list[str]:
+    """The loggers that are processes of their own (`training.trackers`); verl is left with the others."""
+    told = [config.trainer.logger] if isinstance(config.trainer.logger, str) else list(config.trainer.logger)
+    config.trainer.logger = [name for name in told if name not in TRACKERS]
+    return [name for name in told if name in TRACKERS]
 
 
 def _finish(plan: Plan, outcome: Outcome, started: float) -> int:

@@ -7,14 +7,11 @@ runner.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import multiprocessing
 import os
 import signal
 import time
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
@@ -25,11 +22,9 @@ from agentlightning.types import Span
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from training import handover as handover_module
 from training import live_store
-from training.collect import keep_spans
 from training.handover import Endings, Handover, give_up, worker_name
 from training.live_store import RunStore
 from training.ports import free_port
-from training.records import RolloutRecord
 from training.runner import EpisodeRunner
 from training.runners import KeptRunners
 from training.store_client import StoreClient
@@ -175,16 +170,6 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
     assert len(store._completion_events) == len(store._start_time_by_rollout) == len(store.collections.spans._items) + 1
     assert await store.get_rollout_by_id(ids[0]) is None
     assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
-
-
-def test_spans_are_kept_on_disk(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        record = RolloutRecord(name, "g", 0, "train", 3, "succeeded")
-        span = Span.from_attributes(attributes={"episode": name}, rollout_id=name, attempt_id="at")
-        keep_spans(tmp_path / "spans", record, [span])
-    with gzip.open(tmp_path / "spans" / "train-000003.jsonl.gz", "rt") as file:
-        rows = [json.loads(line) for line in file]
-    assert [(row["rollout_id"], row["attributes"]["episode"]) for row in rows] == [("a", "a"), ("b", "b")]
 
 
 def play(address: str) -> None:

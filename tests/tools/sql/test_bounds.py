@@ -101,6 +101,42 @@ def test_what_people_write_is_within_the_bounds(dialect, sql):
     assert check(sql, dialect, TABLES).tables == {"disease"}
 
 
+def sum_of(name, times):
+    return " + ".join([name] * times)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "largest", "too_large"),
+    [
+        ("sqlite", *("SELECT count(*) FROM disease" + ", disease" * more for more in (99, 100))),
+        (
+            "sqlite",
+            *(f"SELECT {sum_of('x', 100)} FROM (SELECT {sum_of('id', n)} AS x FROM disease)" for n in (200, 201)),
+        ),
+        ("sqlite", *(f"SELECT replace(cause, 'a', '{'x' * length}') FROM disease" for length in (300, 301))),
+        ("postgres", *(f"SELECT concat({'cause, ' * more}cause) FROM disease" for more in (299, 300))),
+    ],
+    ids=["relations", "copies", "replacement", "concatenation"],
+)
+def test_a_statement_may_unfold_to_the_bound_and_no_further(dialect, largest, too_large):
+    assert check(largest, dialect, TABLES).tables == {"disease"}
+    with pytest.raises(Refused):
+        check(too_large, dialect, TABLES)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT " + "replace(" * 9 + "cause" + ", 'a', '')" * 9 + " FROM disease",
+        "SELECT " + ", ".join(["(SELECT 1)"] * 60),
+        "SELECT * FROM (" * 16 + "SELECT * FROM disease" + ")" * 16,
+    ],
+    ids=["texts are taken away", "nothing is read", "no column is named"],
+)
+def test_what_does_not_grow_may_be_repeated(sql):
+    check(sql, "sqlite", TABLES)
+
+
 def test_the_bounds_leave_room_and_are_bounds():
     assert 1_000 < MAX_TOKENS < 5_000
     assert 300 < MAX_SYNTAX < 1_000
