@@ -52,6 +52,7 @@ SYSTEM = (
     "tests/evaluation/test_evaluate.py::test_ctrl_c",
     "tests/evaluation/test_play.py::test_ctrl_c",
     "tests/evaluation/test_serve.py::test_the_command",
+    "tests/faults/test_faults.py::test_three",
     "tests/house/test_check_install.py",
     "tests/house/test_installation.py",
     "tests/house/test_mutants.py::test_a_corruption",

@@ -65,6 +65,11 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
             for news in self.waiting:
                 news.set()
 
+    async def _should_scan_for_unhealthy_rollouts(self) -> bool:
+        """agent-lightning's, which looks for silent runners no more once the clock went back, until it caught up."""
+        self._last_scan_entrance_time = min(self._last_scan_entrance_time, time.time())
+        return await super()._should_scan_for_unhealthy_rollouts()
+
     def stop_waits(self) -> None:
         """Answer everybody who waits within LOOK_SECONDS, and from now on at once: the server is about to end."""
         self.closing = True

@@ -3,6 +3,8 @@
 Keeps of docs/architecture.md, "What is done about what", on the real engine. More of them: tests/faults.
 """
 
+import os
+import signal
 from collections.abc import Callable
 
 import psutil
@@ -29,6 +31,28 @@ def runners(run: Run) -> list[psutil.Process]:
 
 def playing(run: Run) -> bool:
     return "first_step" in run.text("timeline.json")
+
+
+def test_a_killed_runner_is_started_again_and_ctrl_c_ends_everything(start: Callable[..., Run]) -> None:
+    run = start(*ENDLESS, "trainer.save_freq=-1")
+    run.wait_for(playing)
+    killed = runners(run)[0]
+    killed.kill()
+    run.wait_for(lambda run: len(run.steps()) >= 3)
+    assert len(runners(run)) == 4
+    assert killed not in runners(run)
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.wait() == 130, run.output
+    assert "ended with exit code -9 (killed? out of memory?) and is started again; 4 play" in run.output
+    assert "Traceback" not in run.output
+    summary = run.summary()
+    assert summary["exit_reason"] == "interrupted"
+    assert summary["weight_updates"] >= 3
+    assert summary["generated_tokens"] == summary["trained_tokens"] > 0
+    played = [row for row in run.lines("episodes.jsonl") if row["step"] <= 3]
+    assert len(played) == 3 * 4 * 8
+    assert {(row["status"], row["cause"]) for row in played} == {("succeeded", None)}
+    assert run.alive() == []
 
 
 @pytest.mark.nightly  # the decision has a unit test: tests/training/test_runners.py

@@ -20,6 +20,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from bench.rollout_sides.standin_llm import FixedLatencyLlm
 from tests.common.llm_server import completion
 from tests.runs import free_port
 
@@ -29,6 +30,7 @@ LATE_SECONDS = 3.0  # a trainer waits 10 s for spans
 LOST_SECONDS = 20.0
 MIXED_SECONDS = 2.0
 TRACES = "/v1/traces"
+LLM = FixedLatencyLlm(0, 3)
 CALL_SECONDS = 0.25  # of the stand-in policy
 KEPT = ("content-type", "authorization", "retry-after")
 
@@ -132,6 +134,16 @@ class Doctor(Service):
         return web.json_response(whole | {"prompt_token_ids": prompt, "id": f"call-{next(self._numbers)}"})
 
 
+class Querier(Service):
+    """A policy that queries the database twice and answers."""
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if request.method == "GET":
+            return web.Response()
+        await asyncio.sleep(CALL_SECONDS)
+        return web.json_response(LLM.complete((await request.json())["messages"]))
+
+
 def _tokens(role: str, text: str) -> list[int]:
     return [*text.encode()] if role == "assistant" else [256, *text.encode(), 257]
 
@@ -203,8 +215,9 @@ class Services:
     def partner(self) -> Says:
         return Says(self.loop, self.seed)
 
-    def doctor(self) -> Doctor:
-        return Doctor(self.loop, self.seed)
+    def policy(self, agent: str) -> Service:
+        """Of the consultation agent, or the SQL agent."""
+        return (Doctor if agent == "consultation" else Querier)(self.loop, self.seed)
 
     def door(self, target: str) -> Door:
         return Door(self.loop, self.seed, target)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+FOLDER = re.compile(r"/\S*/faults-\w+/")  # of a run that is gone
 WORDS = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
 COLUMNS = ("fault", "run", "lost", "said", "how it went on", "zero, twice", "left")
 
@@ -27,7 +29,7 @@ def row_of(fault: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[s
         return [name, fault["scene"], *["not run"] * (len(COLUMNS) - 2)]
     said = "nothing"
     if result["said"]:
-        shown = f"`{result['said'][:160].replace('|', '/')}` {result['said_after']:.0f} s"
+        shown = f"`{FOLDER.sub('', result['said'])[:160].replace('|', '/')}` {result['said_after']:.0f} s"
         said = shown + (" (with a traceback)" if result["traceback"] else "")
     wrong = f"{result['zero']}, {result['twice']}"
     return [name, fault["scene"], lost(result), said, went(result), wrong, ", ".join(result["left"]) or "nothing"]

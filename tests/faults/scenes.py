@@ -268,13 +268,20 @@ class Path_(Roles):
 
     def make(self) -> None:
         super().make()
-        self.doors["policy"] = self.services.doctor()
+        self.doors["policy"] = self.services.policy(self.agent)
         self.disk = SmallDisk(self.folder / "store", 2**28)
 
     def trainer_command(self) -> list[str]:
         policy = self.doors["policy"].url.removeprefix("http://")
         places = [self.doors["trainer to store"].url, policy, str(self.proxy_port), self.doors["runners to proxy"].url]
         return ["-m", "tests.faults.standin", self.agent, str(self.run_dir), *places]
+
+
+class Queries(Path_):
+    """The same with the agent that needs a database."""
+
+    agent = "sql"
+    flags = ("--n-runners", "2")
 
 
 class Disk(Scene):
@@ -304,7 +311,7 @@ class Sandbox(Scene):
         return {**super().variables, "PATH": f"{self.folder}:{os.environ['PATH']}"}
 
 
-SCENES = {"one": Scene, "path": Path_, "roles": Roles, "disk": Disk, "sandbox": Sandbox}
+SCENES = {"one": Scene, "path": Path_, "queries": Queries, "roles": Roles, "disk": Disk, "sandbox": Sandbox}
 
 
 def title_of(process: psutil.Process) -> str:

@@ -52,7 +52,7 @@ class Counted(RolloutManager):
 
     def step(self, tasks: list[str], step: int) -> dict[str, float]:
         """Play and judge a step's rollouts, again while it is skipped; what an update would be told of them."""
-        self.keys, self.tokens, began, wave = [], 0, time.time(), 0
+        self.keys, self.tokens, began, wave = [], 0, time.monotonic(), 0
         while not self.keys:
             wave += 1
             rows = [
@@ -62,7 +62,7 @@ class Counted(RolloutManager):
             self._run(self._wave(rows, validate=False)).result()
         known = [self.books.pop(key) for key in list(self.books)]
         self.take_step_records()
-        return {"timing_s/step": time.time() - began, **check_episodes(known, self.keys, self.tokens)}
+        return {"timing_s/step": time.monotonic() - began, **check_episodes(known, self.keys, self.tokens)}
 
 
 def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_url: str) -> None:
@@ -76,7 +76,7 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
     manager = Counted(plan, OmegaConf.create(CONFIG), [llm], str)
     tasks = [json.dumps(row, ensure_ascii=False) for row in agent.rows(agent.splits["train"])]
     metrics = run_dir / "metrics.jsonl"
-    step, began = len(metrics.read_text().splitlines()) if metrics.exists() else 0, time.time()
+    step, began = len(metrics.read_text().splitlines()) if metrics.exists() else 0, time.monotonic()
     while True:
         step += 1
         chosen = [tasks[(step * PROMPTS + n) % len(tasks)] for n in range(PROMPTS)]
@@ -87,7 +87,7 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
             raise Failure(str(stopped)) from None
         with metrics.open("a") as file:
             file.write(json.dumps({"step": step, "data": data}) + "\n")
-        print(f"[{time.time() - began:5.0f} s] step {step}: {data['timing_s/step']:.1f} s", flush=True)
+        print(f"[{time.monotonic() - began:5.0f} s] step {step}: {data['timing_s/step']:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import time
 from collections import deque
 from typing import Any
 
@@ -134,6 +135,19 @@ async def test_a_store_that_ends_keeps_nobody_waiting(monkeypatch: pytest.Monkey
             await asyncio.sleep(0.2)
         await waiting
     await handover.close()
+
+
+async def test_silent_runners_are_noticed_after_the_clock_went_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, real = RunStore(), time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 3600)
+    await store.query_rollouts()  # which looks
+    monkeypatch.setattr(time, "time", real)
+    await enqueue(store, [{"name": "a"}], unresponsive_seconds=1)
+    await store.dequeue_rollout()
+    monkeypatch.setattr(time, "time", lambda: real() + 20)
+    await store.query_rollouts()  # agent-lightning looks every 10 s
+    monkeypatch.setattr(time, "time", lambda: real() + 40)
+    assert [rollout.status for rollout in await store.query_rollouts()] == ["requeuing"]
 
 
 async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
