@@ -21,6 +21,7 @@ import psutil
 from agentlightning.algorithm import Algorithm
 from omegaconf import DictConfig
 
+from training.cluster import check_nodes_found
 from training.device import environment
 from training.plan import Plan
 from training.progress import Progress, in_flight, planned_steps, wants_view
@@ -121,6 +122,7 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     else:
         sizes = {key: value for key, value in dict(config.ray_kwargs.ray_init).items() if key != "runtime_env"}
         ray.init(address="local", _node_ip_address="127.0.0.1", include_dashboard=False, **common, **sizes)
+    check_nodes_found(config, plan)
     return ray
 
 

@@ -44,7 +44,7 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
     Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
     """
 
-    _last_scan_entrance_time: float  # agent-lightning's own: when it last looked for silent runners
+    _last_scan_entrance_time: float  # agent-lightning's own, Unix seconds
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)

@@ -102,7 +102,7 @@ def test_what_contradicts_costs() -> None:
         ("补液，不用止痛，卧床", 0.5),  # a contradicted term takes what another one gave
         ("不用补液，不用止痛，卧床", 0.0),
         ("补液，不用止痛，止痛，卧床", 1.0),
-        ("补液，止痛而不是不止痛，卧床", 1.0),  # of a clause its first word of it
+        ("补液，要止痛而不要不止痛，卧床", 1.0),  # its first word in a clause
         ("卧床", 0.5),
     ],
 )

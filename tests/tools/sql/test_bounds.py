@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from tools.sql.bounds import MAX_DEPTH, MAX_SYNTAX, MAX_TOKENS, Refused
+from tools.sql.bounds import MAX_DEPTH, MAX_SYNTAX, MAX_TOKENS, MAX_TYPE_DEPTH, Refused
 from tools.sql.guard import check
 from tools.sql.query import QueryTool
 from tools.sql.result import neutralise
@@ -60,6 +60,20 @@ def test_what_is_nested_too_deep_is_refused_before_it_is_parsed(dialect, opening
         pytest.skip("SQLite quotes names with [ ]")
     with pytest.raises(Refused, match="嵌套太深"):
         check("SELECT " + opening * 30 + "1" + closing_bracket * 30, dialect, TABLES)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "opening", "end", "depth"),
+    [
+        ("sqlite", "(", ")", MAX_DEPTH),
+        ("sqlite", "DATE(", ")", MAX_TYPE_DEPTH),
+        ("postgres", "ARRAY[", "]", MAX_TYPE_DEPTH),
+    ],
+)
+def test_a_statement_may_be_nested_to_the_bound_and_no_deeper(dialect, opening, end, depth):
+    assert check(f"SELECT {opening * depth}1{end * depth}", dialect, TABLES).sql
+    with pytest.raises(Refused, match=r"^SQL 嵌套太深，请简化。$"):
+        check(f"SELECT {opening * (depth + 1)}1{end * (depth + 1)}", dialect, TABLES)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

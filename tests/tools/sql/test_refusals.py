@@ -172,5 +172,7 @@ def test_comparisons_are_the_first_four_of_a_column_with_a_text() -> None:
     """Hints about names that are not there are looked up by them."""
     sql = "SELECT id FROM drugs_info WHERE Name = '阿片' AND form LIKE '%片_ ' AND id = 3 AND '' = a AND b = '%_ '"
     assert check(sql, "sqlite", TABLES).comparisons == (Comparison("name", "阿片"), Comparison("form", "片"))
+    anyhow = check("SELECT id FROM drugs_info WHERE name ILIKE '%阿片%'", "postgres", TABLES)
+    assert anyhow.comparisons == (Comparison("name", "阿片"),)
     many = check("SELECT id FROM disease WHERE a='1' OR b='2' OR c='3' OR d='4' OR e='5'", "sqlite", TABLES)
     assert len(many.comparisons) == 4
