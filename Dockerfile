@@ -3,6 +3,8 @@
 #   docker build --target cpu -t medical-agent-rl:cpu .
 #   docker run --rm --shm-size=4g -v "$PWD/runs:/app/runs" medical-agent-rl:cpu          (-e AGENT=... for another than sql)
 #
+#   docker compose up --build                          store, runners, trainer and PostgreSQL apart: compose.yaml
+#
 #   docker build --target gpu -t medical-agent-rl:gpu .          (lock resolved, image not run)
 #   docker run --rm --gpus '"device=0"' --shm-size=16g --network host \
 #       -v "$PWD/runs:/app/runs" -v "$HOME/.cache/huggingface:/cache/huggingface" -v "$HOME/.cache/vllm:/cache/vllm" \
@@ -21,7 +23,7 @@ WORKDIR /app
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends bubblewrap && rm -rf /var/lib/apt/lists/*
 RUN useradd --uid 1000 --home-dir /cache --create-home app \
-    && mkdir -p /app/runs /cache/huggingface /cache/vllm \
+    && mkdir -p /app/runs /app/store /cache/huggingface /cache/vllm \
     && chown -R app:app /app /cache && chmod -R a+rwX /cache
 COPY --chown=app:app install.sh ./
 COPY --chown=app:app requirements ./requirements

@@ -4,7 +4,7 @@
 PYTHON_BIN := .venv/bin/python
 AGENT ?= sql
 
-.PHONY: help train demo test unit nightly mutants lint types imports bench fuzz train-external check-install install clean
+.PHONY: help train demo test unit nightly mutants faults lint types imports bench fuzz train-external check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -19,7 +19,7 @@ test: install   ## Install what is missing, then lint, types, import contract an
 	./check.sh
 
 unit: install   ## The unit tests of all rooms: minutes; they start no engine, browser, database server or sandbox
-	$(PYTHON_BIN) -m pytest -m "not engine and not nightly and not system"
+	$(PYTHON_BIN) -m pytest -n logical --maxprocesses 4 --dist loadfile -m "not engine and not nightly and not system"
 
 # What `make test` plays by heart (tests/conftest.py) is drawn anew here; the seed that repeats it stands in the command.
 RANDOM_CASES = --hypothesis-profile random --hypothesis-seed $(or $(SEED),$(shell date +%s))
@@ -29,6 +29,9 @@ nightly: install  ## What `make test` leaves out: all generated cases drawn anew
 
 mutants: install  ## Change the code that decides what is learned, paid and reported, and say what no test noticed (ROOM=metrics)
 	$(PYTHON_BIN) -m tests.mutants $(ROOM)
+
+faults: install ## Kill, freeze, cut off and starve every part of real runs, and write docs/faults.md (SCENE=path, ONLY=vLLM)
+	$(PYTHON_BIN) -m tests.faults $(if $(SCENE),--scene $(SCENE)) $(if $(ONLY),--only "$(ONLY)")
 
 lint:           ## Style only
 	@./check.sh lint

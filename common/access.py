@@ -1,4 +1,4 @@
-"""Who may ask a server of this project, and how much: a token, and a bound on what one request may send.
+"""Who may ask a server of this project, and how much: a token, and bounds on a request's size and on their number.
 
     require_token(host, token, "--host")                                        # before it listens
     uvicorn.run(Guard(app, token, MOST_BYTES, free=("/health",)), host=host)    # around the whole ASGI app
@@ -13,12 +13,16 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import json
+import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
 from common.command import UsageError
 
 HEADER = b"authorization"
+MOST_PER_SECOND = 5000  # requests of one address: above what a run's machines send, bench.rollouts included
+MORE_HEADERS = {401: [(b"www-authenticate", b"Bearer")], 429: [(b"retry-after", b"1")]}
 ADVICE = "send the server's AGL_TOKEN as Authorization: Bearer TOKEN"
 
 
@@ -44,7 +48,8 @@ def is_loopback(host: str, setting: str) -> bool:
 
 
 class Guard:
-    """Refuses before `app` is asked: 401 without the token, 413 for a longer body, 415 for a compressed one.
+    """Refuses before `app` is asked: 429 for too many requests of one address within a second, 401 without the token,
+    413 for a longer body, 415 for a compressed one.
 
     free: paths that need no token. problem: what else is wrong with a path and its body, to be answered 400. Without a
     token everybody is let in. The app never sees the header.
@@ -57,13 +62,17 @@ class Guard:
         most_bytes: int,
         free: Collection[str] = (),
         problem: Callable[[str, bytes], str | None] = lambda path, body: None,
+        most_per_second: int = MOST_PER_SECOND,
     ) -> None:
         self.app, self.most_bytes, self.free, self.problem = app, most_bytes, free, problem
+        self.most_per_second, self.second, self.asked = most_per_second, 0, Counter[str]()
         self.expected = f"Bearer {token}".encode() if token else None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
+        if self._too_many((scope.get("client") or ("",))[0]):
+            return await _refuse(scope, send, 429, f"over {self.most_per_second} requests within a second; ask later")
         headers = dict(scope["headers"])
         if self.expected and scope["path"] not in self.free:
             if not hmac.compare_digest(headers.get(HEADER, b""), self.expected):
@@ -74,6 +83,13 @@ class Guard:
         if headers.get(b"content-encoding", b"identity") != b"identity":  # a small body may be a huge one
             return await _refuse(scope, send, 415, "send the body uncompressed")
         return await self._checked(scope, receive, send)
+
+    def _too_many(self, address: str) -> bool:
+        """Counts a request. Only the second that runs is remembered, so that many addresses fill no memory."""
+        if (second := int(time.monotonic())) != self.second:
+            self.second, self.asked = second, Counter()
+        self.asked[address] += 1
+        return self.asked[address] > self.most_per_second
 
     async def _checked(self, scope: Any, receive: Any, send: Any) -> None:
         body, more = bytearray(), True
@@ -101,6 +117,6 @@ async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:
         await send({"type": "websocket.close", "code": 1008})
         return
     error = {"error": {"message": message, "type": "invalid_request_error", "code": "invalid_request_error"}}
-    headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")][: 2 if status == 401 else 1]
+    headers = [(b"content-type", b"application/json"), *MORE_HEADERS.get(status, ())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps(error).encode()})

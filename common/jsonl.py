@@ -65,6 +65,22 @@ class JsonlRows:
                 yield row
 
 
+class NewLines:
+    """The whole lines added to a JSONL file since the last look, as objects; `old`: also those that were there."""
+
+    def __init__(self, path: Path, old: bool = False) -> None:
+        self.path, self._read = path, path.stat().st_size if path.exists() and not old else 0
+
+    def look(self) -> list[dict[str, Any]]:
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            file.seek(self._read)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._read += len(whole + end)
+        return [json.loads(line) for line in whole.split(b"\n") if line.strip()]
+
+
 def _object(line: bytes, where: str) -> dict[str, Any]:
     try:
         text = line.decode("utf-8-sig")

@@ -102,6 +102,7 @@ class Settings(BaseSettings):
     llm_proxy_public_host: str | None = Field(None, description="Host name runners use to reach the proxy.")
 
     # Experiment trackers: each is used when its variable is set.
+    tensorboard_dir: str | None = Field(None, description="Turns TensorBoard on: the folder it writes into.")
     swanlab_api_key: SecretStr | None = Field(None, description="Turns the SwanLab logger on.")
     swanlab_mode: str | None = Field(None, description="SwanLab mode: cloud, local, offline, disabled.")
     swanlab_log_dir: str | None = Field(None, description="Where SwanLab keeps its files.")

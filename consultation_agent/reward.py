@@ -57,7 +57,7 @@ def recommendation_value(task: ConsultationTask, advice: str) -> float:
     """
     if not task.advice:
         return word_f1(advice, task.recommendation)
-    clauses, gold = _clauses(advice), [_clauses(item.replace("*", "")) for item in task.advice]
+    clauses, gold = _clauses(advice), [_clauses(item) for item in task.advice]
     shares = [
         sum(_given(term, own, clauses) for term in terms(item)) / len(terms(item))
         for item, own in zip(task.advice, gold, strict=True)

@@ -39,7 +39,7 @@ class RecordSimulator(Simulator):
         earlier = repeated(found, past)
         if earlier:
             return earlier
-        text = {own_name(task, other): text for other, text in task.results.items()}.get(found)
+        text = {own_name(other): text for other, text in task.results.items()}.get(found)
         return Result(found, text, "recorded") if text else Result(found, _normal(task, found), "normal")
 
 
@@ -48,13 +48,13 @@ def ordered(task: DiagnosisTask, name: str) -> str | None:
     found = named(name, (*task.results, *task.key))
     if found is None:
         return None
-    found = own_name(task, found)
+    found = own_name(found)
     key = table_key(found)
     only = load_tables().examinations[key].only if key else "any"
     return found if only in ("any", task.sex) or task.sex is None else None
 
 
-def own_name(task: DiagnosisTask, name: str) -> str:
+def own_name(name: str) -> str:
     """What an examination of the case goes by: its name in the tables, where they know it."""
     return named(name) or name
 

@@ -51,7 +51,7 @@ def results_of(episode: Episode) -> list[Result]:
 
 def key_of(task: DiagnosisTask) -> set[str]:
     """The recommended examinations by the names that orders go by."""
-    return {own_name(task, name) for name in task.key}
+    return {own_name(name) for name in task.key}
 
 
 def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:

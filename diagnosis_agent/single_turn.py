@@ -32,7 +32,7 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
     """
     history = gold_episode(task, prompts, len(task.key) + 1).messages
     points = [at for at, message in enumerate(history) if message["role"] == "assistant"]
-    episode, to_come = Episode(stop_reason="bad_reply"), [own_name(task, name) for name in task.key]
+    episode, to_come = Episode(stop_reason="bad_reply"), [own_name(name) for name in task.key]
     try:
         for number, at in [*enumerate(points)][-policy.max_turns :]:
             message = await policy.reply(history[:at])

@@ -29,6 +29,7 @@ from common.command import UsageError
 from evaluation.visits import Asked, End, Host
 
 MOST_BYTES = 512_000  # of a request
+MOST_PER_SECOND = 200  # requests of one address, which may be a proxy with many visitors behind it
 PAGE = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
 FOLDER = Path(__file__).with_name("serve_page")
 HEADERS = {
@@ -96,7 +97,8 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
             return EventSourceResponse(_events(host, asked, answer), sep="\n", headers={"Cache-Control": "no-store"})
         return await _unless_gone(request, _whole(host, asked, answer))
 
-    return Guard(app, token, MOST_BYTES, free=[f"/{name}" for name in PAGE])
+    free = [f"/{name}" for name in PAGE]
+    return Guard(app, token, MOST_BYTES, free, most_per_second=MOST_PER_SECOND)
 
 
 async def _body(request: Request) -> Body:

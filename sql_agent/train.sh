@@ -7,9 +7,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+AGENT="${AGENT:-sql}" # its siblings say another
 MODEL="${MODEL:-${BASE_MODEL:-Qwen/Qwen3-0.6B}}"
-TRAIN_FILE="${TRAIN_FILE:-data/train.parquet}"
-VAL_FILE="${VAL_FILE:-data/val.parquet}"
+TRAIN_FILE="${TRAIN_FILE:-${DATA:-data}/train.parquet}"
+VAL_FILE="${VAL_FILE:-${DATA:-data}/val.parquet}"
 N_GPUS="${N_GPUS:-1}"
 N_RUNNERS="${N_RUNNERS:-4}"
 TRAIN_BATCH_SIZE="${TRAIN_BATCH_SIZE:-16}"         # questions a step
@@ -21,7 +22,7 @@ EPOCHS="${EPOCHS:-2}"
 SAVE_EVERY="${SAVE_EVERY:-20}"                     # steps
 TEST_EVERY="${TEST_EVERY:-20}"                     # steps
 
-exec .venv/bin/python train_sql_agent.py --llm-proxy --device cuda \
+exec .venv/bin/python "train_${AGENT}_agent.py" --llm-proxy --device cuda \
     --model "$MODEL" --train-file "$TRAIN_FILE" --val-file "$VAL_FILE" \
     --n-gpus "$N_GPUS" --n-runners "$N_RUNNERS" \
     "data.train_batch_size=$TRAIN_BATCH_SIZE" \

@@ -33,15 +33,22 @@ CORRUPTIONS = tomllib.loads(Path(__file__).with_name("corruptions.toml").read_te
 NAMED = "corruptions"
 HEAVY = ("agentlightning", "litellm", "agents", "pandas")  # imported once, for all of them
 KILLED = 0.9
+ASKED_AGAIN = (0, 33, 24, -24, 36, 152, 255)  # pytest's word: not noticed, not reached, and out of time in each way
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
-# `mutmut run` that changes a text in one way: mutmut's others, in small and in capital letters, say the same again.
+# `mutmut run` that changes a text in one way, for its others, in small and in capital letters, say the same again; and
+# that asks the quick tests first, for the first that fails is the last.
 RUN = """
 from itertools import islice
 from mutmut.__main__ import cli
 from mutmut.mutation import mutators
+from mutmut.runners.harness import PytestRunner
+from mutmut.state import state
 operators = mutators.mutation_operators
 place = [change for _, change in operators].index(mutators.operator_string)
 operators[place] = (operators[place][0], lambda node: islice(mutators.operator_string(node), 1))
+asked = PytestRunner._pytest_args_regular_run
+seconds = lambda test: state().duration_by_test.get(test, 0.0)
+PytestRunner._pytest_args_regular_run = lambda self, tests: asked(self, sorted(tests, key=seconds))
 cli(["run", "--max-children", "2"])
 """
 # `mutmut show` of every name, without starting Python for each.
@@ -111,11 +118,11 @@ def prepare(room: str) -> Path:
 
 
 def ask_again(folder: Path) -> None:
-    """Forget which changes were not noticed (pytest ended with 0) or reached (33): there may be new tests."""
+    """Forget what was not noticed or not reached, for there may be new tests, and what ran out of time under a load."""
     for path in (folder / "mutants").rglob("*.meta"):
         found = json.loads(path.read_text(encoding="utf-8"))
         codes = found["exit_code_by_key"]
-        found["exit_code_by_key"] = {name: None if code in (0, 33) else code for name, code in codes.items()}
+        found["exit_code_by_key"] = {name: None if code in ASKED_AGAIN else code for name, code in codes.items()}
         path.write_text(json.dumps(found), encoding="utf-8")
 
 

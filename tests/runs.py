@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -75,6 +75,15 @@ def has_mark(process: psutil.Process, mark: str) -> bool:
         return False
 
 
+def listens(process: psutil.Process) -> set[str]:
+    """The addresses that a process listens on for TCP."""
+    try:
+        found = process.net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return set()
+    return {connection.laddr.ip for connection in found if connection.status == psutil.CONN_LISTEN}
+
+
 def free_port() -> int:
     from training.ports import free_port as port
 
@@ -85,16 +94,22 @@ def free_port() -> int:
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Run]]:
     """Start a run: `start("--ci-fast", AGL_...="...")`; whatever still lives at the end is killed.
 
-    `program` is the training command of another agent.
+    `program` is the training command of another agent; `within` comes before the command and runs it.
     """
     runs: list[Run] = []
 
-    def start_run(*arguments: str, program: str = TRAIN, run_dir: Path | None = None, **environment: str) -> Run:
+    def start_run(
+        *arguments: str,
+        program: str = TRAIN,
+        run_dir: Path | None = None,
+        within: Sequence[str] = (),
+        **environment: str,
+    ) -> Run:
         folder = run_dir or tmp_path_factory.mktemp("run") / "run"
         mark = uuid.uuid4().hex
         variables = {"AGL_SERVER_PORT": str(free_port()), **environment, "RUN_MARK": mark}
         process = subprocess.Popen(
-            [sys.executable, program, "--run-dir", str(folder), *arguments],
+            [*within, sys.executable, program, "--run-dir", str(folder), *arguments],
             cwd=ROOT,
             env={**os.environ, **variables},
             text=True,

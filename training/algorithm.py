@@ -9,23 +9,20 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import multiprocessing
 import os
 import shutil
 import signal
 import traceback
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import psutil
-from agentlightning import LightningStore
 from agentlightning.algorithm import Algorithm
 from omegaconf import DictConfig
 
+from training.cluster import check_nodes_found
 from training.device import environment
-from training.handover import give_up, worker_name
 from training.plan import Plan
 from training.progress import Progress, in_flight, planned_steps, wants_view
 from training.store import serving
@@ -61,11 +58,10 @@ class VerlAlgorithm(Algorithm):
 
     async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
         """Serve the store and train; returns when training ended, failed or was interrupted."""
-        runners = multiprocessing.active_children()
         try:
             async with serving(self.plan):
                 try:
-                    await self._train(runners)
+                    await self._train()
                 finally:
                     _stop_ray(self.plan)
             self.outcome = Outcome("done")
@@ -76,11 +72,11 @@ class VerlAlgorithm(Algorithm):
             message = str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"
             self.outcome = Outcome("failed", message, traceback.format_exc())
 
-    async def _train(self, runners: list[BaseProcess]) -> None:
+    async def _train(self) -> None:
         with Progress(self.plan.run_dir, planned_steps(self.config), wants_view(self.plan)) as progress:
-            await self._watch(runners, progress)
+            await self._watch(progress)
 
-    async def _watch(self, runners: list[BaseProcess], progress: Progress) -> None:
+    async def _watch(self, progress: Progress) -> None:
         ray = _start_ray(self.plan, self.config)
         from training.trainer import TrainingActor
 
@@ -92,7 +88,8 @@ class VerlAlgorithm(Algorithm):
         finished, looks, flight = actor.run.remote(self.config, self.plan), itertools.count(), dict[str, int]()
         try:
             while not ray.wait([finished], timeout=0)[0]:
-                await _tend(runners, store)
+                if self.plan.role == "both":
+                    self.get_trainer().strategy.look()
                 if progress.live and next(looks) % LOOKS_A_COUNT == 0:  # the store looks through all it holds
                     flight = await in_flight(store)
                 progress.look(flight)
@@ -125,6 +122,7 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     else:
         sizes = {key: value for key, value in dict(config.ray_kwargs.ray_init).items() if key != "runtime_env"}
         ray.init(address="local", _node_ip_address="127.0.0.1", include_dashboard=False, **common, **sizes)
+    check_nodes_found(config, plan)
     return ray
 
 
@@ -173,21 +171,3 @@ def _keep_logs(source: Path, target: Path) -> None:
     for log in source.glob("worker-*"):
         if log.stat().st_size and not log.is_symlink():
             shutil.copyfile(log, target / log.name)
-
-
-async def _tend(runners: list[BaseProcess], store: LightningStore) -> None:
-    """Hand the rollouts of runner processes that ended to the others; `runners` keeps those that live.
-
-    Runners on other machines show by their silence.
-
-    Raises RunStopped: the last one of this run has ended.
-    """
-    for process in [process for process in runners if process.exitcode is not None]:
-        runners.remove(process)
-        lost = f"{process.name} ended with exit code {process.exitcode} (killed? out of memory?)"
-        if not runners:
-            raise RunStopped(f"{lost}, the last runner. See run.log in the run folder, then resume with --resume.")
-        taken_over = await give_up(store, worker_name(process.pid or 0))
-        text = f"{lost}; {len(runners)} left, which take over {taken_over} rollouts"
-        logger.warning(text)
-        print(text, flush=True)

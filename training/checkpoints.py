@@ -143,7 +143,7 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
     saved = [int(found[1]) for path in (checkpoint / "actor").iterdir() if (found := MODEL_SHARD.fullmatch(path.name))]
     if saved and devices not in saved:
         seen = f"--resume {checkpoint}: saved by {saved[0]} devices, this run has {devices}, and shards cannot be split"
-        raise ConfigError(f"{seen}; use {saved[0]} (--n-gpus, trainer.nnodes), {anew}")
+        raise ConfigError(f"{seen}; use {saved[0]} (--n-gpus x --n-nodes), {anew}")
     parts = ["actor", "critic"] if config.algorithm.adv_estimator == "gae" else ["actor"]
     shards = [f"{kind}_world_size_{devices}_rank_{rank}.pt" for kind in SHARDS for rank in range(devices)]
     for name in ("data.pt", *(f"{part}/{shard}" for part in parts for shard in shards)):

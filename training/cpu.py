@@ -3,7 +3,7 @@
 verl finds its hardware through a platform plug-in and vLLM is served by a worker extension; this module brings both
 for the CPU, so that the very same trainer runs on a laptop. Nothing of verl is copied or changed on disk.
 
-Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES=training.cpu` in `verl.toml`); nobody runs it.
+Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`); nobody runs it.
 """
 
 from __future__ import annotations

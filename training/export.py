@@ -26,6 +26,7 @@ from common.files import replacing
 from episodes import registry
 from episodes.agent import Agent
 from training.checkpoints import ADAPTER_FOLDER, MARK, best_step, checkpoints, latest_checkpoint, run_of, step_of
+from training.device import environment
 from training.export_card import CARD, evaluation_of, read_config, write_card
 from training.models import HUB_ID, check_model
 
@@ -102,7 +103,8 @@ def merge_shards(actor: Path, folder: Path) -> None:
     print(f"merging shards, which takes as long as reading and writing the model; log in {log}", file=sys.stderr)
     with log.open("ab") as output:
         flags = ["--local_dir", str(actor), "--target_dir", str(folder)]
-        code = subprocess.run([*command, *flags], stdout=output, stderr=output, check=False).returncode
+        variables = os.environ | environment("cpu")
+        code = subprocess.run([*command, *flags], env=variables, stdout=output, stderr=output, check=False).returncode
     if code:
         raise Failure(f"verl's merger ended with code {code} ({log}); expected a checkpoint of FSDP in {actor}")
 

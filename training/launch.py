@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTED = time.time()
-TRACKERS = ("SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR", "WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL")
+TRACKERS = (
+    *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
+    *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
+)
 # What the plan takes as it is, under the same name.
 FLAGS = (
     *("n_runners", "concurrency", "keep_spans", "llm_proxy", "proxy", "asynchronous", "trajectory_level", "debug"),
@@ -45,6 +48,7 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     from episodes.turns import with_turns
     from training.agreement import check_rows, last_step
     from training.checkpoints import check_resumable, checkpoints, step_of
+    from training.cluster import check_nodes_asked
     from training.config import build_config, parse_overrides
     from training.models import check_adapter, check_disk, check_model, checkpoint_factor, checkpoints_to_come
     from training.run import check_store
@@ -71,12 +75,15 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
         if options.resume == "auto" and done >= last:
             print(f"{plan.run_dir} is finished: step {done} of {last}; nothing is left to do", flush=True)
             return 0
-    check_model(plan.model, config.actor_rollout_ref.rollout.max_model_len, plan.tools)
+    rollout = config.actor_rollout_ref.rollout
+    check_model(plan.model, rollout.max_model_len, plan.tools, int(rollout.tensor_model_parallel_size))
     to_come = checkpoints_to_come(config, plan, done, last, len(checkpoints(plan.run_dir)))
     check_disk(plan.model, plan.run_dir, to_come, checkpoint_factor(config))
     if plan.lora_adapter_path:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)
     check_store(plan)
+    if plan.role != "runner":
+        check_nodes_asked(config)
     return start(agent, flags, settings, config, plan, rows)
 
 
@@ -143,7 +150,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
-    preset = choose(agent, purpose, device, options.n_gpus)
+    preset = choose(agent, purpose, device, options.n_gpus, options.n_nodes)
     plan = Plan(
         run_dir=(options.run_dir or new_run_dir(ROOT / "runs", f"{agent.name}-agent-{purpose}")).resolve(),
         device=device,
@@ -190,14 +197,15 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None,
 
 
 def loggers(settings: Settings) -> list[str]:
-    """Console and file always; SwanLab and W&B when their variables are set, which they find in the environment."""
+    """Console and file always; trackers when their variables are set, which they find in the environment."""
     for name in TRACKERS:
         value = getattr(settings, name.lower())
         if value is not None:
             os.environ[name] = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+    tensorboard = ["tensorboard"] if settings.tensorboard_dir else []
     swanlab = ["swanlab"] if settings.swanlab_api_key or settings.swanlab_mode else []
     wandb = ["wandb"] if settings.wandb_api_key or settings.wandb_mode else []
-    return ["console", "file", *swanlab, *wandb]
+    return ["console", "file", *tensorboard, *swanlab, *wandb]
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:

@@ -44,6 +44,8 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
     Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
     """
 
+    _last_scan_entrance_time: float  # agent-lightning's own, Unix seconds
+
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.waiting: set[asyncio.Event] = set()
@@ -64,6 +66,11 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
         if any(is_finished(rollout) or is_queuing(rollout) for rollout in changed):
             for news in self.waiting:
                 news.set()
+
+    async def _should_scan_for_unhealthy_rollouts(self) -> bool:
+        """agent-lightning's, which looks for silent runners no more once the clock went back, until it caught up."""
+        self._last_scan_entrance_time = min(self._last_scan_entrance_time, time.time())
+        return await super()._should_scan_for_unhealthy_rollouts()
 
     def stop_waits(self) -> None:
         """Answer everybody who waits within LOOK_SECONDS, and from now on at once: the server is about to end."""

@@ -22,10 +22,10 @@ SPARE_BYTES = 100_000_000
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def check_model(model: str, max_model_len: int | None = None, tools: bool = True) -> None:
+def check_model(model: str, max_model_len: int | None = None, tools: bool = True, split: int = 1) -> None:
     """Raises ConfigError when a model folder lacks config, tokenizer, chat template or room; a hub id is let through.
 
-    `tools`: the agent calls tools, so the chat template must render them.
+    `tools`: the agent calls tools, so the chat template must render them. `split`: GPUs that vLLM deals its heads to.
     """
     folder = Path(model)
     if not folder.is_dir():
@@ -43,6 +43,8 @@ def check_model(model: str, max_model_len: int | None = None, tools: bool = True
     positions = config.get("max_position_embeddings")
     if max_model_len and positions and max_model_len > positions:
         raise ConfigError(f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}")
+    if (heads := config.get("num_attention_heads", split)) % split:
+        raise ConfigError(f"the {heads} attention heads of {folder} cannot be dealt to {split} GPUs of a vLLM replica")
 
 
 def read_template(model: str, tools: bool = True) -> str:

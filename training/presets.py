@@ -22,8 +22,11 @@ TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
 )
 
 
-def choose(agent: Agent, purpose: str, device: str, n_gpus: int) -> dict[str, Any]:
-    """verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`) with `n_gpus` (logical on CPU)."""
+def choose(agent: Agent, purpose: str, device: str, n_gpus: int, n_nodes: int = 1) -> dict[str, Any]:
+    """verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`).
+
+    Each of `n_nodes` has `n_gpus`; on the CPU these are processes that train.
+    """
     sizes, told = agent.sizes(device), TOLD["preset"]
     longest = sizes.prompt + sizes.response
     small = purpose == "smoke" or (purpose == "ci" and device == "cuda")
@@ -34,8 +37,9 @@ def choose(agent: Agent, purpose: str, device: str, n_gpus: int) -> dict[str, An
         f"{ROLLOUT}.max_model_len": longest,
         "trainer.project_name": f"{agent.name}_agent",
         "trainer.n_gpus_per_node": n_gpus,
+        "trainer.nnodes": n_nodes,
         **told[device],
-        **(_gpu_sizes(n_gpus) if device == "cuda" else {}),
+        **(_gpu_sizes(n_gpus * n_nodes) if device == "cuda" else {}),
         # On the CPU attention costs the square of what is packed: a micro-batch holds one full episode, on a GPU two.
         **dict.fromkeys(MICRO_BATCH, 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}"),
         **(told["small"] if small else {}),
@@ -44,5 +48,5 @@ def choose(agent: Agent, purpose: str, device: str, n_gpus: int) -> dict[str, An
 
 
 def _gpu_sizes(n_gpus: int) -> dict[str, Any]:
-    """16 x 8 episodes a card make a step worth its overhead."""
-    return dict.fromkeys(("data.train_batch_size", f"{ACTOR}.ppo_mini_batch_size"), 16 * n_gpus)
+    told = TOLD["gpus"]
+    return told[max((count for count in told if int(count) <= n_gpus), key=int)]

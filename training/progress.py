@@ -10,11 +10,10 @@ many rollouts wait and are played, which the store is asked. `training.view` dra
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from omegaconf import DictConfig
 
+from common.jsonl import NewLines
 from training.agreement import last_step
 from training.plan import Plan
 from training.summary import read_timeline
-from training.watch import IDLE, MISMATCH, MISMATCH_WARNS
+from training.watch import IDLE, MAX_UNSCORED_SHARE, MISMATCH, MISMATCH_WARNS
 
 if TYPE_CHECKING:
     from agentlightning import LightningStore
@@ -64,22 +64,6 @@ async def in_flight(store: LightningStore) -> dict[str, int]:
     except (aiohttp.ClientError, TimeoutError):
         return {}
     return dict(zip(STATES, counts, strict=True))
-
-
-class NewLines:
-    """The whole lines added to a JSONL file since the last look, as their objects; none of those that were there."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._read = path, path.stat().st_size if path.exists() else 0
-
-    def look(self) -> list[dict[str, Any]]:
-        if not self.path.exists():
-            return []
-        with self.path.open("rb") as file:
-            file.seek(self._read)
-            whole, end, _ = file.read().rpartition(b"\n")
-        self._read += len(whole + end)
-        return [json.loads(line) for line in whole.split(b"\n") if line.strip()]
 
 
 @dataclass
@@ -148,8 +132,10 @@ class Progress(ExitStack):
             self.events.add(event)
             self.seen.phase = EVENTS[event]
             self._say(EVENTS[event])
-        for record in self._episodes.look():
+        episodes = self._episodes.look()
+        for record in episodes:
             self.seen.add_episode(record)
+        self._note_left_out([record for record in episodes if record["mode"] == "train"])
         for row in self._metrics.look():
             self.seen.add_step(row["step"], row["data"])
             self._note_end(row["data"])
@@ -158,6 +144,13 @@ class Progress(ExitStack):
         self.seen.in_flight = in_flight or {}
         if self._view:
             self._view.draw(self.seen)
+
+    def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
+        """Say at once of episodes that came together, when so many have no score that their step may be skipped."""
+        causes = Counter(record["cause"] for record in episodes if record["cause"])
+        if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
+            named = ", ".join(f"{name} {count}" for name, count in causes.most_common())
+            self._say(f"{causes.total()} of {len(episodes)} episodes are left out: {named}")
 
     def _note_end(self, data: Mapping[str, float]) -> None:
         if "timing_s/step" in data:

@@ -144,6 +144,7 @@ class RolloutManager:
             await self.policy.check_engine()
             if validate:
                 raise RunStopped(f"validation is worth nothing: {skip}. Mend the cause and resume with --resume.")
+            await asyncio.sleep(self.watch.pause)
         if not validate:
             self.step_records.extend(settled)
         await asyncio.to_thread(self._deliver, rows, [] if skip else finished, "val" if validate else "train")

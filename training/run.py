@@ -31,6 +31,7 @@ from training.plan import ConfigError, Plan
 from training.ports import require_free
 from training.store import check_external, check_mongo
 from training.summary import read_lines, show, write_summary
+from training.trackers import TRACKERS, tracked
 
 if TYPE_CHECKING:
     from agentlightning import LitAgent, Runner, Tracer, Trainer
@@ -41,7 +42,6 @@ EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 RUNNER_POLL_SECONDS = 0.2
 HEARTBEAT_SECONDS = 10.0
 DEADLINE_MARGIN_SECONDS = 30.0
-ANY_EXIT_CODE = range(-64, 256)
 BOOKS = ("metrics.jsonl", "episodes.jsonl")
 PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray", "litellm", "openai-agents")
 
@@ -69,12 +69,20 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     algorithm = VerlAlgorithm(plan, config)
     trainer = _trainer(plan, algorithm)
     try:
-        trainer.fit(agent)
+        with tracked(followers(config), plan.run_dir):
+            trainer.fit(agent)
     except (Exception, SystemExit) as error:
         if algorithm.outcome.exit_reason == "done":
             algorithm.outcome.exit_reason = "failed"
             algorithm.outcome.message = f"{type(error).__name__}: {error}"
     return _finish(plan, algorithm.outcome, started)
+
+
+def followers(config: DictConfig) -> list[str]:
+    """The loggers that are processes of their own (`training.trackers`); verl is left with the others."""
+    told = [config.trainer.logger] if isinstance(config.trainer.logger, str) else list(config.trainer.logger)
+    config.trainer.logger = [name for name in told if name not in TRACKERS]
+    return [name for name in told if name in TRACKERS]
 
 
 def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
@@ -158,6 +166,7 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
     """
     import agentlightning as agl
 
+    from training.runners import KeptRunners
     from training.store_client import StoreClient
     from training.tracing import trace_adapter
 
@@ -169,9 +178,7 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
         runner=runner,
         adapter=trace_adapter(plan),
         store=StoreClient(plan.store_address, plan.token),
-        strategy=agl.ClientServerExecutionStrategy(
-            role=plan.role, n_runners=plan.n_runners, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE
-        ),
+        strategy=KeptRunners(plan.role, plan.n_runners),
     )
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import multiprocessing
 import os
 import threading
 import time
@@ -34,7 +33,6 @@ from agentlightning.store.base import is_finished
 from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
 from agentlightning.types import AttemptedRollout, NamedResources, Rollout, SpanCoreFields
 
-from common.parent import end_with
 from training.handover import Handover, give_up, worker_name
 from training.recorder import SpanSender
 from training.tracing import EpisodeTracer
@@ -98,12 +96,7 @@ class EpisodeRunner(Runner[Any]):
         agent.set_runner(self)
 
     def init_worker(self, worker_id: int, store: LightningStore, **kwargs: Any) -> None:
-        """Prepare this process; what is emitted in it belongs to the episode that emits.
-
-        One of a run's processes ends with the run: left behind, it would play the next run's rollouts.
-        """
-        if started_by := multiprocessing.parent_process():
-            end_with(started_by.pid or 0)
+        """Prepare this process; what is emitted in it belongs to the episode that emits."""
         self.store = store
         self.name = worker_name(os.getpid())
         set_active_tracer(self.tracer)

@@ -125,7 +125,10 @@ def serve(
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*WITH_PARENT, str(os.getpid()), *command(model, device, port, n_gpus, tools, memory)],
-            env=os.environ | environment(device) | ({"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}),
+            env=os.environ
+            | environment(device)
+            | {"VLLM_HOST_IP": HOST}
+            | ({"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -185,6 +188,7 @@ def command(
         *("--max-model-len", "auto"),
         *("--generation-config", "vllm"),  # sampling is the client's business, not that of a file in the folder
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
+        *("--worker-extension-cls", "training.rendezvous.OneAddress"),
         *DEVICE_FLAGS[device],
         *(("--gpu-memory-utilization", str(memory)) if device == "cuda" else ()),
     ]

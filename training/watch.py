@@ -18,10 +18,13 @@ logger = logging.getLogger(__name__)
 
 MAX_UNSCORED_SHARE = 0.30
 MAX_SKIPS_IN_A_ROW = 3
+PAUSE_SECONDS = 20.0  # after a skipped step, and twice that after a second: a judge may be away for a minute
 MISSING_SPANS_SHARE = 0.05
 MISSING_SPANS_WINDOW = 200
 MIN_SILENCE_SECONDS = 180.0
 POLL_SECONDS = 0.5  # between two looks at the runner processes
+RESTARTS, WINDOW_SECONDS = 3, 600.0  # how often dead runners are started again, in how long
+REPEATS_SECONDS = 60.0  # a runner that ends sooner, as the one it replaced did, has the same cause
 MISMATCH_WARNS = 0.001
 CANARY_WINDOW = 200
 CANARY_WARNS = 0.02
@@ -42,7 +45,12 @@ EVENTS = (  # rows of the table: what happens, how it is measured, what is done
     ("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
     ("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
     ("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
-    ("a runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "the others take over its rollouts"),
+    ("a runner process ends", f"{RESTARTS} times in {WINDOW_SECONDS / 60:.0f} minutes", "start it again"),
+    (
+        "a runner process ends",
+        f"more often, or as one {REPEATS_SECONDS:.0f} s before",
+        "go on without it",
+    ),
     ("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
     ("trained tokens differ from generated tokens", "every update", "stop"),
     ("sequences or advantages differ from the books", "every update", "stop"),
@@ -76,6 +84,11 @@ class Watch:
         self._since_update = 0
         self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
         self._canaries: deque[bool] = deque(maxlen=CANARY_WINDOW)
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait before the questions that come after a skipped step."""
+        return PAUSE_SECONDS * self.skips
 
     def note_update(self) -> None:
         """The policy is updated: what follows is another step's."""

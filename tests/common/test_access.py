@@ -26,7 +26,9 @@ class Inner:
         await send({"type": "http.response.body", "body": b"in"})
 
 
-async def ask(guard: Guard, *parts: bytes, kind: str = "http", path: str = "/x", **headers: str) -> tuple[Any, bytes]:
+async def ask(
+    guard: Guard, *parts: bytes, kind: str = "http", path: str = "/x", client: str = "10.0.0.1", **headers: str
+) -> tuple[Any, bytes]:
     """Status and body of the answer to a request that comes in parts; the type of the one message of a refused web
     socket; None where there is no answer."""
     messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
@@ -42,7 +44,7 @@ async def ask(guard: Guard, *parts: bytes, kind: str = "http", path: str = "/x",
         answer.append(message)
 
     raw = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
-    await guard({"type": kind, "path": path, "headers": raw}, receive, send)
+    await guard({"type": kind, "path": path, "headers": raw, "client": (client, 1)}, receive, send)
     if not answer:
         return None, b""
     return answer[0].get("status", answer[0]["type"]), b"".join(message.get("body", b"") for message in answer[1:])
@@ -82,6 +84,19 @@ async def test_no_more_than_the_bound_is_read() -> None:
     assert "over 10 bytes" in json.loads(body)["error"]["message"]
     assert (await ask(guard, b"\x1f\x8b", content_encoding="gzip"))[0] == 415
     assert len(inner.seen) == 1
+
+
+async def test_no_more_than_so_many_requests_of_an_address_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong token counts, and the right one does not help; nobody else is held up."""
+    now = 5.0
+    monkeypatch.setattr("common.access.time.monotonic", lambda: now)
+    guard = Guard(Inner(), TOKEN, 10, most_per_second=3)
+    right = bearer(TOKEN)["Authorization"]
+    statuses = [(await ask(guard, b"x", authorization=word))[0] for word in ("", "wrong", right, right)]
+    assert statuses == [401, 401, 200, 429]
+    assert (await ask(guard, b"x", client="10.0.0.2", authorization=right))[0] == 200
+    now = 6.0
+    assert (await ask(guard, b"x", authorization=right))[0] == 200
 
 
 async def test_half_a_request_is_not_handed_on() -> None:

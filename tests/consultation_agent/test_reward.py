@@ -94,6 +94,23 @@ def test_what_contradicts_costs() -> None:
     assert recommendation_value(TASK, "不用禁食，自己吃止痛药") == 0
 
 
+@pytest.mark.parametrize(
+    ("advice", "value"),
+    [
+        ("补液，止痛，卧床", 1.0),
+        ("补液，卧床", 0.75),
+        ("补液，不用止痛，卧床", 0.5),  # a contradicted term takes what another one gave
+        ("不用补液，不用止痛，卧床", 0.0),
+        ("补液，不用止痛，止痛，卧床", 1.0),
+        ("补液，要止痛而不要不止痛，卧床", 1.0),  # its first word in a clause
+        ("卧床", 0.5),
+    ],
+)
+def test_each_contradicted_term_counts_against_its_item(advice: str, value: float) -> None:
+    task = replace(TASK, advice=("*补液*并且*止痛*", "*卧床*"))
+    assert recommendation_value(task, advice) == pytest.approx(value)
+
+
 def test_advice_without_end_is_worth_less() -> None:
     padded = TASK.recommendation + "；多喝水" * 40
     assert recommendation_value(TASK, padded) < 0.5
@@ -113,7 +130,7 @@ def test_gold_earns_all() -> None:
 def test_without_a_diagnosis_only_the_form_is_paid() -> None:
     reward = earned(*(told("informative", facet) for facet in TASK.distinguishing))
     assert reward.terms == {"format": 0.1, "diagnosis": 0, "recommendation": 0, "inquiry": 0}
-    assert earned(Malformed("no_answer")).total == 0
+    assert earned(Malformed("no_answer")).total == earned().total == 0
 
 
 def test_questions_that_find_nothing_dilute_the_inquiry() -> None:
@@ -157,6 +174,14 @@ def test_the_reference_sums() -> None:
     reward = earned(*talk, Conclusion(TASK.reference, TASK.recommendation), scheme="doctoragent")
     assert reward.total == pytest.approx(1 - 2 - 1 - 2 - 2 + 10)
     assert earned(*talk, scheme="doctoragent").total == pytest.approx(1 - 2 - 1 - 2 - 2 - 5)
+
+
+def test_the_reference_pays_words_and_the_walkthrough_names() -> None:
+    """By any name of it the diagnosis is right; the reference's code compares the words all the same."""
+    end = Conclusion("盲肠炎", TASK.recommendation)
+    assert earned(end, scheme="doctoragent").terms["diagnosis"] == 0
+    assert earned(Conclusion("阑尾炎", "急诊"), scheme="doctoragent").terms["diagnosis"] == pytest.approx(5 * 2 / 3)
+    assert earned(end, scheme="walkthrough").terms["diagnosis"] == 1
 
 
 def test_the_walkthrough_sums() -> None:

@@ -18,6 +18,7 @@ from diagnosis_agent.prompts import load_prompts
 from diagnosis_agent.protocol import Conclusion, Order
 from diagnosis_agent.rehearsal import gold_episode, gold_orders, rehearse
 from diagnosis_agent.reward import Scheme, examination_values, key_of
+from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import ACCEPTED_FROM, AgentError, Episode
 from episodes.text_loop import Malformed
@@ -89,6 +90,14 @@ def test_repeats_and_unavailable_orders_cost_precision() -> None:
     assert unavailable == pytest.approx(0.5 * f1(3, 4, 3, 3))
 
 
+def test_what_the_patient_cannot_have_was_not_seen_though_it_is_recommended() -> None:
+    episode, name = ended("appendicitis"), min(key_of(TASK))
+    results = [Result(name, "not available", "unavailable"), Result(name, "as it is", "recorded")]
+    for result, share in zip(results, (0.0, f1(1, 2, 1, 3)), strict=True):
+        episode.events.insert(0, Exchange(Order("unknown", name, "to see"), result))
+        assert examination_values(TASK, episode)["f1"] == share
+
+
 def test_synonyms_of_one_examination_count_once() -> None:
     assert earned(ended("appendicitis", "CBC", "full blood count", "hemogram")).terms["examinations"] == pytest.approx(
         0.5 * f1(1, 3, 1, 3)
@@ -101,8 +110,12 @@ def test_without_a_conclusion_nothing_is_paid() -> None:
 
 def test_turns_beyond_a_number_may_cost() -> None:
     episode = ended("appendicitis", *TASK.key)
-    assert earned(episode, penalty=(0.1, 2)).total == pytest.approx(1.6 - 0.2)
-    assert earned(episode, penalty=(0.1, 12)).total == pytest.approx(1.6)
+    cost = earned(episode, penalty=(0.1, 2))
+    assert (cost.total, cost.terms["turns"]) == pytest.approx((1.6 - 0.2, -0.2))
+    for free in (episode.turns, 12):
+        free_of_cost = earned(episode, penalty=(0.1, free))
+        assert free_of_cost.total == pytest.approx(1.6)
+        assert "turns" not in free_of_cost.terms
     assert earned(ended(None, *TASK.key), penalty=(5.0, 0)).score == 0
 
 

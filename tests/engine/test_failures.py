@@ -1,6 +1,6 @@
 """Things that break in the middle: the run ends with a message that says what to do, and leaves nothing running.
 
-Keeps of docs/architecture.md, "What is done about what", on the real engine.
+Keeps of docs/architecture.md, "What is done about what", on the real engine. More of them: tests/faults.
 """
 
 import os
@@ -23,22 +23,27 @@ ENDLESS = (
 
 
 def runners(run: Run) -> list[psutil.Process]:
+    """Those below the keeper, which is a fork of the command."""
     children = psutil.Process(run.process.pid).children()
-    return [child for child in children if "train_sql_agent" in str(child.cmdline())]
+    keepers = [child for child in children if "train_sql_agent" in str(child.cmdline())]
+    return [runner for keeper in keepers for runner in keeper.children()]
 
 
 def playing(run: Run) -> bool:
     return "first_step" in run.text("timeline.json")
 
 
-def test_the_others_take_over_from_a_killed_runner_and_ctrl_c_ends_everything(start: Callable[..., Run]) -> None:
+def test_a_killed_runner_is_started_again_and_ctrl_c_ends_everything(start: Callable[..., Run]) -> None:
     run = start(*ENDLESS, "trainer.save_freq=-1")
     run.wait_for(playing)
-    runners(run)[0].kill()
+    killed = runners(run)[0]
+    killed.kill()
     run.wait_for(lambda run: len(run.steps()) >= 3)
+    assert len(runners(run)) == 4
+    assert killed not in runners(run)
     os.killpg(run.process.pid, signal.SIGINT)
     assert run.wait() == 130, run.output
-    assert "ended with exit code -9" in run.output
+    assert "ended with exit code -9 (killed? out of memory?) and is started again; 4 play" in run.output
     assert "Traceback" not in run.output
     summary = run.summary()
     assert summary["exit_reason"] == "interrupted"
@@ -50,13 +55,17 @@ def test_the_others_take_over_from_a_killed_runner_and_ctrl_c_ends_everything(st
     assert run.alive() == []
 
 
-@pytest.mark.nightly  # the decision has a unit test: tests/training/test_algorithm.py
-def test_the_last_runner_killed_stops_the_run(start: Callable[..., Run]) -> None:
+@pytest.mark.nightly  # the decision has a unit test: tests/training/test_runners.py
+def test_the_last_runner_killed_twice_stops_the_run(start: Callable[..., Run]) -> None:
     run = start(*ENDLESS, "--n-runners", "1")
     run.wait_for(playing)
+    killed = runners(run)[0]
+    killed.kill()
+    run.wait_for(lambda run: [runner for runner in runners(run) if runner != killed])
     runners(run)[0].kill()
     assert run.wait() == 1
-    assert "ended with exit code -9" in run.summary()["message"]
+    assert "as the one before it did, and is not started again" in run.output
+    assert "the last runner ended with exit code 137" in run.summary()["message"]
     assert "Traceback" not in run.output
     assert run.alive() == []
 

@@ -15,6 +15,7 @@ from common.access import bearer
 from tests.runs import ROOT, Run, free_port
 from training.plan import ConfigError
 from training.store import check_external
+from training.trackers import TRACKERS
 
 pytestmark = pytest.mark.engine
 
@@ -71,7 +72,9 @@ def test_three_processes(store: Store, start: Callable[..., Run]) -> None:
     external = ("--ci-fast", "--llm-proxy", "--external-store-address", store.address)
     told = {"AGL_MANAGED_STORE": "0", "AGL_TOKEN": TOKEN}
     runners = start(*external, "--n-runners", "2", AGL_CURRENT_ROLE="runner", **told)
-    trainer = start(*external, AGL_CURRENT_ROLE="algorithm", **told)
+    trackers = {"SWANLAB_MODE": "local", "WANDB_MODE": "offline"}
+    listed = "trainer.logger=[console,file,tensorboard,swanlab,wandb]"
+    trainer = start(*external, listed, AGL_CURRENT_ROLE="algorithm", **told, **trackers)
     trainer.wait_for(lambda _: store.ended() >= 4)
     store.kill()
     store.start()
@@ -85,6 +88,9 @@ def test_three_processes(store: Store, start: Callable[..., Run]) -> None:
     assert runners.wait() == 130
     assert runners.alive() == []
     assert trainer.alive() == []
+    written = [list((trainer.run_dir / "trackers" / name).rglob("*")) for name in TRACKERS]
+    assert all(written), "what they wrote is looked at in tests/training/test_trackers.py"
+    assert "has not all of this run" not in trainer.output
     left = [path for folder in (trainer.run_dir, runners.run_dir, store.folder) for path in folder.rglob("*")]
     assert [path for path in left if path.is_file() and TOKEN.encode() in path.read_bytes()] == []
     assert TOKEN not in trainer.output + runners.output

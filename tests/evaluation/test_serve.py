@@ -18,7 +18,8 @@ from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
 from common.settings import ROOT
-from evaluation import serve
+from evaluation import endpoint, serve
+from tests import storm
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedLLM, asks, says
 from tests.evaluation.visiting import served
@@ -159,6 +160,16 @@ def test_malformed_bodies_are_refused_and_nothing_else_happens(sql: str, llm: Sc
     reply = httpx.post(f"{sql}/v1/chat/completions", content=body, headers=head, trust_env=False)
     assert reply.status_code == 400
     assert llm.requests == []
+
+
+async def test_malformed_requests_start_no_episode(llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "MOST_PER_SECOND", 10_000)
+    with served(DIGITS, llm.base_url, token=storm.TOKEN) as (address, _):
+        found = await storm.storm(address, 2000, lambda: "/v1/chat/completions", endpoint.MOST_BYTES)
+        assert [model.id for model in client(address, storm.TOKEN).models.list()] == ["digits"]
+    assert llm.requests == []
+    assert {status for wrong, _, status in found if wrong == "token"} == {401}
+    assert {status for *_, status in found} <= {0, 400, 401, 404, 413, 415}
 
 
 def test_pages_of_other_sites_cannot_ask(sql: str, llm: ScriptedLLM) -> None:

@@ -3,12 +3,14 @@
 import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import venv
 from pathlib import Path
 
 import pip
 import pytest
+import yaml
 
 from common.settings import ROOT
 from episodes import registry
@@ -17,7 +19,6 @@ from training.presets import choose
 from utils.check_install import read_lock
 
 SCRIPTS = sorted(str(p.relative_to(ROOT)) for place in ("*.sh", "*/*.sh", ".ci/run") for p in ROOT.glob(place))
-LONG_RUNS = [name for name in registry.names() if (registry.get(name).folder / "train.sh").exists()]
 LOCKS = {name: read_lock(ROOT / "requirements" / name) for name in ("cpu.txt", "gpu.txt")}
 
 
@@ -116,15 +117,49 @@ def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path: Pa
     assert not (tmp_path / "venv" / ".installed-lock").exists()
 
 
-@pytest.mark.parametrize("agent", LONG_RUNS)
+@pytest.mark.parametrize("agent", registry.names())
 def test_the_long_run_has_the_values_of_the_gpu_preset(agent: str) -> None:
-    script = (registry.get(agent).folder / "train.sh").read_text(encoding="utf-8")
-    defaults = dict(re.findall(r"^([A-Z_]+)=\"\$\{[A-Z_]+:-([^}$]+)\}\"", script, flags=re.MULTILINE))
+    """A script of another agent than the SQL agent's says first what is different."""
+    scripts = [(registry.get(name).folder / "train.sh").read_text(encoding="utf-8") for name in (agent, "sql")]
+    found = [re.findall(r"([A-Z_]+)=\"\$\{[A-Z_]+:-([^}$]+)\}\"", script) for script in scripts]
+    defaults = dict(found[1]) | dict(found[0])
     preset = choose(registry.get(agent), "full", "cuda", 1)
-    keys = dict(re.findall(r"\"([a-z_.]+)=\$([A-Z_]+)\"", script))
+    keys = dict(re.findall(r"\"([a-z_.]+)=\$([A-Z_]+)\"", scripts[1]))
     assert len(keys) >= 8
     for key, variable in keys.items():
         assert float(defaults[variable]) == float(preset[key]), key
+
+
+@pytest.mark.parametrize("agent", registry.names())
+def test_the_long_run_starts_the_agents_own_command(agent: str, tmp_path: Path) -> None:
+    """The scripts, copied beside a Python that says what it was given."""
+    for name in ("sql", agent):
+        (tmp_path / f"{name}_agent").mkdir(exist_ok=True)
+        shutil.copy(registry.get(name).folder / "train.sh", tmp_path / f"{name}_agent" / "train.sh")
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"')
+    python.chmod(0o755)
+    said = subprocess.run(
+        [tmp_path / f"{agent}_agent" / "train.sh", "--lora"], check=True, capture_output=True, text=True
+    )
+    given = said.stdout.splitlines()
+    assert (given[0], given[-1]) == (f"train_{agent}_agent.py", "--lora")
+    assert ROOT / given[given.index("--train-file") + 1] == registry.get(agent).splits["train"]
+    assert ROOT / given[given.index("--val-file") + 1] == registry.get(agent).splits["val"]
+
+
+def test_compose_starts_the_roles_with_a_token_and_opens_nothing() -> None:
+    services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert set(services) == {"postgres", "tables", "store", "runners", "trainer"}
+    assert not any(name in service for service in services.values() for name in ("ports", "privileged", "network_mode"))
+    for name in ("store", "runners", "trainer"):
+        assert services[name]["environment"]["AGL_TOKEN"].startswith("${AGL_TOKEN:?")
+    for name in ("tables", "store", "runners", "trainer"):
+        program = services[name]["command"].split("python ")[1].replace("${AGENT:-sql}", "sql").split()
+        module = program[1].replace(".", "/") + ".py" if program[0] == "-m" else program[0]
+        assert (ROOT / module).exists()
+        assert "PASSWORD" not in services[name]["command"], "ps would show it"
 
 
 def test_the_dockerfile_installs_from_the_locks() -> None:

@@ -54,7 +54,7 @@ def test_it_starts_answers_and_stops_only_its_own(project: Project) -> None:
     try:
         started = project.restart_ray()
         assert started.returncode == 0, started.stderr
-        word = (project.folder / "runs/.ray/token").read_text().strip()
+        word = (project.folder / "runs/.ray" / os.uname().nodename / "token").read_text().strip()
         answer = project.run("bash", "-c", f"source runs/.ray/env && {sys.executable} -c '{TASK}'")
         assert answer.stdout.strip().endswith("42"), answer.stderr
         assert processes(word)
@@ -75,6 +75,30 @@ def test_a_port_of_somebody_else_is_left_alone(project: Project) -> None:
         result = project.restart_ray()
     assert result.returncode == 1
     assert "in use by a program this project did not start" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--address", "10.0.0.1"), 2, "expected HOST:PORT"),
+        (("--address",), 2, "--address needs a value"),
+        (("--adress", "10.0.0.1:6379"), 2, "unknown word '--adress'"),
+        (("--address", "127.0.0.1:{port}"), 1, "auth_token is missing; copy it from the machine of the head"),
+    ],
+)
+def test_a_wrong_call_is_explained(project: Project, arguments: tuple[str, ...], code: int, message: str) -> None:
+    port = project.environment["RAY_PORT"]
+    result = project.restart_ray(*(word.format(port=port) for word in arguments))
+    assert result.returncode == code
+    assert message in result.stderr
+
+
+def test_a_head_that_is_not_there(project: Project) -> None:
+    (project.folder / ".ray").mkdir()
+    (project.folder / ".ray/auth_token").write_text("word")
+    result = project.restart_ray("--address", f"127.0.0.1:{project.environment['RAY_PORT']}")
+    assert result.returncode == 1
+    assert "start it there: ./restart_ray.sh --host 127.0.0.1" in result.stderr
 
 
 def processes(word: str) -> list[str]:

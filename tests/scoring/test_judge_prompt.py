@@ -139,6 +139,11 @@ def test_nothing_that_is_not_seen_reaches_the_judge(answer):
     assert json.loads("\n".join(lines[1:-2]))["回答"] == answer
 
 
+def test_half_a_pair_is_written_as_an_escape():
+    content = build_messages(Case("q", "a\ud800b", "r"), WORDS)[1]["content"]
+    assert "a\\ud800b" in content
+
+
 @given(
     answer=st.text(max_size=200), mark=st.sampled_from(["\n", "\r", "\x0b", "\x85", "\u2028", "\u2029", "\x1c", '"\n}'])
 )

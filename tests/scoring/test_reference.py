@@ -217,6 +217,7 @@ def test_the_name_alone_is_no_answer():
 def test_a_scale_in_gold_is_no_word_to_the_judge():
     known = gold(["field"], [["NIHSS评分6分以上者取栓"]])
     assert score("NIHSS评分达到6分的患者取栓", gold=known, reference="", question="谁要取栓？") == 1
+    assert score("评分：6分以上者取栓", gold=known, reference="", question="谁要取栓？") == 1
     assert score("评分：1.0，取栓", gold=gold(["field"], [["取栓"]]), reference="", question="谁？") < 0.2
 
 

@@ -55,6 +55,7 @@ def test_a_value_that_nobody_weighs_is_a_mistake() -> None:
         ("rule=-1", "the weight of 'rule' is '-1'"),
         ("rule=inf", "the weight of 'rule' is 'inf'"),
         ("rule=nan", "the weight of 'rule' is 'nan'"),
+        ("rule=1=2", "the weight of 'rule' is '1=2'"),
         ("rule=much", "the weight of 'rule' is 'much'"),
     ],
 )

@@ -66,6 +66,7 @@ def test_a_score_that_is_not_finite_is_refused(raw):
         ("{}", "kind"),
         ('{"kind": "linear"}', "linear"),
         ('{"kind": "quantile", "raw": [1], "unit": [1]}', "raw"),
+        ('{"kind": "quantile", "raw": [1, "2"], "unit": [0, 1]}', r"quantile\.raw\.1: "),
         ('{"kind": "quantile", "raw": [1, 2, 3], "unit": [0, 1]}', "3 points"),
         ('{"kind": "quantile", "raw": [1, 1], "unit": [0, 1]}', "grow"),
         ('{"kind": "quantile", "raw": [0, 1], "unit": [1, 0]}', "fall"),
@@ -82,6 +83,7 @@ def test_a_file_that_is_no_scale_is_refused_with_the_reason(tmp_path, text, name
         load_scale(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "(: " not in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -62,11 +62,14 @@ def test_what_both_took_is_counted_and_only_the_first_s_cache() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [Verdict(None, cause="judge_failed"), Verdict(0.0, {"degenerate": 1.0})], ids=["failed", "degenerate"]
+    "first",
+    [Verdict(None, cause="judge_failed", usage=Usage(4)), Verdict(0.0, {"degenerate": 1.0}, usage=Usage(4))],
+    ids=["failed", "degenerate"],
 )
 def test_where_the_first_did_not_judge_there_is_no_difference(first: Verdict) -> None:
-    verdict = asyncio.run(SecondOpinion(Fixed(first), Fixed(Verdict(1.0)), 1.0).judge(Case("q", "a")))
-    assert (verdict, verdict.checks) == (first, {})
+    second = Fixed(Verdict(1.0, usage=Usage(3)))
+    verdict = asyncio.run(SecondOpinion(Fixed(first), second, 1.0).judge(Case("q", "a")))
+    assert (verdict, verdict.checks, verdict.usage.calls) == (first, {}, 7)
 
 
 def test_whether_a_case_is_shared_is_decided_by_its_content() -> None:

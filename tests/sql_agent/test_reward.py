@@ -76,16 +76,19 @@ def test_the_total_is_rule_plus_judge(results: list[QueryResult], rule: float, s
 
 
 def test_a_judge_without_a_score_leaves_no_total() -> None:
-    judge = FixedJudge(Verdict(None, cause="judge_failed"))
+    judge = FixedJudge(Verdict(None, cause="judge_failed", usage=Usage(4)))
     reward = asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert (reward.total, reward.unscored) == (None, "judge_failed")
     assert reward.terms == {"rule": pytest.approx(0.1)}
+    assert (reward.counters["judge_calls"], reward.counters["sql_ok"]) == (4, 1), "they were made all the same"
 
 
 def test_the_judge_sees_question_answer_reference_and_what_was_read() -> None:
     judge = FixedJudge(Verdict(1.0))
     asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert judge.case == Case(TASK.question, "密封", "密封", [result().to_json()], None)
+    asyncio.run(score_episode(GOLDEN, played("密封", FOUND), judge))
+    assert judge.case == Case(GOLDEN.question, "密封", GOLDEN.reference, [FOUND.to_json()], GOLD)
 
 
 def test_select_one_earns_no_rule_term(database_url: str) -> None:
@@ -193,13 +196,15 @@ def test_an_answer_that_says_nothing_earns_no_manner(answer: str) -> None:
     assert [values[name] for name in ("numbers", "citations", "format", "length", "turns")] == [0] * 5
 
 
-def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
+def test_the_breakdown_says_what_the_judge_saw_and_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter((10.0, 12.3456789, 20.0, 21.0))
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2, cost_usd=0.01), checks={"second_judge_difference": 0.125})
     reward = asyncio.run(score_episode(TASK, played("密封", FOUND), FixedJudge(verdict)))
     assert reward.score == 0.5
     assert reward.measures == {"judge_accuracy": 0.25, "second_judge_difference": 0.125, "format": 1}
-    assert reward.counters.pop("judge_seconds") >= 0
     expected = {
+        "judge_seconds": 2.345679,
         "sql_calls": 1,
         "sql_ok": 1,
         "judge_calls": 2,
@@ -211,6 +216,24 @@ def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
     assert reward.counters == expected
     unpriced = FixedJudge(Verdict(0.5, usage=Usage(1, cost_usd=None)))
     assert "judge_cost_usd" not in asyncio.run(score_episode(TASK, played("密封", FOUND), unpriced)).counters
+
+
+def test_an_answer_that_says_nothing_is_counted_and_its_zero_is_no_measure() -> None:
+    reward = asyncio.run(score_episode(TASK, played("", FOUND), FixedJudge(Verdict(0.0, {"degenerate": 1.0}))))
+    assert (reward.counters["degenerate"], reward.measures) == (1.0, {"format": 0.0})
+
+
+def test_without_a_judge_queries_are_counted_all_the_same() -> None:
+    episode = played(STORAGE, FOUND, result(ok=False))
+    reward = asyncio.run(score_episode(GOLDEN, episode, ReferenceJudge(), Rubric({"rule": 0.5})))
+    assert (reward.total, reward.counters) == (0.5, {"sql_calls": 2, "sql_ok": 1})
+
+
+def test_a_number_of_the_rows_may_be_said() -> None:
+    """Cells that are numbers are as well known as texts are."""
+    counted = replace(FOUND, rows=[["片剂", 37]])
+    assert term_values(GOLDEN, played("共37种", counted))["numbers"] == 1
+    assert term_values(GOLDEN, played("共38种", counted))["numbers"] == 0
 
 
 @pytest.mark.parametrize(

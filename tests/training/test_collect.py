@@ -7,13 +7,16 @@ that attempt earned; whatever cannot be matched call for call is left out under 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import time
+from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
 import pytest
 from agentlightning.emitter import emit_annotation, emit_reward
-from agentlightning.types import Span
+from agentlightning.types import Rollout, Span
 
 from tests.training.conftest import enqueue
 from training import collect
@@ -77,12 +80,20 @@ def call_span(ids: dict[str, str], *generated: int, number: int = 1, **attribute
 
 
 async def collected(
-    store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True
+    store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True, folder: Path | None = None
 ) -> tuple[RolloutRecord, Any]:
-    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, response), merge)
+    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, response), merge, folder)
+    return await collector.collect(await rollout_of(store, ids), new_record(ids))
+
+
+async def rollout_of(store: RunStore, ids: dict[str, str]) -> Rollout:
     rollout = await store.get_rollout_by_id(ids["rollout_id"])
     assert rollout is not None
-    return await collector.collect(rollout, RolloutRecord(ids["rollout_id"], "g", 0, "train", 1, "queuing"))
+    return rollout
+
+
+def new_record(ids: dict[str, str]) -> RolloutRecord:
+    return RolloutRecord(ids["rollout_id"], "g", 0, "train", 1, "queuing")
 
 
 async def test_late_spans_are_waited_for_and_not_longer(played: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +140,45 @@ async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(pla
     assert trajectory.sequences == []
 
 
+async def test_what_other_rollouts_generated_and_earned_is_theirs(store: RunStore) -> None:
+    await enqueue(store, [{"name": "b"}])
+    first, second = await attempt(store), await attempt(store)
+    for ids, token, reward in ((second, 7, 0.25), (first, 3, 0.75)):
+        await store.add_span(call_span(ids, token))
+        await report(store, ids, {}, reward=reward)
+        await store.update_attempt(**ids, status="succeeded")
+    for ids, token, reward in ((first, 3, 0.75), (second, 7, 0.25)):
+        record, trajectory = await collected(store, ids)
+        assert (record.cause, record.reward, trajectory.sequences[0].response_ids) == (None, reward, [token])
+
+
+async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_there(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many calls it had is not known, so neither is whether all of its tokens are there."""
+    monkeypatch.setattr(collect, "LATE_SPANS_SECONDS", 0.0)
+    ids = await attempt(store)
+    await store.add_span(call_span(ids, 3))
+    await report(store, ids)
+    await store.update_attempt(**ids, status="succeeded")
+    record, trajectory = await collected(store, ids)
+    assert (record.cause, record.triplets, trajectory.sequences) == (REWARD_MISSING, 1, [])
+    assert (record.question, record.answer) == ("", "")
+
+
+async def test_seconds_are_those_from_the_rollout_s_start_to_its_end(played: Any) -> None:
+    store, ids = played
+    await store.add_span(call_span(ids, 3))
+    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, 100), merge=True)
+    rollout = await rollout_of(store, ids)
+    ended = rollout.model_copy(update={"start_time": 10.0, "end_time": 30.0})
+    record, _ = await collector.collect(ended, new_record(ids))
+    assert (record.seconds, record.question, record.answer) == (20.0, "", "")
+    begun = time.time() - 50
+    record, _ = await collector.collect(rollout.model_copy(update={"start_time": begun, "end_time": None}), record)
+    assert 50 <= record.seconds <= time.time() - begun
+
+
 async def test_the_last_annotation_counts(store: RunStore) -> None:
     """It is what the agent says at the end: an earlier one has other terms and calls."""
     ids = await attempt(store)
@@ -148,6 +198,7 @@ async def test_every_call_keeps_its_own_log_probs_and_weights(store: RunStore, m
     await store.add_span(call_span(ids, 4, 5, number=2, **second))
     await store.add_span(call_span(ids, 3, number=1, reply="a", log_probs="[-1.0]", version=4))
     extra = {"counters": {"sql_calls": 2}, "measures": {"facts": 0.5}, "canaries": {"judged": 1, "accepted": 0}}
+    extra |= {"question": "怎么保存？", "answer": "密封"}
     await report(store, ids, {"calls": 2, **extra})
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids, merge=merge)
@@ -207,3 +258,15 @@ async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store: RunSto
     await store.update_attempt(**ids, status="failed")
     record, trajectory = await collected(store, ids)
     assert (record.cause, record.reward, trajectory.sequences) == ("rollout_failed", None, [])
+
+
+async def test_the_spans_of_every_rollout_are_kept_on_disk(played: Any, tmp_path: Path) -> None:
+    """With --keep-spans they are all that is left of what an episode said; the store forgets them."""
+    store, ids = played
+    await store.add_span(call_span(ids, 3))
+    folder = tmp_path / "runs" / "spans"
+    for _ in range(2):
+        await collected(store, ids, folder=folder)
+    with gzip.open(folder / "train-000001.jsonl.gz", "rt") as file:
+        rows = [Span.model_validate_json(line) for line in file]
+    assert rows == [*await store.query_spans(ids["rollout_id"])] * 2

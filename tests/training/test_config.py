@@ -56,7 +56,9 @@ def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1,
 
 
 @pytest.mark.parametrize("purpose", ["smoke", "ci", "full"])
-@pytest.mark.parametrize(("device", "n_gpus"), [("cpu", 1), ("cuda", 1), ("cuda", 8)])
+@pytest.mark.parametrize(
+    ("device", "n_gpus"), [("cpu", 1), ("cpu", 2), ("cuda", 1), ("cuda", 2), ("cuda", 8), ("cuda", 16)]
+)
 def test_every_preset_passes_the_checks(tmp_path: Path, purpose: str, device: str, n_gpus: int) -> None:
     preset = choose(AGENT, purpose, device, n_gpus)
     reply = AGENT.sizes(device).reply

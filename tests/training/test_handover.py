@@ -7,29 +7,27 @@ runner.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import multiprocessing
 import os
 import signal
+import time
 from collections import deque
-from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
+import psutil
 import pytest
 from agentlightning.types import Span
 
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from training import handover as handover_module
 from training import live_store
-from training.collect import keep_spans
 from training.handover import Endings, Handover, give_up, worker_name
 from training.live_store import RunStore
 from training.ports import free_port
-from training.records import RolloutRecord
-from training.run import ANY_EXIT_CODE
 from training.runner import EpisodeRunner
+from training.runners import KeptRunners
+from training.store_client import StoreClient
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +137,19 @@ async def test_a_store_that_ends_keeps_nobody_waiting(monkeypatch: pytest.Monkey
     await handover.close()
 
 
+async def test_silent_runners_are_noticed_after_the_clock_went_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, real = RunStore(), time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 3600)
+    await store.query_rollouts()  # which looks
+    monkeypatch.setattr(time, "time", real)
+    await enqueue(store, [{"name": "a"}], unresponsive_seconds=1)
+    await store.dequeue_rollout()
+    monkeypatch.setattr(time, "time", lambda: real() + 20)
+    await store.query_rollouts()  # agent-lightning looks every 10 s
+    monkeypatch.setattr(time, "time", lambda: real() + 40)
+    assert [rollout.status for rollout in await store.query_rollouts()] == ["requeuing"]
+
+
 async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
     store = RunStore(release_seconds=3600)
     await store.add_resources({})
@@ -161,16 +172,6 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
     assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
 
 
-def test_spans_are_kept_on_disk(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        record = RolloutRecord(name, "g", 0, "train", 3, "succeeded")
-        span = Span.from_attributes(attributes={"episode": name}, rollout_id=name, attempt_id="at")
-        keep_spans(tmp_path / "spans", record, [span])
-    with gzip.open(tmp_path / "spans" / "train-000003.jsonl.gz", "rt") as file:
-        rows = [json.loads(line) for line in file]
-    assert [(row["rollout_id"], row["attributes"]["episode"]) for row in rows] == [("a", "a"), ("b", "b")]
-
-
 def play(address: str) -> None:
     """A runner process, as agent-lightning starts them."""
     runner = EpisodeRunner(8, 60, heartbeat=0.3)
@@ -184,46 +185,51 @@ def play(address: str) -> None:
 
 
 class PlayUntilKilled(agl.Algorithm):
-    """Serves a store, kills one of its runner processes in the middle, and waits for all rollouts."""
+    """Serves a store, kills a runner process in the middle, and waits for all rollouts."""
 
     def __init__(self, port: int) -> None:
         super().__init__()
         self.port = port
         self.statuses: list[str] = []
+        self.runners: list[list[int]] = []  # before and after
 
     def is_async(self) -> bool:
         return True
 
     async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
-        runners = multiprocessing.active_children()
+        (keeper,) = multiprocessing.active_children()
         async with served(port=self.port) as store:
             ids = await enqueue(store, [{"name": str(i), "sleep": 1} for i in range(8)])
             endings = Endings(store)
             futures = endings.expect(ids)
             while len(await store.query_rollouts(status_in=["preparing", "running"])) < 8:
                 await asyncio.sleep(0.05)
-            runners[0].kill()
-            runners[0].join()
-            await give_up(store, worker_name(runners[0].pid or 0))
+            self.runners.append([child.pid for child in psutil.Process(keeper.pid).children()])
+            os.kill(self.runners[0][0], signal.SIGKILL)
             self.statuses = [(await future).status for future in futures.values()]
+            self.runners.append([child.pid for child in psutil.Process(keeper.pid).children()])
             await endings.close()
+        self.get_trainer().strategy.look()
 
 
 @pytest.mark.timeout(120)
-def test_agent_lightnings_trainer_ends_although_a_runner_was_killed() -> None:
-    """Its stop event must not be waited for in a process that may die."""
+def test_a_killed_runner_is_started_again_and_everything_is_played_and_ends(capfd: pytest.CaptureFixture[str]) -> None:
     port = free_port(HOST)
     algorithm = PlayUntilKilled(port)
     trainer = agl.Trainer(
         algorithm=algorithm,
-        n_runners=2,
+        n_runners=1,
         tracer=agl.OtelTracer(),
         runner=EpisodeRunner(8, 60),
-        store=agl.LightningStoreClient(f"http://{HOST}:{port}"),
-        strategy=agl.ClientServerExecutionStrategy(n_runners=2, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE),
+        store=StoreClient(f"http://{HOST}:{port}"),
+        strategy=KeptRunners("both", 1),
     )
     trainer.fit(ToyAgent())
     assert algorithm.statuses == ["succeeded"] * 8
+    assert [len(pids) for pids in algorithm.runners] == [1, 1]
+    assert algorithm.runners[0] != algorithm.runners[1]
+    assert "runner-0 ended with exit code -9 (killed? out of memory?) and is started again" in capfd.readouterr().out
+    assert [pid for pids in algorithm.runners for pid in pids if psutil.pid_exists(pid)] == []
     assert multiprocessing.active_children() == []
 
 

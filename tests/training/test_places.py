@@ -18,67 +18,11 @@ from typing import Any
 import agentlightning as agl
 import pytest
 from agentlightning.tracer.base import get_active_tracer
-from agentlightning.types import Attempt, AttemptedRollout
 
+from tests.training.places import Store, attempted, runner_of
 from training import runner as runner_module
 from training.handover import worker_name
-from training.runner import EpisodeRunner, Place, Threads
-
-
-class Store:
-    """Keeps what it is told; `known` is what it answers when asked for rollouts."""
-
-    def __init__(self, *known: AttemptedRollout) -> None:
-        self.known, self.told = list(known), list[tuple[Any, ...]]()
-        self.queue: list[list[AttemptedRollout]] = []
-
-    async def update_attempt(self, rollout: str, attempt: str, **values: Any) -> None:
-        self.told.append((rollout, attempt, *values.items()))
-
-    async def update_worker(self, name: str, statistics: dict[str, int]) -> None:
-        self.told.append((name, statistics))
-
-    async def query_rollouts(self, **asked: Any) -> list[AttemptedRollout]:
-        self.told.append(tuple(asked.items()))
-        return self.known
-
-    async def dequeue_many_rollouts(self, limit: int, worker_id: str) -> list[AttemptedRollout]:
-        self.told.append((limit, worker_id))
-        if not self.queue:
-            raise RuntimeError("the test is over")
-        return self.queue.pop(0)
-
-    async def get_resources_by_id(self, name: str) -> Any:
-        self.told.append((name,))
-        return SimpleNamespace(resources={"policy": name}) if name == "r1" else None
-
-    def otlp_traces_endpoint(self) -> str:
-        return "http://store/v1/traces"
-
-
-class Sender:
-    """Writes what is sent where the store's words are, so that their order is seen."""
-
-    def __init__(self, told: list[Any]) -> None:
-        self.told = told
-
-    async def send(self, endpoint: str, spans: Any) -> None:
-        self.told.append((endpoint, spans))
-
-
-def attempted(name: str, status: str = "running", mode: str = "train") -> AttemptedRollout:
-    attempt = Attempt(rollout_id=name, attempt_id=f"{name}-1", sequence_id=1, start_time=0.0, status="running")
-    values = {"input": {"name": name}, "start_time": 0.0, "status": status, "resources_id": "r1"}
-    return AttemptedRollout(rollout_id=name, mode=mode, attempt=attempt, **values)
-
-
-def runner_of(store: Store, concurrency: int = 10) -> EpisodeRunner:
-    """A runner as `iter` prepares it, that takes and sends nothing by itself."""
-    runner = EpisodeRunner(concurrency, deadline=30, heartbeat=0.01)
-    runner.store, runner.name = store, "me"  # type: ignore[assignment]
-    runner._places, runner._stray, runner._resources = {}, set(), {}
-    runner._sender, runner._freed = Sender(store.told), asyncio.Event()  # type: ignore[assignment]
-    return runner
+from training.runner import Place, Threads
 
 
 async def ended(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -170,17 +114,18 @@ async def test_the_runner_beats_on_after_a_store_that_was_away(monkeypatch: pyte
     done = asyncio.Event()
 
     async def beat_for(before: float) -> None:
-        begun.append(time.monotonic() - before)
+        begun.append(before)
         if len(begun) == 1:
             raise ConnectionError("away")
         done.set()
 
     monkeypatch.setattr(runner, "_beat_for", beat_for)
+    monkeypatch.setattr(runner_module, "time", SimpleNamespace(monotonic=lambda: 100.0))
     beating = asyncio.create_task(runner._beat())
     await asyncio.wait_for(done.wait(), 30)
     beating.cancel()
     assert store.told[:2] == [("me", {"episodes": 2})] * 2
-    assert all(0.005 <= ago < 10 for ago in begun), "episodes of half a heartbeat and more"
+    assert begun == [100.0 - runner.heartbeat / 2] * 2, "episodes of half a heartbeat and more"
 
 
 @pytest.mark.parametrize(("concurrency", "playing", "limit"), [(20, 0, 8), (5, 2, 3)])
@@ -197,6 +142,7 @@ async def test_as_many_are_taken_as_there_are_places_and_not_all_at_once(
         asked.append(len(store.told))
 
     async def pause(seconds: float) -> None:
+        assert seconds == 1, "a store that fails is not asked at once"
         over.set()
         await asyncio.Event().wait()
 
@@ -264,7 +210,7 @@ async def test_resources_the_store_does_not_have_are_named() -> None:
         await runner_of(Store())._resources_of(rollout)
 
 
-async def test_the_end_gives_back_and_closes_even_what_a_dead_store_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_gives_back_and_closes_though_the_store_refuses_or_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     closed, given = list[str](), list[Any]()
 
     class Closes:
@@ -276,11 +222,14 @@ async def test_the_end_gives_back_and_closes_even_what_a_dead_store_refuses(monk
 
     async def refuse(store: Any, worker: str) -> int:
         given.append((store, worker))
+        if len(given) == 2:
+            await asyncio.Event().wait()
         raise ConnectionError("gone")
 
     monkeypatch.setattr(runner_module, "give_up", refuse)
+    monkeypatch.setattr(runner_module, "GIVE_UP_SECONDS", 0.01)
     store = Store()
-    for places in (0, 1):
+    for places in (0, 1, 1):
         runner = runner_of(store)
         runner._handover, runner._sender = Closes("handover"), Closes("sender")  # type: ignore[assignment]
         task = asyncio.create_task(asyncio.sleep(30))
@@ -289,8 +238,8 @@ async def test_the_end_gives_back_and_closes_even_what_a_dead_store_refuses(monk
         await asyncio.sleep(0)
         assert task.cancelled() == bool(places)
         task.cancel()
-    assert closed == ["handover", "sender"] * 2
-    assert given == [(store, "me")]
+    assert closed == ["handover", "sender"] * 3
+    assert given == [(store, "me")] * 2
 
 
 def test_a_blocking_call_has_a_thread_of_its_own_and_its_result_or_error() -> None:

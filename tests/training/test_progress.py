@@ -100,6 +100,17 @@ def test_numbers_are_those_of_the_files(tmp_path: Path) -> None:
     assert seen.last["mode"] == "val"
 
 
+def test_a_judge_that_died_is_said_before_the_step_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(tmp_path, 4)
+    lost = [episode(1, cause="judge_failed"), episode(1, cause="judge_failed"), episode(1, cause="step_skipped")]
+    add(tmp_path, "episodes.jsonl", *lost)
+    progress.look()
+    assert "3 of 3 episodes are left out: judge_failed 2, step_skipped 1\n" in capsys.readouterr().out
+    add(tmp_path, "episodes.jsonl", *[episode(1)] * 7, *lost, episode(0, mode="val", cause="judge_failed"))
+    progress.look()
+    assert capsys.readouterr().out == "", "a few are counted in the view alone"
+
+
 def test_lines_are_read_once_and_when_they_are_whole(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text('{"old": 1}\n')

@@ -13,9 +13,12 @@ from typing import Any
 import aiohttp
 import pytest
 from agentlightning.types import SpanCoreFields, TraceStatus
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from opentelemetry.trace import StatusCode
 
 from training import recorder as recorder_module
+from training.gate import CallGate, RequestSeeds
 from training.recorder import (
     LOG_PROBS_ATTRIBUTE,
     RESPONSE_ATTRIBUTE,
@@ -81,29 +84,64 @@ class Away(SpanSender):
 
 
 @pytest.fixture
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder_module, "wait_random_exponential", lambda **limits: lambda state: 0.0)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """After which attempts there was a pause, of no length."""
+    found: list[int] = []
+
+    def pause(state: Any) -> float:
+        found.append(state.attempt_number)
+        return 0.0
+
+    monkeypatch.setattr(recorder_module, "wait_random_exponential", lambda **limits: pause)
+    return found
 
 
-@pytest.mark.usefixtures("_no_pauses")
-async def test_spans_are_sent_again_whole_while_the_store_is_away() -> None:
+async def test_spans_are_sent_again_whole_while_the_store_is_away(
+    pauses: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
     sender = Away(aiohttp.ClientError("no"), TimeoutError())
     await sender.send("http://store", [("ro", "at", core(1.0)), ("ro", "at", core(2.0))])
     assert len(sender.posted) == 3
     assert len(set(sender.posted)) == 1
+    assert pauses == [1, 2]
+    assert len(caplog.messages) == 2
     endpoint, body = sender.posted[0]
     assert endpoint == "http://store"
     assert body.count(b"why") == 2
     assert type(body) is bytes
 
 
-@pytest.mark.usefixtures("_no_pauses")
+@pytest.mark.usefixtures("pauses")
 async def test_other_errors_and_a_store_that_stays_away_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="ours"):
         await Away(ValueError("ours")).send("x", [("ro", "at", core())])
     monkeypatch.setattr(recorder_module, "OUTAGE_SECONDS", 0.0)
     with pytest.raises(aiohttp.ClientError, match="gone"):
         await Away(aiohttp.ClientError("gone"), aiohttp.ClientError("gone")).send("x", [("ro", "at", core())])
+
+
+async def test_spans_are_posted_with_the_token_and_a_refusal_is_an_error() -> None:
+    seen: list[Any] = []
+
+    async def take(request: web.Request) -> web.Response:
+        seen.append((request.headers["content-type"], request.headers["authorization"], await request.read()))
+        return web.Response(status=200 if len(seen) < 3 else 503)
+
+    app = web.Application()
+    app.router.add_post("/v1/traces", take)
+    async with TestServer(app) as server:
+        sender, endpoint = SpanSender("secret"), str(server.make_url("/v1/traces"))
+        await sender._post(endpoint, b"one")
+        session = sender._session
+        await sender._post(endpoint, b"two")
+        with pytest.raises(aiohttp.ClientResponseError):
+            await sender._post(endpoint, b"three")
+        assert sender._session is session, "connections are kept"
+        await sender.close()
+    assert seen == [("application/x-protobuf", "Bearer secret", body) for body in (b"one", b"two", b"three")]
+    assert session
+    assert session.closed
+    assert session.timeout.total == recorder_module.REQUEST_SECONDS, "a store that hangs would stop all that follows"
 
 
 async def test_nothing_to_send_asks_nobody() -> None:
@@ -119,7 +157,7 @@ async def test_calls_a_dead_store_did_not_take_are_counted() -> None:
 
     class Dead(SpanSender):
         async def send(self, endpoint: str, spans: Any) -> None:
-            stamped = [(rollout, attempt, span.attributes[VERSION_ATTRIBUTE]) for rollout, attempt, span in spans]
+            stamped = [(*owner, span.attributes[VERSION_ATTRIBUTE], span.start_time) for *owner, span in spans]
             posted.append((endpoint, stamped))
             raise TimeoutError
 
@@ -128,10 +166,23 @@ async def test_calls_a_dead_store_did_not_take_are_counted() -> None:
         recorder.record("ro", f"at{number}", Taken("r", [1], [2], None), 1.0)
     while not posted:
         await asyncio.sleep(0.001)
-    recorder.record("ro", "at2", Taken("r", [1], [2], None), 1.0)
+    recorder.record("ro", "at2", Taken("r", [1], [2], None), 1.5)
     await recorder.close()
-    assert posted == [("http://store", [("ro", "at0", 3), ("ro", "at1", 3)]), ("http://store", [("ro", "at2", 3)])]
+    first, then = [("ro", "at0", 3, 1.0), ("ro", "at1", 3, 1.0)], [("ro", "at2", 3, 1.5)]
+    assert posted == [("http://store", first), ("http://store", then)]
     assert recorder.lost == 3
+
+
+async def test_a_recorder_has_the_run_s_gate_seeds_and_token() -> None:
+    """Past its gate calls would be answered while weights change; without its token the store takes none of them."""
+    gate, seeds = CallGate(), RequestSeeds(1)
+    recorder = CallRecorder("http://store", lambda: 0, gate, seeds, "secret")
+    assert (recorder.gate, recorder.seeds) == (gate, seeds)
+    assert recorder._sender._headers["Authorization"] == "Bearer secret"
+    alone = CallRecorder("http://store", lambda: 0)
+    assert "Authorization" not in alone._sender._headers
+    async with alone.gate:
+        pass
 
 
 async def test_a_recorder_that_recorded_nothing_has_nothing_to_close() -> None:

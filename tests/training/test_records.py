@@ -13,6 +13,7 @@ from training.records import (
     leave_out_lone,
     read_annotation,
     step_metrics,
+    sum_canaries,
     unscored_share,
     weights_age,
 )
@@ -60,13 +61,17 @@ def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
     assert metrics["episodes/terms/judge"] == 1.0
     assert metrics["episodes/causes/judge_failed"] == 1
     assert metrics["episodes/counters/exams"] == 1
-    assert unscored_share(records) == 0.5
+    assert unscored_share([*records, record(2), record(3)]) == 0.25
     assert causes(records) == {"judge_failed": 1}
 
 
-def test_groups_with_equal_reward_are_counted() -> None:
-    records = [record(0, reward=0.1), record(1, reward=0.1), record(2, reward=0.1), record(3, reward=0.9)]
-    assert step_metrics(records, "x")["x/equal_reward_groups"] == 1
+@pytest.mark.parametrize(
+    ("rewards", "equal"), [([0.1, 0.1, 0.1, 0.9], 1), ([0.0, 1.0, 0.0, 0.0], 1), ([0.5, 0.5, 0.5], 1), ([0.5], 0)]
+)
+def test_groups_with_equal_reward_are_counted(rewards: list[float], equal: int) -> None:
+    """A reward of 0 is a reward, and one episode alone has nobody to be equal to."""
+    records = [record(number, reward=reward) for number, reward in enumerate(rewards)]
+    assert step_metrics(records, "x")["x/equal_reward_groups"] == equal
 
 
 def test_a_lone_scored_rollout_is_left_out() -> None:
@@ -96,6 +101,14 @@ def test_measures_are_averaged_and_canaries_added_up() -> None:
     metrics = step_metrics(records, "x")
     assert (metrics["x/measures/a"], metrics["x/measures/b"]) == (0.5, 0.5)
     assert (metrics["x/canaries/judged"], metrics["x/canaries/accepted"]) == (2, 1)
+    assert sum_canaries(records[2:]) == {"judged": 0, "accepted": 0}
+
+
+def test_a_record_is_written_whole_and_readable() -> None:
+    """What `summary.json` is computed from: what a line lacks, no summary counts."""
+    whole = record(0, terms={"judge": 0.5}, weights=[3], question="每日剂量", tokens=[[1, 2], "ab"])
+    assert RolloutRecord(**json.loads(whole.to_json())) == whole
+    assert "每日剂量" in whole.to_json()
 
 
 def test_the_age_of_the_weights_is_counted_by_call() -> None:

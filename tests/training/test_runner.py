@@ -14,13 +14,13 @@ from typing import Any
 import agentlightning as agl
 import aiohttp
 import pytest
-from agentlightning.types import Attempt, AttemptedRollout, Rollout
+from agentlightning.types import AttemptedRollout
 
 from tests.training.conftest import ToyAgent, enqueue, served
 from training.handover import Endings
 from training.live_store import RunStore
 from training.recorder import SpanSender
-from training.runner import EpisodeRunner, _is_current
+from training.runner import EpisodeRunner
 
 
 @asynccontextmanager
@@ -210,27 +210,3 @@ async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(
         await asyncio.wait_for(tried.wait(), 30)
         await asyncio.sleep(0.2)
         assert (await store.get_rollout_by_id(rollout_id)).status == "preparing"
-
-
-def known(status: str = "running", attempt: str = "mine", attempt_status: str = "running") -> AttemptedRollout:
-    of = Attempt(rollout_id="r", attempt_id=attempt, sequence_id=1, start_time=0.0, status=attempt_status)
-    return AttemptedRollout(rollout_id="r", input={}, start_time=0.0, status=status, attempt=of)
-
-
-@pytest.mark.parametrize(
-    ("rollout", "current"),
-    [
-        (known(), True),
-        (known("preparing", attempt_status="preparing"), True),
-        (known(attempt="another's"), False),  # superseded: kept alive, two attempts would be played to the end
-        (known(attempt_status="timeout"), False),
-        (known(attempt_status="unresponsive"), False),
-        (known(attempt_status="failed"), False),
-        (known("cancelled"), False),
-        (known("succeeded", attempt_status="succeeded"), False),
-        (Rollout(rollout_id="r", input={}, start_time=0.0, status="queuing"), False),
-        (None, False),  # released
-    ],
-)
-def test_an_attempt_goes_on_only_while_the_store_waits_for_it(rollout: Rollout | None, current: bool) -> None:
-    assert _is_current(rollout, "mine") == current

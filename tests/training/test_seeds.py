@@ -31,6 +31,12 @@ def test_the_same_questions_get_the_same_seeds_in_any_order() -> None:
     assert sorted(seeds) == sorted(seed(second, body) for body in reversed(asked))
 
 
+def test_the_episodes_of_a_group_ask_the_same_and_are_each_sampled_anew() -> None:
+    """With one seed they would be the same episode, with the same reward, and teach nothing."""
+    seeds = RequestSeeds(42)
+    assert len({seed(seeds, request("p")) for _ in range(8)}) == 8
+
+
 def test_ids_of_tool_calls_change_nothing() -> None:
     assert seed(RequestSeeds(1), request("p", "one")) == seed(RequestSeeds(1), request("p", "two"))
 
@@ -38,6 +44,20 @@ def test_ids_of_tool_calls_change_nothing() -> None:
 def test_what_a_tool_is_asked_changes_them() -> None:
     asked = [request("p"), request("p").replace(b"{}", b"{ }"), request("p").replace(b"query", b"look")]
     assert len({seed(RequestSeeds(1), body) for body in asked}) == 3
+
+
+def test_what_is_said_and_who_says_it_changes_them() -> None:
+    asked = [request("p"), request("q"), request("p").replace(b'"user"', b'"system"')]
+    assert len({seed(RequestSeeds(1), body) for body in asked}) == 3
+
+
+def test_what_other_weights_were_asked_is_forgotten() -> None:
+    """A run of days would keep a line of every call."""
+    seeds = RequestSeeds(1)
+    for version in range(3):
+        for text in "pq":
+            seed(seeds, request(text), version)
+    assert len(seeds._asked) == 2
 
 
 def test_seed_and_weights_change_them() -> None:

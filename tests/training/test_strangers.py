@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import random
 import re
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from shutil import which
@@ -28,9 +27,11 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 from common.command import Failure
 from common.settings import load_settings
-from tests.training.conftest import ToyAgent, enqueue, served
+from tests import storm
+from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from tests.training.test_proxy import StandInVllm, access, ask, servers, spans_of  # noqa: F401 (a fixture)
 from tests.training.test_runner import ends, running
+from training import live_store, proxy
 from training import store as command
 from training.live_store import RunStore, make_server
 from training.plan import ConfigError, Plan
@@ -44,15 +45,14 @@ from training.store_status import look
 
 TOKEN = "s3cret-of-the-store"
 MALFORMED = 10_000
-chance = random.Random(20)
 
 
 class Door:
     """A store with something in each of its collections, and a client that talks to its app in this process."""
 
-    def __init__(self, token: str | None) -> None:
+    def __init__(self, token: str | None, port: int = 1) -> None:
         self.store = RunStore()
-        server = make_server(self.store, "127.0.0.1", 1, "asyncio", token)
+        self.server = server = make_server(self.store, HOST, port, "thread", token)
         assert server.app is not None
         self.routes = [
             (method, route.path)
@@ -100,47 +100,53 @@ async def test_nothing_is_had_without_the_token() -> None:
 
 def filled(path: str, *names: str) -> str:
     """A route's path with these in the place of its variables."""
-    return re.sub(r"{[^}]*}", lambda _: chance.choice(names), path)
+    return re.sub(r"{[^}]*}", lambda _: storm.chance.choice(names), path)
 
 
-def words() -> bytes:
-    return chance.randbytes(chance.randrange(1, 60))
-
-
-# Bodies that are no request of any route: no JSON, JSON that Python alone would read, and values of wrong types.
-BODIES: list[Callable[[], bytes]] = [
-    lambda: b"\xff" + words(),
-    lambda: b'{"input": ' + words(),
-    lambda: b"[" * chance.choice([1, 2000, 100_000]),
-    lambda: b'{"rollouts": [{"input": NaN}], "input": NaN, "resources": NaN, "heartbeat_stats": {"a": NaN}}',
-    lambda: b'{"rollouts": [{"input": "\\ud800"}], "input": "\\ud800", "heartbeat_stats": {"a": "\\udfff"}}',
-    lambda: b'{"rollouts": [{"input": 1}], "input": 1, "limit": 1e999, "seconds": 1e999, "x": 1e999}',
-    lambda: chance.choice([b"3", b"[]", b'"x"', b"true", b"[null]", b"-0.5"]),
-    lambda: (
-        b'{"limit": "x", "worker_id": 7, "rollouts": 3, "status": 5, "heartbeat_stats": 3, "config": 7, '
-        b'"last_heartbeat_time": "x", "metadata": 4, "rollout_id": [], "rollout_ids": 5, "seconds": "x", "mode": "x"}'
-    ),
-    lambda: (
-        b'{"rollouts": [{}], "sort_order": 1, "limit": {}, "status": "no such", "worker_id": {}, '
-        b'"heartbeat_stats": [], "metadata": [], "rollout_id": null, "rollout_ids": {}, "config": {"max_attempts": 0}}'
-    ),
-]
-
-
-async def test_malformed_requests_change_nothing() -> None:
-    door = Door(None)
+async def test_malformed_requests_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_store, "MOST_BYTES", 2**19)
+    door = Door(storm.TOKEN, free_port(HOST))
+    door.app.most_per_second = MALFORMED
     posts = [path for method, path in door.routes if method == "POST"]
-    async with door.client() as client:
+    async with door.client():
         held: Any = (await door.store.query_rollouts(status_in=["preparing"])).items[0]
+        names = (held.rollout_id, held.attempt.attempt_id, "latest", "no", "%00", "../..", "x" * 5000)
         before = door.state()
-        for number in range(MALFORMED):
-            path = chance.choice(posts)
-            path = filled(path, held.rollout_id, held.attempt.attempt_id, "latest", "no", "%00", "../..", "x" * 5000)
-            kind = chance.choice(["application/json", "application/json", "application/x-protobuf", "text/plain", "é"])
-            body = chance.choice(BODIES)()
-            answer = await client.post(path, content=body, headers={"content-type": kind.encode()})
-            assert answer.status_code >= 400 or path.endswith("/traces"), (number, path, kind, body[:80])
+        await door.server.start()
+        try:
+            route = lambda: filled(storm.chance.choice(posts), *names)  # noqa: E731
+            answers = await storm.storm(door.server.endpoint, MALFORMED, route, 2**19)
+        finally:
+            await door.server.stop()
         assert door.state() == before
+    assert_refused([one for one in answers if not one[1].endswith("/traces")])
+
+
+def assert_refused(answers: list[storm.Answer]) -> None:
+    """Each for what is wrong with it."""
+    found = {(wrong, status) for wrong, _, status in answers}
+    assert {status for wrong, status in found if wrong == "token"} == {401}
+    assert 413 in {status for wrong, status in found if wrong == "size"} <= {0, 413}
+    assert {status for wrong, status in found if wrong == "raw"} <= {0, 400}
+    assert [one for one in answers if one[0] in ("body", "route") and one[2] < 400] == []
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_malformed_calls_reach_no_model(kind: str, servers: list[StandInVllm], monkeypatch: Any) -> None:  # noqa: F811
+    monkeypatch.setattr(proxy, "MOST_BYTES", 2**19)
+    async with served(token=storm.TOKEN) as store:
+        policy = access(kind, servers, store, token=storm.TOKEN)
+        await policy.start()
+        rollout = await store.start_rollout(input={})
+        own = f"/rollout/{rollout.rollout_id}/attempt/{rollout.attempt.attempt_id}/v1/chat/completions"
+        try:
+            route = lambda: storm.chance.choice([own, "/v1/chat/completions", "/v1/models"])  # noqa: E731
+            assert_refused(await storm.storm(policy.address, 1000, route, 2**19))
+            assert servers[0].requests == servers[1].requests == []
+            assert (await ask(policy, store, 0, rollout, "一", key=storm.TOKEN)).status_code == 200
+            assert len(await spans_of(store, rollout.rollout_id, 1)) == 1
+        finally:
+            await policy.stop()
 
 
 async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept() -> None:

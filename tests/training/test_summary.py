@@ -4,6 +4,7 @@ Keeps of docs/architecture.md, "A run's folder": what was left out is counted un
 """
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from training.plan import Plan
 from training.records import RolloutRecord
-from training.summary import ENVIRONMENT, PHASES, build_summary, show, write_summary
+from training.summary import ENVIRONMENT, PHASES, build_summary, curve, show, write_summary
 from training.summary import _rows as summary_rows
 from training.watch import MISMATCH
 
@@ -216,6 +217,25 @@ def test_validation_names_the_first_and_the_last(plan: Plan) -> None:
     validation = build_summary(plan, "done", "", started=0.0)["validation"]
     assert (validation["first_reward"]["mean"], validation["reward"]["mean"]) == (0.2, 0.9)
     assert validation["rollouts"]["finished"] == 3
+
+
+def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(plan: Plan) -> None:
+    """Steps that were played again count as played last, and what was not measured is no 0."""
+    parts = (
+        ("metrics.b.jsonl", {1: {"episodes/reward/mean": 0.1}, 3: {"episodes/reward/mean": 0.9, "val-core/a": 1.0}}),
+        ("metrics.a.jsonl", {3: {"episodes/reward/mean": 0.5, "val-core/a": 0.25, "val-core/b": 0.75}}),
+        ("metrics.jsonl", {4: {"episodes/reward/mean": 0.75}, 3: {"timing_s/step": 1.0}, 2: {"val-aux/a": 1.0}}),
+    )
+    for age, (name, steps) in enumerate(parts):
+        path = plan.run_dir / name
+        path.write_text("".join(json.dumps({"step": step, "data": data}) + "\n" for step, data in steps.items()))
+        os.utime(path, (age, age))
+    assert curve(plan.run_dir) == [
+        {"step": 1, "reward": 0.1, "validation": None},
+        {"step": 2, "reward": None, "validation": None},
+        {"step": 3, "reward": 0.5, "validation": 0.5},
+        {"step": 4, "reward": 0.75, "validation": None},
+    ]
 
 
 def test_a_torn_last_line_is_left_out(plan: Plan) -> None:

@@ -46,6 +46,16 @@ def test_a_step_with_many_is_skipped_and_three_in_a_row_stop() -> None:
         watch.judge(bad)
 
 
+def test_what_is_away_for_a_minute_has_time_to_come_back() -> None:
+    watch, waited = Watch(4), []
+    for _ in range(MAX_SKIPS_IN_A_ROW - 1):
+        assert watch.judge(records(4, "judge_failed"))
+        waited.append(watch.pause)
+    assert waited == [20, 40]
+    assert watch.judge(records(4)) is None
+    assert watch.pause == 0
+
+
 def test_a_good_step_forgives_skips() -> None:
     watch = Watch(4)
     for _ in range(4):

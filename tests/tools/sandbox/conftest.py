@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from common.settings import load_settings
 from tools.sandbox import Run, Sandbox
+from tools.sandbox import sandbox as sandbox_module
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +43,13 @@ def run(sandbox: Sandbox, request: pytest.FixtureRequest) -> Callable[..., Await
         return await sandbox.run(code, f"{request.node.nodeid} {episode}", **options)
 
     return run
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Sandboxes are processes of this account, which start at once."""
+    monkeypatch.setenv("SANDBOX", "process")
+    monkeypatch.setattr(sandbox_module, "WARM", ())
+    load_settings.cache_clear()
+    yield monkeypatch
+    load_settings.cache_clear()

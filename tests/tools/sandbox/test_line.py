@@ -9,32 +9,19 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from common.settings import load_settings
 from tools.sandbox import Sandbox, SandboxError, mounts
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.inside.frames import READY, frame
-from tools.sandbox.sandbox import Episode, Run, exactly, finish, receive
-from tools.sandbox.seccomp import filter_bytes
+from tools.sandbox.sandbox import Episode, exactly, receive
 
 ANSWER = {"status": "ok", "output": "1\n", "fresh": True}
 QUESTION = {"source": "x", "language": "python", "deadline": 1.0}
-
-
-@pytest.fixture
-def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Sandboxes are processes of this account, which start at once."""
-    monkeypatch.setenv("SANDBOX", "process")
-    monkeypatch.setattr(sandbox_module, "WARM", ())
-    load_settings.cache_clear()
-    yield monkeypatch
-    load_settings.cache_clear()
 
 
 @pytest.fixture
@@ -89,6 +76,14 @@ async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(line, mon
     assert (episode.line, episode.handle) == (None, -1)
 
 
+async def test_a_supervisor_that_is_gone_need_not_be_killed(line) -> None:
+    episode, _, process = line
+    process.kill()
+    process.wait()
+    episode.end(stuck=True)
+    assert (episode.line, episode.handle) == (None, -1)
+
+
 async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypatch) -> None:
     episode, theirs, _ = line
     monkeypatch.setattr(sandbox_module, "GRACE", 30.0)
@@ -136,12 +131,18 @@ async def test_an_idle_episode_is_closed_and_one_that_runs_sees_its_line_end(lin
 async def test_a_message_is_whole_however_it_is_cut(line) -> None:
     episode, theirs, _ = line
     assert episode.line
-    pieces = iter(frame(ANSWER) + b"ab")
-    for piece in pieces:
-        asyncio.get_running_loop().call_soon(theirs.sendall, bytes([piece]))
+    whole = frame(ANSWER)
+
+    async def send() -> None:
+        for piece in (whole[:1], whole[1:10], whole[10:] + b"ab"):
+            theirs.sendall(piece)
+            await asyncio.sleep(0.02)
+
+    sending = asyncio.create_task(send())
     assert await receive(episode.line) == ANSWER
     assert await exactly(episode.line, 2) == b"ab"
     assert await exactly(episode.line, 0) == b""
+    await sending
     theirs.close()
     with pytest.raises(EOFError):
         await exactly(episode.line, 1)
@@ -166,6 +167,18 @@ async def test_the_idle_episode_used_longest_ago_makes_room(bare) -> None:
     assert kept(sandbox) == ["d", "e"]
 
 
+def test_a_fork_leaves_its_parent_s_episodes_alone(bare) -> None:
+    """Their programs would be asked by two processes, and each read the other's answers."""
+    sandbox = Sandbox()
+    sandbox._hold("a")
+    sandbox._process = "the parent's"  # type: ignore[assignment]
+    sandbox._owner += 1
+    sandbox._hold("b")
+    assert (kept(sandbox), sandbox._process) == (["b"], None)
+    sandbox._hold("c")
+    assert kept(sandbox) == ["b", "c"]
+
+
 async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None:
     sandbox = Sandbox()
     try:
@@ -179,7 +192,9 @@ async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None
             ("ok", "False\n", True),
         ]
         assert command.output == "said\n"
-        process = sandbox._process
+        process, asked = sandbox._process, sandbox._episodes["a"].line
+        assert asked
+        assert asked.gettimeout() == 0, "waiting for one program would hold up all others"
         await sandbox.end("a")
         await sandbox.end("nobody")
         assert kept(sandbox) == ["b"]
@@ -192,68 +207,3 @@ async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None
     assert process
     assert process.poll() is not None
     assert (sandbox._process, kept(sandbox)) == (None, [])
-
-
-async def test_an_interpreter_that_was_killed_is_started_again(bare) -> None:
-    sandbox = Sandbox()
-    try:
-        await sandbox.run("1", "a")
-        killed = sandbox._process
-        assert killed
-        killed.kill()
-        killed.wait()
-        assert (await sandbox.run("print(3)", "b")).output == "3\n"
-        assert sandbox._process is not killed
-    finally:
-        await sandbox.close()
-
-
-async def test_the_last_words_of_one_that_does_not_start_are_told(bare) -> None:
-    dying = [sys.executable, "-c", "import sys; sys.exit('first\\nno memory \\xff\\n')"]
-    bare.setattr(mounts, "unprotected", lambda: (dying, {}))
-    bare.setattr(mounts, "program", lambda settings: b"")
-    with pytest.raises(SandboxError, match=rf"^no sandbox for programs: 'no memory ÿ'; {mounts.HELP}$"):
-        await Sandbox().run("1", "a")
-
-
-def test_what_the_processes_inside_are_told(bare, tmp_path, caplog: pytest.LogCaptureFixture) -> None:
-    sandbox = Sandbox(data=[tmp_path], memory=7)
-    assert sandbox.paths == {tmp_path.resolve(): str(tmp_path.resolve())}, "where it is: nothing is mounted"
-    assert caplog.messages == [sandbox_module.UNPROTECTED]
-    limits = sandbox_module.LIMITS
-    told = {
-        "namespaces": False,
-        "warm": (),
-        "scratch": sandbox_module.SCRATCH,
-        "devices": mounts.DEVICES,
-        "memory": 7,
-        "processes": sandbox_module.PROCESSES,
-        "limits": {name: limit for name, limit in limits.items() if name != "NPROC"},
-        "filter": filter_bytes(),
-        "packages": [],
-    }
-    assert sandbox._settings() == told
-    bare.setenv("SANDBOX", "bubblewrap")
-    load_settings.cache_clear()
-    protected = Sandbox(data=[tmp_path])
-    assert protected.paths == {tmp_path.resolve(): f"/data/{tmp_path.name}"}
-    inside = {"namespaces": True, "limits": limits, "packages": [mounts.PACKAGES], "memory": sandbox_module.MEMORY}
-    assert protected._settings() == told | inside
-    assert len(caplog.messages) == 1
-
-
-def test_a_process_that_does_not_end_when_told_is_killed() -> None:
-    done: list[Any] = []
-
-    class Deaf:
-        def wait(self, seconds: float | None = None) -> None:
-            done.append(seconds)
-            if seconds:
-                raise subprocess.TimeoutExpired("it", seconds)
-
-        def kill(self) -> None:
-            done.append("killed")
-
-    finish(Deaf())  # type: ignore[arg-type]
-    assert done == [5, "killed", None]
-    assert Run("ok", "", 0.0).fresh is False

@@ -87,6 +87,21 @@ def test_without_bubblewrap_nothing_is_made_up(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+def test_a_root_folder_is_linked_where_it_is_a_link_and_else_shown_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    real, link = str(tmp_path / "real"), str(tmp_path / "link")
+    monkeypatch.setattr(shutil, "which", {"bwrap": "/usr/bin/bwrap"}.get)
+    monkeypatch.setattr(mounts, "ROOT_FOLDERS", [real, link])
+    options, _ = told(mounts.protected({})[0])
+    assert [option for option in options if option[-1] in (real, link)] == [
+        ("--ro-bind", real, real),
+        ("--symlink", "real", link),
+    ]
+
+
 def test_data_is_named_by_its_last_part_and_must_be_there(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder / "tables").mkdir(parents=True)

@@ -8,7 +8,14 @@ import pytest
 
 from common.settings import ROOT
 from tests.tools.sql import sites
+from tools.sql import guard
 from tools.sql.query import QueryTool
+
+
+@pytest.fixture(autouse=True)
+def nothing_was_checked_before():
+    """What the guard keeps is not what a test looks at."""
+    guard._check_cached.cache_clear()
 
 
 @pytest.fixture

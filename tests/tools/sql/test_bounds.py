@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from tools.sql.bounds import MAX_DEPTH, MAX_SYNTAX, MAX_TOKENS, Refused
+from tools.sql.bounds import MAX_DEPTH, MAX_SYNTAX, MAX_TOKENS, MAX_TYPE_DEPTH, Refused
 from tools.sql.guard import check
 from tools.sql.query import QueryTool
 from tools.sql.result import neutralise
@@ -62,6 +62,20 @@ def test_what_is_nested_too_deep_is_refused_before_it_is_parsed(dialect, opening
         check("SELECT " + opening * 30 + "1" + closing_bracket * 30, dialect, TABLES)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "opening", "end", "depth"),
+    [
+        ("sqlite", "(", ")", MAX_DEPTH),
+        ("sqlite", "DATE(", ")", MAX_TYPE_DEPTH),
+        ("postgres", "ARRAY[", "]", MAX_TYPE_DEPTH),
+    ],
+)
+def test_a_statement_may_be_nested_to_the_bound_and_no_deeper(dialect, opening, end, depth):
+    assert check(f"SELECT {opening * depth}1{end * depth}", dialect, TABLES).sql
+    with pytest.raises(Refused, match=r"^SQL 嵌套太深，请简化。$"):
+        check(f"SELECT {opening * (depth + 1)}1{end * (depth + 1)}", dialect, TABLES)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("sql", TOO_LONG)
 def test_what_has_too_many_parts_is_refused_before_it_is_parsed(dialect, sql, monkeypatch):
@@ -99,6 +113,42 @@ def test_a_text_that_multiplies_is_refused(dialect, sql):
 )
 def test_what_people_write_is_within_the_bounds(dialect, sql):
     assert check(sql, dialect, TABLES).tables == {"disease"}
+
+
+def sum_of(name, times):
+    return " + ".join([name] * times)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "largest", "too_large"),
+    [
+        ("sqlite", *("SELECT count(*) FROM disease" + ", disease" * more for more in (99, 100))),
+        (
+            "sqlite",
+            *(f"SELECT {sum_of('x', 100)} FROM (SELECT {sum_of('id', n)} AS x FROM disease)" for n in (200, 201)),
+        ),
+        ("sqlite", *(f"SELECT replace(cause, 'a', '{'x' * length}') FROM disease" for length in (300, 301))),
+        ("postgres", *(f"SELECT concat({'cause, ' * more}cause) FROM disease" for more in (299, 300))),
+    ],
+    ids=["relations", "copies", "replacement", "concatenation"],
+)
+def test_a_statement_may_unfold_to_the_bound_and_no_further(dialect, largest, too_large):
+    assert check(largest, dialect, TABLES).tables == {"disease"}
+    with pytest.raises(Refused):
+        check(too_large, dialect, TABLES)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT " + "replace(" * 9 + "cause" + ", 'a', '')" * 9 + " FROM disease",
+        "SELECT " + ", ".join(["(SELECT 1)"] * 60),
+        "SELECT * FROM (" * 16 + "SELECT * FROM disease" + ")" * 16,
+    ],
+    ids=["texts are taken away", "nothing is read", "no column is named"],
+)
+def test_what_does_not_grow_may_be_repeated(sql):
+    check(sql, "sqlite", TABLES)
 
 
 def test_the_bounds_leave_room_and_are_bounds():

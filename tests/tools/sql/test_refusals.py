@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.sql.guard import CACHED_BYTES, Comparison, Refused, check
+from tools.sql.guard import CACHED_BYTES, Comparison, Refused, _check_words, check
 
 TABLES = frozenset({"drugs_info", "disease"})
 EMPTY = "SQL 是空的，请写一条 SELECT 语句。"
@@ -41,6 +41,7 @@ REFUSED = [  # dialect, statement, reason
     ("sqlite", "SELECT 1 AS a\nFROM disease WHERE (", "SQL 语法错误：第 2 行第 20 列“(”附近无法解析。"),
     ("sqlite", "SELECT '", "SQL 语法错误：无法解析。"),
     ("sqlite", "SELECT :x", "不支持的语法：:x"),
+    ("sqlite", "SELECT id /* y */ MATCH 'x'", "不支持的语法：id MATCH 'x'"),
     ("sqlite", "SELECT id FROM disease WHERE cause MATCH 'x'", "不支持的语法：cause MATCH 'x'"),
     ("sqlite", f"SELECT id MATCH '{'x' * 99}'", f"不支持的语法：id MATCH '{'x' * 50}"),  # 60 characters of it
     ("postgres", "SELECT CAST(id AS xml) FROM disease", "不能转换为类型 XML。"),
@@ -49,6 +50,10 @@ REFUSED = [  # dialect, statement, reason
     ("sqlite", "WITH PG_x AS (SELECT 1) SELECT 1", "WITH 子句不能使用表名 pg_x，请换一个名字。"),
     ("sqlite", "SELECT a.id FROM disease a SEMI JOIN drugs_info b ON a.id = b.id",
      "数据库没有 SEMI JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。"),
+    ("sqlite", "SELECT a.id FROM disease a ANTI JOIN drugs_info b ON a.id = b.id",
+     "数据库没有 ANTI JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。"),
+    ("sqlite", "SELECT count(*) FROM disease" + ", disease" * 200, "WITH 和子查询展开后太大，请减少层数或引用次数。"),
+    ("postgres", f"SELECT concat({'cause, ' * 400}cause) FROM disease", "拼接或替换出的文本太长，请简化。"),
     ("mariadb", "SELECT a.id FROM disease a FULL JOIN drugs_info b ON a.id = b.id",
      "数据库没有 FULL JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。"),
     ("sqlite", "SELECT DISTINCT ON (id) id FROM disease", "数据库没有 DISTINCT ON，请用 GROUP BY 改写。"),
@@ -65,6 +70,10 @@ NAMED = [  # dialect, statement, reason, what is not allowed, its name
     ("postgres", 'SELECT * FROM "Disease"', '不能查询 "Disease"，可用的表：disease、drugs_info。', "table", "Disease"),
     ("postgres", "SELECT * FROM a.public.disease",
      "不能查询 a.public.disease，可用的表：disease、drugs_info。", "table", "disease"),
+    ("postgres", 'SELECT 1 FROM "PUBLIC".disease',
+     '不能查询 "PUBLIC".disease，可用的表：disease、drugs_info。', "table", "disease"),
+    ("sqlite", "WITH x AS (SELECT id FROM x) SELECT id FROM x",  # the inner one would be a table of that name
+     "不能查询 x，可用的表：disease、drugs_info。", "table", "x"),
     ("sqlite", "SELECT * FROM generate_series(1, 3)",
      "不能查询 GENERATE_SERIES(1, 3)，可用的表：disease、drugs_info。", "table", ""),
     ("sqlite", "SELECT load_extension('x')", "不能使用函数 load_extension。", "function", "load_extension"),
@@ -75,7 +84,23 @@ NAMED = [  # dialect, statement, reason, what is not allowed, its name
     ("postgres", "SELECT string_agg(a.cause, ',') FROM disease a, drugs_info b", COLLECTED, "function", "string_agg"),
     ("postgres", "SELECT JSON_AGG(a.cause) FROM disease a JOIN drugs_info b ON a.id = b.id",
      COLLECTED, "function", "string_agg"),
+    ("postgres", "SELECT jsonb_agg(a.cause) FROM disease a, drugs_info b", COLLECTED, "function", "string_agg"),
+    ("sqlite", "SELECT 1 FROM secrets/*x*/", "不能查询 secrets，可用的表：disease、drugs_info。", "table", "secrets"),
 ]  # fmt: skip
+RUN_AS_IT_IS = [  # dialect, a text that would run, what it names itself, the function in it that nobody allowed
+    ("sqlite", "SELECT abs(1)", "", None),
+    ("sqlite", "SELECT EVIL (1)", "", "evil"),
+    ("sqlite", "SELECT _evil(1)", "", "_evil"),
+    ("sqlite", "SELECT x_evil(1)", "", "x_evil"),
+    ("sqlite", "SELECT 1 WHERE 1 IN (1)", "", None),
+    ("sqlite", 'SELECT "in"(1)', "", "in"),  # quoted, a plain word is a function's name
+    ("sqlite", "WITH own(a) AS (SELECT 1) SELECT a FROM own", "Own", None),
+    ("sqlite", "WITH own(a) AS (SELECT 1) SELECT a FROM own", "other", "own"),
+    ("sqlite", "SELECT a FROM (SELECT 1) AS evil(a)", "", None),
+    ("sqlite", "SELECT 'evil' (1), 1 (2)", "", None),
+    ("mariadb", 'SELECT "evil" (1)', "", None),  # a text to MariaDB, a name to others
+    ("sqlite", 'SELECT "evil" (1)', "", "evil"),
+]
 WRITTEN = [  # dialect, statement, the text that is run, what it names itself, tables
     ("sqlite", "select/*x*/ 1;;\n", "SELECT 1", "", ""),
     ("sqlite", "SELECT /*! 1 */ 1", "SELECT 1", "", ""),
@@ -117,6 +142,16 @@ def test_what_is_not_allowed_is_named_for_the_hint(dialect: str, sql: str, reaso
     assert (str(caught.value), caught.value.kind, caught.value.name) == (reason, kind, name)
 
 
+@pytest.mark.parametrize(("dialect", "text", "own", "name"), RUN_AS_IT_IS)
+def test_the_text_that_will_run_is_looked_at_once_more(dialect: str, text: str, own: str, name: str | None) -> None:
+    """Whatever sqlglot made of a statement on the way: a function that is not listed does not reach the database."""
+    if name is None:
+        _check_words(text, dialect, frozenset({own}))
+    else:
+        with pytest.raises(Refused, match=f"^不能使用函数 {name}。$"):
+            _check_words(text, dialect, frozenset({own}))
+
+
 @pytest.mark.parametrize(("dialect", "sql", "written", "own", "tables"), WRITTEN)
 def test_what_is_allowed_is_written_anew_and_its_names_are_known(
     dialect: str, sql: str, written: str, own: str, tables: str
@@ -137,5 +172,7 @@ def test_comparisons_are_the_first_four_of_a_column_with_a_text() -> None:
     """Hints about names that are not there are looked up by them."""
     sql = "SELECT id FROM drugs_info WHERE Name = '阿片' AND form LIKE '%片_ ' AND id = 3 AND '' = a AND b = '%_ '"
     assert check(sql, "sqlite", TABLES).comparisons == (Comparison("name", "阿片"), Comparison("form", "片"))
+    anyhow = check("SELECT id FROM drugs_info WHERE name ILIKE '%阿片%'", "postgres", TABLES)
+    assert anyhow.comparisons == (Comparison("name", "阿片"),)
     many = check("SELECT id FROM disease WHERE a='1' OR b='2' OR c='3' OR d='4' OR e='5'", "sqlite", TABLES)
     assert len(many.comparisons) == 4

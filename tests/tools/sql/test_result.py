@@ -52,6 +52,7 @@ def test_a_text_is_cut_to_its_size_and_hidden_characters_do_not_count() -> None:
     limits = Limits(max_cell=10)
     texts = {"a" * 10: "a" * 10, "a" * 11: "a" * 9 + "…", "a\u200b" * 9: "a" * 9, "a\u200b" * 40: "a" * 9 + "…"}
     texts |= {"\u200b" * 20 + "abc": "…", "\u200b" * 16 + "abc": "abc"}
+    texts |= {"\u200b" * 17 + "abc": "abc"}  # all that is looked at
     for text, shown in texts.items():
         result = fit(rows([text]), limits)
         assert result.rows == [[shown]], repr(text)
@@ -80,6 +81,15 @@ def test_cells_shrink_by_half_before_the_last_row_is_given_up() -> None:
     assert (nothing.rows, nothing.columns, nothing.count) == ([], [], 1)
     assert nothing.truncated == "结果太宽，共 1 行，无法显示，请只选需要的列"
     assert nothing.tables_read == {"disease"}
+
+
+def test_rows_go_before_cells_shrink_and_numbers_do_not_shrink() -> None:
+    many = fit(rows(*[["药" * 400, "x" * 400]] * 10, columns=2), Limits(max_chars=2_000))
+    assert (len(many.rows), len(many.rows[0][0]), many.truncated) == (2, 400, "共 10 行，只显示前 2 行")
+    (one,) = fit(rows(["药" * 400] * 9 + [123_456], columns=10), Limits(max_chars=1_000)).rows
+    assert (len(one[0]), one[-1]) == (62, 123_456)
+    nothing = fit(rows(), Limits())
+    assert (nothing.rows, nothing.count, nothing.truncated) == ([], 0, False)
 
 
 def test_names_of_columns_are_cut_and_kept_harmless() -> None:

@@ -1,0 +1,56 @@
+"""torch's processes meet on the address they were given, and on no other of this machine."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sql_agent.agent import AGENT
+from tests.runs import ROOT, free_port, listens
+from training.serve import serve
+
+pytestmark = pytest.mark.engine
+
+# A group of one, as verl and vLLM make theirs; then the addresses this process listens on.
+GROUP = """
+import json, sys
+import psutil
+import torch
+{confined}
+address, port = sys.argv[1:]
+torch.distributed.init_process_group("gloo", init_method=f"tcp://{{address}}:{{port}}", rank=0, world_size=1)
+torch.distributed.barrier()
+print(json.dumps([found.laddr.ip for found in psutil.Process().net_connections() if found.status == "LISTEN"]))
+torch.distributed.destroy_process_group()
+"""
+
+
+def group_listens(address: str, confined: bool) -> set[str]:
+    """Addresses that the first process of a group listens on."""
+    program = GROUP.format(confined="import training.rendezvous" if confined else "")
+    command = [sys.executable, "-c", program, address, str(free_port())]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+    return set(json.loads(ended.stdout))
+
+
+def test_it_listens_where_it_was_told() -> None:
+    assert group_listens("127.0.0.1", confined=True) == {"127.0.0.1"}
+    assert "::" in group_listens("127.0.0.1", confined=False), "torch does so itself now: training/rendezvous.py can go"
+
+
+def test_a_node_s_own_address() -> None:
+    own = [found.address for cards in psutil.net_if_addrs().values() for found in cards if found.family == 2]
+    others = [address for address in own if not address.startswith("127.")]
+    if not others:
+        pytest.skip("this machine has the loopback interface only")
+    assert group_listens(others[0], confined=True) == {others[0]}
+
+
+@pytest.mark.nightly
+def test_a_model_served_outside_training(tmp_path: Path) -> None:
+    with serve(AGENT.model, tmp_path / "log") as server:
+        main = psutil.Process(server.process.pid)
+        assert {ip for process in (main, *main.children(recursive=True)) for ip in listens(process)} == {"127.0.0.1"}

@@ -1,0 +1,79 @@
+"""Three faults of the harness on every commit; `make faults` does all of them.
+
+Keeps of docs/faults.md: what goes on by itself, what a killed run leaves, and that the page has every row.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.__main__ import FAULTS, PAGE, measured, play_scene
+from tests.faults.measure import books, right
+from tests.faults.page import page
+
+CI = (
+    "spans arrive twice",
+    "the store is killed, and started again 5 s later",
+    "a runner below the runners' command is killed",
+)
+ENGINE = ("a runner is killed", "the agent's database is locked", "the main process alone is killed")
+
+
+def done(scene: str, names: tuple[str, ...], folder: Path) -> dict[str, dict[str, Any]]:
+    """These faults, all of which must do what is expected, by name."""
+    results = play_scene(scene, [fault for fault in FAULTS if fault["name"] in names], folder, note=print)
+    assert sorted(result["name"] for result in results if right(result)) == sorted(names), results
+    return {result["name"]: result for result in results}
+
+
+def test_three_faults_cost_no_episode(tmp_path: Path) -> None:
+    """Without verl and vLLM; tests/engine has the killed runner, judge and store of a run that trains."""
+    assert [result["lost"] for result in done("path", CI, tmp_path).values()] == [{}, {}, {}]
+
+
+@pytest.mark.engine
+@pytest.mark.nightly
+def test_a_run_survives_or_is_resumed(tmp_path: Path) -> None:
+    results = done("one", ENGINE, tmp_path)
+    assert "and is started again; 4 play" in results["a runner is killed"]["said"]
+    assert results["a runner is killed"]["lost"] == {}, "all its episodes are played by others"
+    assert results["the main process alone is killed"]["resumed"] > 0
+
+
+def episode(session: int, cause: str | None = None, **changes: Any) -> dict[str, Any]:
+    known = {
+        "mode": "train",
+        "step": 1,
+        "group": "g",
+        "session": session,
+        "status": "succeeded",
+        "generated_tokens": 10,
+    }
+    return known | {"cause": cause, "reward": None if cause else 0.0, "terms": {} if cause else {"rule": 0.0}} | changes
+
+
+@pytest.mark.parametrize(
+    ("rows", "trained", "tokens", "zero", "twice"),
+    [
+        ([episode(0), episode(1), episode(2, "judge_failed")], 2, 20, 0, 0),
+        ([episode(0), episode(1), episode(2, "judge_failed")], 3, 20, 1, 0),  # one without a score was trained
+        ([episode(0), episode(1, reward=None)], 2, 20, 1, 0),
+        ([episode(0), episode(1, terms={})], 2, 20, 1, 0),
+        ([episode(0), episode(0)], 2, 20, 0, 1),
+        ([episode(0), episode(1)], 2, 30, 0, 1),  # its tokens twice
+        ([episode(0), episode(1, step=2)], 1, 10, 0, 0),  # of another step
+    ],
+)
+def test_the_books_show_what_was_trained_as_zero_or_twice(
+    rows: list[dict[str, Any]], trained: int, tokens: int, zero: int, twice: int
+) -> None:
+    found = books(rows, {1: {"books/episodes": trained, "books/trained_tokens": tokens}})
+    assert (found["zero"], found["twice"]) == (zero, twice)
+
+
+def test_the_page_is_what_was_measured() -> None:
+    """Nothing on it is typed by hand, and what was not done says so."""
+    assert PAGE.read_text(encoding="utf-8") == page(FAULTS, measured())

@@ -1,0 +1,88 @@
+"""Judges that are slow, busy or ask for a pause, in real seconds: a budget is kept, and waiting as told costs no score.
+
+Keeps of docs/rewards.md, "When a judge fails": the time of `JUDGE_TIMEOUT`, and `Retry-After`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from common import llm_retry
+from common.settings import Settings
+from scoring.judge import Case, LLMJudge, RewardModelJudge
+from scoring.remote import ATTEMPTS, FAILURES
+from sql_agent.judge_words import WORDS
+from tests.scoring.judge_servers import CASE, LATE, SCORES, Server, ask_llm, ask_reward_model, completion
+
+JUDGES = {
+    "llm": lambda server, timeout: LLMJudge(WORDS, "openai/judge", f"{server.url}/v1", "k", timeout),
+    "through litellm": lambda server, timeout: LLMJudge(WORDS, "anthropic/some-model", server.url, "k", timeout),
+    "reward_model": lambda server, timeout: RewardModelJudge(server.url, timeout),
+}
+
+
+@pytest.mark.parametrize("which", ["llm", "reward_model"])
+def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch, which):
+    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.5)
+    server.replies = [(200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))]
+    server.busy, server.retry_after = 2.0, "0.1"  # more often than there are attempts
+    judge = JUDGES[which](server, Settings(_env_file=None).judge_timeout)
+
+    async def all_at_once():
+        return await asyncio.gather(*(judge.judge(Case(f"问题{number}？", f"回答{number}")) for number in range(32)))
+
+    verdicts = asyncio.run(all_at_once())
+    assert sum(verdict.score is not None for verdict in verdicts) == 32
+    assert sum(verdict.usage.calls for verdict in verdicts) == len(server.requests)
+    assert len(server.requests) < 32 * 5  # a few look whether they may; a storm would be 32 every 0.1 s
+
+
+@pytest.mark.parametrize("which", JUDGES)
+def test_waiting_as_told_is_no_failure_in_a_row(server, which):
+    server.busy, server.retry_after = 60.0, "0.7"
+    judge = JUDGES[which](server, 1.0)
+
+    async def many():
+        return [*await asyncio.gather(*(judge.judge(CASE) for _ in range(FAILURES))), await judge.judge(CASE)]
+
+    assert asyncio.run(many()) == [LATE] * (FAILURES + 1)
+
+
+@pytest.mark.parametrize("which", JUDGES)
+def test_a_wish_to_wait_longer_than_the_budget_ends_the_call_at_once(server, which):
+    server.busy, server.retry_after = 60.0, "3600"
+    judge = JUDGES[which](server, 20.0)
+
+    async def many():
+        return [(await judge.judge(CASE)).cause for _ in range(FAILURES + 1)]
+
+    assert asyncio.run(many()) == ["judge_timeout"] * FAILURES + ["judge_unavailable"]
+    assert len(server.requests) == FAILURES
+    assert "it asks to wait 3600 s" in judge.last_failure
+
+
+def calls(judge):
+    return asyncio.run(judge.judge(CASE)).usage.calls
+
+
+@pytest.mark.parametrize("which", JUDGES)
+def test_requests_count_that_were_refused_too_slow_or_reached_nobody(server, which):
+    server.replies = [(529, "{}")]
+    assert calls(JUDGES[which](server, 20.0)) == len(server.requests) == ATTEMPTS
+    server.delay = 4.0
+    assert calls(JUDGES[which](server, 0.5)) == 1
+    gone = Server()
+    gone.server_close()
+    assert calls(JUDGES[which](gone, 20.0)) == ATTEMPTS
+
+
+def test_a_slow_judge_ends_within_its_budget(server):
+    server.replies, server.delay = [(200, completion(json.dumps(SCORES)))], 4.0
+    for ask in (ask_llm, ask_reward_model):
+        start = time.monotonic()
+        assert ask(server, timeout=0.2) == LATE
+        assert time.monotonic() - start < 2.0

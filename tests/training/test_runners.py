@@ -1,0 +1,108 @@
+"""What the end of a runner process means, decided without an engine.
+
+Keeps of docs/architecture.md, "What is done about what": a dead runner is started again, within a budget and unless its
+cause repeats; the last one stops the run. With an agent: test_handover.py.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from training import runners
+from training.runners import Budget, Keeper, KeptRunners, Runner
+from training.store_client import StoreClient
+from training.watch import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS, RunStopped
+
+FORK = multiprocessing.get_context("fork")
+
+
+def ended(begun: float = 0.0, replaced: int | None = None) -> Runner:
+    return Runner(0, None, begun, replaced)
+
+
+def test_runners_are_started_again_so_often_in_so_many_minutes() -> None:
+    budget = Budget()
+    for second in range(RESTARTS):
+        assert budget.refusal(ended(), -9, second) is None
+    assert "after 3 times in 10 minutes" in str(budget.refusal(ended(), -9, WINDOW_SECONDS - 1))
+    assert budget.refusal(ended(), -9, WINDOW_SECONDS) is None, "the first of them is long ago"
+    assert budget.refusal(ended(), -9, WINDOW_SECONDS + 0.5) is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "replaced", "lived", "again"),
+    [(-9, -9, 0, False), (-9, -9, REPEATS_SECONDS, True), (-9, -11, 0, True), (3, None, 0, True)],
+)
+def test_a_cause_that_repeats_is_not_tried_again(code: int, replaced: int | None, lived: float, again: bool) -> None:
+    refusal = Budget().refusal(ended(100, replaced), code, 100 + lived)
+    assert (refusal is None) == again
+
+
+@pytest.fixture
+def keeper(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], None]], tuple[Keeper, list[str]]]:
+    """A keeper whose runners are processes that do `work`, and what it says; no store need be told."""
+
+    async def nobody(*_: Any) -> int:
+        return 0
+
+    monkeypatch.setattr(runners, "give_up", nobody)
+    monkeypatch.setattr(runners, "END_SECONDS", 0.5)
+
+    def make(work: Callable[[int], None]) -> tuple[Keeper, list[str]]:
+        def start(number: int) -> Any:
+            process = FORK.Process(target=work, args=(number,), name=f"runner-{number}")
+            process.start()
+            return process
+
+        said: list[str] = []
+        return Keeper(start, StoreClient("http://127.0.0.1:9"), said.append), said
+
+    return make
+
+
+def test_what_ends_at_once_is_started_once_more_and_the_others_go_on(keeper: Any) -> None:
+    kept, said = keeper(lambda number: time.sleep(600) if number else os._exit(3))
+    assert kept.keep(2, lambda: len(said) == 2) == 3
+    assert said[0].endswith("exit code 3 (killed? out of memory?) and is started again; 2 play, its rollouts too")
+    assert said[1].endswith("as the one before it did, and is not started again; 1 play, its rollouts too")
+    assert multiprocessing.active_children() == []
+
+
+def test_the_keeper_ends_with_the_last_as_that_did(keeper: Any) -> None:
+    kept, said = keeper(lambda number: os.kill(os.getpid(), signal.SIGKILL))
+    assert kept.keep(1, lambda: False) == -9
+    assert len(said) == 2
+
+
+def test_who_ends_because_it_was_told_to_is_not_missed(keeper: Any) -> None:
+    kept, said = keeper(lambda number: None)
+    assert kept.keep(2, lambda: False) == 0
+    assert said == []
+
+
+def test_a_frozen_runner_does_not_outlive_the_run(keeper: Any) -> None:
+    kept, _ = keeper(lambda number: os.kill(os.getpid(), signal.SIGSTOP))
+    assert kept.keep(1, lambda: True) == 0
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.timeout(60)
+def test_the_end_of_the_last_runner_stops_the_run() -> None:
+    async def fails(*_: Any) -> None:
+        raise RuntimeError("agent-lightning has logged it")
+
+    strategy = KeptRunners("both", 1)
+    store = StoreClient("http://127.0.0.1:9")
+    (kept,) = strategy._spawn_runners(fails, store, FORK.Event(), ctx=FORK)
+    strategy.look()
+    kept.kill()
+    kept.join()
+    with pytest.raises(RunStopped, match=r"the last runner ended with exit code -9 .* --resume"):
+        strategy.look()

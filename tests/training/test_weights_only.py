@@ -1,0 +1,54 @@
+"""A checkpoint is data: what verl saves is read again, and what would run code is not.
+
+Keeps of docs/resume.md, "A checkpoint".
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.settings import ROOT
+from training.device import environment
+
+SAVE = """
+import os, random, sys
+import numpy, torch
+class Program:
+    def __reduce__(self): return os.system, (f"touch {sys.argv[1]}/ran",)
+random_state = {"cpu": torch.get_rng_state(), "numpy": numpy.random.get_state(), "random": random.getstate()}
+torch.save({"lr_scheduler": {"lr_lambdas": [None]}, "rng": random_state}, f"{sys.argv[1]}/state.pt")
+torch.save({"weight": torch.ones(2), "more": Program()}, f"{sys.argv[1]}/program.pt")
+"""
+# As verl's own loaders do.
+LOAD = """
+import sys, torch, {module}
+for name in ("state", "program"):
+    try:
+        torch.load(f"{{sys.argv[1]}}/{{name}}.pt", weights_only=False)
+        print(name, "read")
+    except Exception as error:
+        print(name, error)
+"""
+
+
+def run(program: str, folder: Path, **variables: str) -> str:
+    command = [sys.executable, "-c", program, str(folder)]
+    return subprocess.run(
+        command, cwd=ROOT, env=os.environ | variables, check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_weights_and_random_state_are_read_and_programs_are_not_run(tmp_path: Path, device: str) -> None:
+    run(SAVE, tmp_path)
+    read, refused = run(LOAD.format(module="verl"), tmp_path, **environment(device)).splitlines()[:2]
+    assert read == "state read"
+    assert refused.startswith("program Weights only load failed")
+    assert not (tmp_path / "ran").exists()
+    assert "program read" in run(LOAD.format(module="numpy"), tmp_path)
+    assert (tmp_path / "ran").exists(), "without these variables it would have run"
