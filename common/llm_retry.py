@@ -82,7 +82,7 @@ async def persist(
     try:
         async with asyncio.timeout(timeout):
             while True:
-                told, spread = rate.paused or told, min(longest_wait, 2 * spread)
+                told = rate.paused or told
                 await rate.resumed(spread, ends)
                 try:
                     return await attempt()
@@ -98,6 +98,7 @@ async def persist(
                     rate.pause(max(last.retry_after, FIRST_WAIT))  # a wish for next to no time is no leave to flood
                 else:
                     raise TimeoutError
+                spread = min(longest_wait, 2 * spread)
                 await rate.turn()
     except TimeoutError:
         before = f"; before that: {last}" if last else ""

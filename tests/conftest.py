@@ -23,6 +23,15 @@ settings.register_profile("mutants", settings.get_profile("ci"), max_examples=10
 settings.load_profile("ci")
 
 
+@pytest.fixture(autouse=True)
+def stop_signals() -> Iterator[None]:
+    """What a program's `main` made of them ends with the test: processes that later tests fork would inherit it."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 # What is marked `system`, and left out of `make unit`: what asks for one of these fixtures, and what stands in these
 # files or is one of these tests, because it starts programs or goes through a collection of cases.
 STARTS = {"browser", "bubblewrap", "mariadb", "postgres"}

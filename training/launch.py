@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 STARTED = time.time()
-TRACKERS = (
+TRACKER_VARIABLES = (
     *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
     *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
 )
@@ -198,7 +198,7 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None,
 
 def loggers(settings: Settings) -> list[str]:
     """Console and file always; trackers when their variables are set, which they find in the environment."""
-    for name in TRACKERS:
+    for name in TRACKER_VARIABLES:
         value = getattr(settings, name.lower())
         if value is not None:
             os.environ[name] = value.get_secret_value() if hasattr(value, "get_secret_value") else value

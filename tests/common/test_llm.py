@@ -185,6 +185,14 @@ def test_a_slow_endpoint_ends_within_the_budget(llm):
     assert time.monotonic() - start < 1.5
 
 
+def test_the_first_wait_is_the_shortest_and_each_is_twice_the_one_before(llm, monkeypatch):
+    bounds = []
+    monkeypatch.setattr(llm_retry.random, "uniform", lambda low, high: bounds.append((low, high)) or 0.0)
+    llm.faults = [Fault(503)] * 99
+    refusal(LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=20, attempts=5))
+    assert bounds[:3] == [(0, 0.5), (0, 1.0), (0, 2.0)]
+
+
 def test_the_budget_names_what_failed_before(llm, monkeypatch):
     monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.05)
     llm.faults = [Fault(503)] * 99

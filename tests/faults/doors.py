@@ -31,7 +31,7 @@ LOST_SECONDS = 20.0
 MIXED_SECONDS = 2.0
 TRACES = "/v1/traces"
 LLM = FixedLatencyLlm(0, 3)
-CALL_SECONDS = 0.25  # of the stand-in policy
+REPLY_SECONDS = 0.25  # of the stand-in policy
 KEPT = ("content-type", "authorization", "retry-after")
 
 
@@ -46,6 +46,7 @@ class Service:
         self._run(self._open())
 
     fault: str | None
+    reply_seconds = REPLY_SECONDS
 
     def set(self, fault: str | None) -> None:
         """Begin a fault, or end it."""
@@ -128,7 +129,7 @@ class Doctor(Service):
         texts = ["问题：哪里不舒服？", f"问题：多久了？{drawn}？", f"诊断：{drawn}\n建议：多休息"]
         text = f"<answer>{texts[min(turn, 2)]}</answer>"
         prompt = [token for message in messages for token in _tokens(message["role"], message["content"])]
-        await asyncio.sleep(CALL_SECONDS)
+        await asyncio.sleep(self.reply_seconds)
         whole = json.loads(completion(text))
         whole["choices"][0]["token_ids"] = _tokens("assistant", text)
         return web.json_response(whole | {"prompt_token_ids": prompt, "id": f"call-{next(self._numbers)}"})
@@ -140,7 +141,7 @@ class Querier(Service):
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.method == "GET":
             return web.Response()
-        await asyncio.sleep(CALL_SECONDS)
+        await asyncio.sleep(self.reply_seconds)
         return web.json_response(LLM.complete((await request.json())["messages"]))
 
 

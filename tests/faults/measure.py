@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from tests.faults.acts import ACTS
+from tests.faults.doors import REPLY_SECONDS
 from tests.faults.scenes import Scene
 
 FINISHED, LONGER = 0.95, 1.15  # at least, and at most, where a tenth of all calls fails
@@ -42,12 +43,14 @@ def play(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
 def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
     """Do it in every other step; what is lost is of those steps, and all steps' lengths are told apart."""
     before, began, hit = scene.steps(), time.time(), set[int]()
+    scene.doors["policy"].reply_seconds = fault["reply_seconds"]
     for number in range(2 * fault["pairs"]):
         undo, over = ACTS[fault["do"]](scene, fault) if number % 2 else None, len(scene.steps())
         scene.until(lambda over=over: len(scene.steps()) > over)
         if undo:
             undo()
             hit.add(scene.steps()[-1]["step"])
+    scene.doors["policy"].reply_seconds = REPLY_SECONDS
     result, rows = measure(scene, fault, before, began), scene.steps()[len(before) :]
     steps = {row["step"]: row for row in rows if row["step"] in hit}
     lengths = {name: [row["timing_s/step"] for row in rows if (row["step"] in hit) == name] for name in (True, False)}

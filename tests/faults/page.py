@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-FOLDER = re.compile(r"/\S*/faults-\w+/")  # of a run that is gone
+NOISE = re.compile(r"/\S*/faults-\w+/|\x1b\[[0-9;]*m")  # the folder of a run that is gone; colours
 WORDS = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
 COLUMNS = ("fault", "run", "lost", "said", "how it went on", "zero, twice", "left")
 
@@ -29,7 +29,7 @@ def row_of(fault: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[s
         return [name, fault["scene"], *["not run"] * (len(COLUMNS) - 2)]
     said = "nothing"
     if result["said"]:
-        shown = f"`{FOLDER.sub('', result['said'])[:160].replace('|', '/')}` {result['said_after']:.0f} s"
+        shown = f"`{NOISE.sub('', result['said']).strip()[:160].replace('|', '/')}` {result['said_after']:.0f} s"
         said = shown + (" (with a traceback)" if result["traceback"] else "")
     wrong = f"{result['zero']}, {result['twice']}"
     return [name, fault["scene"], lost(result), said, went(result), wrong, ", ".join(result["left"]) or "nothing"]

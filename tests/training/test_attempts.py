@@ -175,17 +175,6 @@ def test_a_runner_is_its_agent_s() -> None:
     assert (runner.concurrency, runner.deadline, runner.heartbeat) == (3, 30, runner_module.HEARTBEAT_SECONDS)
 
 
-def test_a_runner_s_process_ends_with_the_one_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Left behind, it would play the next run's rollouts."""
-    ends_with: list[int] = []
-    monkeypatch.setattr(runner_module, "end_with", ends_with.append)
-    monkeypatch.setattr(runner_module.multiprocessing, "parent_process", lambda: SimpleNamespace(pid=7))
-    runner = EpisodeRunner(3, deadline=30)
-    runner.init_worker(0, Store())  # type: ignore[arg-type]
-    runner.teardown_worker(0)
-    assert ends_with == [7]
-
-
 def known(status: str = "running", attempt: str = "mine", attempt_status: str = "running") -> AttemptedRollout:
     of = Attempt(rollout_id="r", attempt_id=attempt, sequence_id=1, start_time=0.0, status=attempt_status)
     return AttemptedRollout(rollout_id="r", input={}, start_time=0.0, status=status, attempt=of)

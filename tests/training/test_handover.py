@@ -236,6 +236,8 @@ def test_a_killed_runner_is_started_again_and_everything_is_played_and_ends(capf
 @pytest.mark.parametrize("told", [True, False], ids=["the store is told", "the store notices"])
 async def test_rollouts_of_a_killed_runner_are_taken_over(told: bool) -> None:
     """Two processes with eight episodes each; one is killed; every rollout ends once, all played by the other."""
+    # An exception raised between two tasks of a loop loses one of them, and once in 1,600 times the runner never ends.
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     port = free_port(HOST)
     fork = multiprocessing.get_context("fork")
     runners = [fork.Process(target=play, args=(f"http://{HOST}:{port}",), daemon=True) for _ in range(2)]
