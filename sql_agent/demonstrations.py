@@ -41,7 +41,7 @@ RANDOM_NAME_SHARE = 0.4
 ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
 # Shown more often in right demonstrations than the rows have it: answers of several values, where copying fails last,
-# and names nobody has, beside which a wrong name is told from a right one.
+# and names nobody has, which are told from wrong ones by the hint.
 SHOWN_MORE = 2
 # Of the questions about one field of one entity, those that call it by another name than its own.
 MISNAMED_SHARE = 0.4
@@ -123,8 +123,6 @@ class Cases:
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
         left_out = {name.removeprefix(called) for name, called in misnamed if name.startswith(called)}
         self.left_out = sorted(left_out, key=lambda ending: (-len(ending), ending))  # of two that fit the longer one
-        self.strange = sorted(set(characters) - set("".join(names)))  # no name has them, so they tell a mistake
-        self.typed = sorted(set("".join(called for _, called in misnamed)).intersection(self.strange))
         self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}  # as often as names end so
         for pattern, entities in matched:
             if pattern.kind not in SEARCHES:
@@ -148,26 +146,16 @@ class Cases:
         return next((ending for ending in self.left_out if name.endswith(ending)), "")
 
     def called(self, name: str) -> str:
-        """Another name as training rows have them: without its ending, or with a character that no name has."""
+        """Another name as training rows have them: without its ending, or with a wrong character."""
         ending, at = self.ending(name), self.random.randrange(len(name))
         if ending and self.random.random() < 0.5:
             return name.removesuffix(ending)
-        characters = self.typed if self.typed and self.random.random() < 0.5 else self.strange
-        return name[:at] + self.random.choice(characters) + name[at + 1 :]
+        return name[:at] + self.random.choice(self.characters) + name[at + 1 :]
 
-    def neighbour(self, name: str) -> str:
-        """A name of another entity: where it differs it has a character of names, as this one has."""
-        while True:
-            at = self.random.randrange(len(name))
-            other = name[:at] + self.random.choice(self.random.choice(self.syllables)) + name[at + 1 :]
-            if other not in self.taken:
-                self.taken.add(other)
-                return other
-
-    def name(self, endings: Sequence[str], random_share: float = RANDOM_NAME_SHARE) -> str:
+    def name(self, endings: Sequence[str]) -> str:
         """A new name: random characters or shuffled syllables, mostly with one of `endings`."""
         while True:
-            if self.random.random() < random_share:
+            if self.random.random() < RANDOM_NAME_SHARE:
                 name = "".join(self.random.choices(self.characters, k=self.random.randint(2, 5)))
             else:
                 name = "".join(self.random.choices(self.syllables, k=self.random.randint(1, 2)))
@@ -187,7 +175,7 @@ class Cases:
         return re.sub(r"\d", lambda _: str(self.random.randint(0, 9)), text).replace("'", "")
 
     def case(self, position: int) -> Case:
-        """Draw names, and the rows the question's query will return or miss; what is not there has a neighbour."""
+        """Draw names, and the rows the question's query will return."""
         pattern = self.patterns[position]
         name_column, endings = NAME_COLUMN[pattern.table], self.endings[pattern.table]
         if pattern.kind in SEARCHES:
@@ -196,11 +184,9 @@ class Cases:
             return Case(pattern, [key], rows)
         plain = pattern.kind == "fields" and len(pattern.columns) == pattern.names == 1
         misnamed = plain and self.random.random() < MISNAMED_SHARE
-        # A wrong character is told from a neighbour's by what names are made of, so these names have no others.
-        share = 0.0 if misnamed or pattern.kind == "absent" else RANDOM_NAME_SHARE
-        names = [self.name(endings, share) for _ in range(pattern.names)]
+        names = [self.name(endings) for _ in range(pattern.names)]
         if pattern.kind == "absent":
-            return Case(pattern, names, [{name_column: self.neighbour(name)} for name in names])
+            return Case(pattern, names)
         asked = [column for column in COLUMNS[pattern.table] if column in self.pieces]
         rows = [{name_column: name, **{column: self.value(column) for column in asked}} for name in names]
         if pattern.kind == "blank":
@@ -223,6 +209,9 @@ class Cases:
         """A few right ones begin with a mistake that is mended; it is shown and not learned."""
         asked = replace(case, names=[case.called]) if case.called else case
         statements, answer, failing = [asked.fill(case.pattern.sql)], case.answer(), 0
+        if case.pattern.kind == "absent" and tool.run(statements[0]).hint:  # a slip of a stored name, not unknown
+            names = [self.name(self.endings[case.pattern.table]) for _ in case.names]
+            return self._conversation(replace(case, names=names), tool)
         if case.called:
             if f"：“{case.names[0]}”" not in tool.run(statements[0]).hint:  # too far from its own name to be told
                 return self._conversation(replace(case, called=""), tool)

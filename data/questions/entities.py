@@ -20,9 +20,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN
 from data.intake.sources import Part, database_parts, refusing
 from data.load import DataError
+from tools.sql.hints import slips
 
 # Columns that are searched by a part of their text or by a whole value.
 SEARCHED = {
@@ -91,8 +95,11 @@ class Catalogue:
         return list(islice((key for key, text in cells.items() if found(text)), limit + 1))
 
     def is_unknown(self, name: str) -> bool:
-        """Whether no row of either table seems to be called by the name or by one that holds it."""
-        return is_plain(name) and not any(self.find(*place, name, 0) for place in NAME_COLUMN.items())
+        """Whether no row of either table seems to be called by the name, by one that holds it or by one misspelt so."""
+        if not is_plain(name) or any(self.find(*place, name, 0) for place in NAME_COLUMN.items()):
+            return False
+        told = {"scorer": Levenshtein.distance, "score_cutoff": slips(name)}
+        return not any(process.extractOne(name, names.keys(), **told) for names in self.names.values())
 
 
 def is_plain(name: str) -> bool:

@@ -134,7 +134,7 @@ def test_drafts_of_our_own_rows_earn_the_full_score(without):
     rows = [dict(one, answer="", **dict.fromkeys(without, "")) for one in load_rows(ROOT / "data" / "test.parquet")]
     drafted = fill_answers(rows, DEFAULT_DATABASE)
     assert drafted == len(rows) - count_without_reference(rows)
-    assert drafted > 0.9 * len(rows)
+    assert drafted >= 0.9 * len(rows)
     problems = [finding.problems for finding in Checker(DEFAULT_DATABASE).check(rows) if finding.problems]
     assert problems == []
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 
 from rapidfuzz import fuzz, process
+from rapidfuzz.distance import Levenshtein
 from sqlglot import exp
 
 from tools.sql.database import Access, Column, Database, DeadlineExceeded, StatementError
@@ -19,7 +20,8 @@ from tools.sql.result import neutralise, shorten
 
 MAX_HINT = 200  # characters
 SHOWN = 3  # names or values
-NEAR_NAME, NEAR_VALUE = 60, 40  # of 100, rapidfuzz's ratio
+NEAR_NAME = 60  # of 100, rapidfuzz's ratio
+CHARACTERS_A_SLIP = 6  # of a text that may differ by a character from the value that is meant
 VALUE_CHARACTERS = 30
 CANDIDATES = 30
 
@@ -85,8 +87,22 @@ def _near_values(comparison: Comparison, column: Column, table: str, database: D
         raise DeadlineExceeded
     found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), seconds, CANDIDATES)
     values = [value for (value, *_) in found.rows if isinstance(value, str) and len(value) <= VALUE_CHARACTERS]
-    near = process.extract(text, values, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_VALUE)
-    return [value for value, _, _ in near]
+    near = [value for value in values if is_near(text, value)]
+    return [value for value, _, _ in process.extract(text, near, scorer=fuzz.ratio, limit=SHOWN)]
+
+
+def is_near(text: str, value: str) -> bool:
+    """Whether one may be meant by the other: a part of it of two characters or more, or a slip of the pen away.
+
+    Of short names a looser measure finds other things with the same ending: another drug is no help, and a danger.
+    """
+    shorter, longer = sorted((text, value), key=len)
+    return (len(shorter) > 1 and shorter in longer) or Levenshtein.distance(text, value) <= slips(text)
+
+
+def slips(text: str) -> int:
+    """How many characters may be added, left out or exchanged in a text that still means the same value."""
+    return max(1, len(text) // CHARACTERS_A_SLIP)
 
 
 def _search(text: str, column: str, table: str, database: Database) -> str:

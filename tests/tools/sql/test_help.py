@@ -13,6 +13,7 @@ import time
 import pytest
 
 from common.settings import load_settings
+from tools.sql.hints import is_near
 from tools.sql.query import ENTRY_BYTES, RESULTS, QueryTool, ResultCache, SchemaTools, build_tool
 from tools.sql.result import QueryResult
 
@@ -41,6 +42,26 @@ def test_an_empty_result_gets_the_near_values(tool, form):
     assert result.ok
     assert result.count == 0
     assert name in result.hint
+
+
+@pytest.mark.parametrize(
+    ("asked", "stored", "near"),
+    [
+        ("泥克梅片", "妮克梅片", True),  # a character exchanged,
+        ("克梅片", "妮克梅片", True),  # left out
+        ("妮妮克梅片", "妮克梅片", True),  # or added
+        ("妮克梅", "妮克梅口服液", True),  # a part of it
+        ("妮克梅片说明书", "妮克梅片", True),  # or it is a part
+        ("伦莎诺氏病", "奇多诺氏病", False),  # the same ending, another disease
+        ("妮克", "妮梅", True),
+        ("梅", "妮克梅片", False),  # one character is a part of too much
+        ("阿莫西林克拉维酸钾分散片", "阿莫西林克拉维酸甲分散片剂", True),  # a slip for every six characters
+        ("阿莫西林克拉维酸钾分散片", "阿莫西林舒巴坦钠分散片", False),
+    ],
+)
+def test_a_value_is_near_where_a_slip_may_have_missed_it(asked: str, stored: str, near: bool) -> None:
+    """A hint that names another drug for its ending invites to answer about that one."""
+    assert is_near(asked, stored) == near
 
 
 def test_without_anything_near_there_is_no_hint(tool):
