@@ -58,7 +58,7 @@ def saving(folder: Path, step: int) -> Iterator[Path]:
             if shutil.disk_usage(folder).free >= FULL_BYTES:
                 raise
             what = f"the disk of {folder} is full: the checkpoint of step {step} could not be saved"
-            raise RunStopped(f"{what} ({error}). Make room, then resume with --resume.") from None
+            raise RunStopped(f"{what} ({str(error).splitlines()[-1]}). Make room, then resume with --resume.") from None
     write_text(folder / MARK, str(step), force=True)
 
 
