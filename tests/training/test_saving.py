@@ -142,7 +142,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=FULL_BYTES - 1))
-    with pytest.raises(RunStopped, match=r"disk of .*checkpoints is full: the checkpoint of step 1 .* \(the disk is full\)\. .* --resume"):
+    with pytest.raises(RunStopped, match=r"checkpoints is full: .* step 1 .* \(the disk is full\)\. .* --resume"):
         save_on_a_full_disk(tmp_path)
     assert list((tmp_path / "checkpoints").iterdir()) == []
 
