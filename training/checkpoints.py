@@ -28,6 +28,7 @@ from common.files import replacing
 from common.jsonl import write_text
 from training.plan import ConfigError
 from training.summary import curve
+from training.watch import RunStopped
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,15 +40,26 @@ ADAPTER_FOLDER = "lora_adapter"
 PEFT_PREFIX = "base_model.model."  # before the model's own names
 SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
 MODEL_SHARD = re.compile(r"model_world_size_(\d+)_rank_0\.pt")
+FULL_BYTES = 4 * 2**20  # who finds less space than this after a failed write failed for want of it
 MUST_AGREE = {"trainer.project_name": "agent", "actor_rollout_ref.model.lora_rank": "rank of the adapter"}
 
 
 @contextmanager
 def saving(folder: Path, step: int) -> Iterator[Path]:
-    """A hidden folder for `global_step_<step>` to be written in; `folder` has it, whole, after the block."""
+    """A hidden folder for `global_step_<step>` to be written in; `folder` has it, whole, after the block.
+
+    Raises RunStopped: the disk is full, which torch's own writer calls an unexpected position.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / f"{PREFIX}{step}") as draft:
-        yield draft.parent
+        try:
+            yield draft.parent
+        except (OSError, RuntimeError) as error:
+            if shutil.disk_usage(folder).free >= FULL_BYTES:
+                raise
+            what = f"the disk of {folder} is full: the checkpoint of step {step} could not be saved"
+            cause = (str(error).splitlines() or [type(error).__name__])[-1]  # Ray's own lines are before it
+            raise RunStopped(f"{what} ({cause}). Make room, then resume with --resume.") from None
     write_text(folder / MARK, str(step), force=True)
 
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import sqlite3
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,10 +28,12 @@ from agentlightning import InMemoryLightningStore, LightningStoreServer
 from agentlightning.store.base import is_finished, is_queuing
 from agentlightning.store.collection_based import CollectionBasedLightningStore
 from agentlightning.types import Rollout, Span
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Request, Response
 
 from common.access import Guard
 from training.store import HEALTH_PATH
+
+logger = logging.getLogger(__name__)
 
 MOST_BYTES = 256 * 2**20  # of a request: the rollouts of a step, or the spans that gathered while the store was away
 RELEASE_SECONDS = 120.0
@@ -174,6 +178,12 @@ def make_server(
     async def ended(after: int = Body(), seconds: float = Body()) -> dict[str, Any]:
         last, rollouts = await store.wait_ended(after, seconds)
         return {"last": last, "rollouts": [rollout.model_dump(mode="json") for rollout in rollouts]}
+
+    @server.app.exception_handler(sqlite3.Error)
+    async def cannot_write(request: Request, error: sqlite3.Error) -> Response:
+        """Of a store on disk; clients ask again, and what they asked for waits to be written."""
+        logger.error("the store cannot write what it holds: %s", error)
+        return Response(str(error), status_code=503)
 
     server.app.include_router(routes)
     guarded: Any = Guard(server.app, token, MOST_BYTES, free=[HEALTH_PATH], problem=not_json)

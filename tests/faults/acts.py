@@ -74,11 +74,14 @@ def clock(scene: Scene, fault: Fault) -> Undo:
 
 
 def no_bubblewrap(scene: Scene, fault: Fault) -> Undo:
-    """The one that this run finds is replaced by a file that cannot be run."""
+    """The one that this run finds is replaced by a file that cannot be run, and what runs in it is killed."""
     own = scene.folder / "bwrap"
     own.write_text("gone")
     own.chmod(0o755)
     real = shutil.which("bwrap")
+    for runner in scene.find("runner"):
+        for sandbox in (child for child in runner.children() if child.name() == "bwrap"):
+            sandbox.kill()
 
     def undo() -> None:
         own.unlink()

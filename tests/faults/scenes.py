@@ -52,7 +52,7 @@ TITLES = {
     "vLLM's server": r"ray::vLLMHttpServer",
     "vLLM's engine": r"VLLM::EngineCore",
     "vLLM's worker": r"VLLM::Worker",
-    "raylet": r"raylet/raylet",
+    "raylet": r"^raylet",
 }
 
 
@@ -318,6 +318,6 @@ def title_of(process: psutil.Process) -> str:
     """What a process calls itself."""
     try:
         words = process.cmdline()
-        return " ".join(words)[:60] if words else process.name()
+        return " ".join([Path(words[0]).name, *words[1:]])[:60] if words else process.name()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return "gone"

@@ -204,6 +204,22 @@ async def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
     again.database.close()
 
 
+async def test_a_full_disk_is_one_line_for_who_runs_the_store(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = await KeptStore.open(tmp_path)
+    async with served(store) as client, httpx.AsyncClient(base_url=client.server_address_root) as session:
+        (pages,) = store.database.execute("PRAGMA page_count").fetchone()
+        store.database.execute(f"PRAGMA max_page_count = {pages}")
+        template = {"resource_type": "prompt_template", "template": "x" * 99_999, "engine": "jinja"}
+        answer = await session.post("/v1/agl/resources", json={"prompt": template})
+        assert (answer.status_code, answer.text) == (503, "database or disk is full")
+        store.database.execute("PRAGMA max_page_count = 1000000")
+    assert "the store cannot write what it holds: database or disk is full" in caplog.messages
+    assert "Traceback" not in capfd.readouterr().err
+    store.database.close()
+
+
 async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
     store = await KeptStore.open(tmp_path / "a")
     with pytest.raises(ConfigError, match="another store runs on it"):
