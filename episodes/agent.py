@@ -220,6 +220,7 @@ class Agent(ABC):
     headline: str = "score"
     turns: int = 3
     draws_turns: bool = False
+    demo: Sequence[str] = ()  # verl's keys of its demo, where that trains otherwise than --ci
     columns: Sequence[Column] = ()  # its own ones of the evaluation's table
     baselines: Sequence[str] = ()
     formats: Mapping[str, Format] = MappingProxyType({})  # in which others read an evaluation's scored episodes

@@ -77,7 +77,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     train = [f"train_{agent.name}_agent.py", "--ci", "--model", model, "--run-dir", str(folder / TRAIN)]
     run_part(BEFORE, [*evaluate, model, "--out", str(folder / BEFORE)])
     evaluated = (time.monotonic() - start) / 60
-    run_part(TRAIN, [*train, f"data.seed={arguments.seed}", *arguments.overrides], evaluated)
+    run_part(TRAIN, [*train, f"data.seed={arguments.seed}", *agent.demo, *arguments.overrides], evaluated)
     run_part(AFTER, [*evaluate, str(folder / TRAIN), "--out", str(folder / AFTER)], evaluated)
     facts = {
         "minutes": round((time.monotonic() - start) / 60, 2),

@@ -29,6 +29,7 @@ class SqlAgent(Agent):
     prompt_version = PROMPT_VERSION
     tools = (TOOL,)
     splits: Mapping[str, Path] = {split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")}
+    demo = ("trainer.total_training_steps=40",)  # in its minutes the shorter episodes play twice the steps
     columns = (
         Column("execution", "execution_accuracy", interval=True),
         Column("SQL ok", "sql_ok"),

@@ -86,7 +86,7 @@ def test_a_demo_is_three_commands(tmp_path: Path, commands: list[list[str]]) -> 
     train = ["train_sql_agent.py", "--ci", "--model", "hub/name", "--run-dir", f"{folder}/train"]
     assert commands == [
         [*evaluate, "hub/name", "--out", f"{folder}/before"],
-        [*train, "data.seed=7", "data.x=1"],
+        [*train, "data.seed=7", "trainer.total_training_steps=40", "data.x=1"],
         [*evaluate, f"{folder}/train", "--out", f"{folder}/after"],
     ]
 
