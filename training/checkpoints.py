@@ -58,7 +58,8 @@ def saving(folder: Path, step: int) -> Iterator[Path]:
             if shutil.disk_usage(folder).free >= FULL_BYTES:
                 raise
             what = f"the disk of {folder} is full: the checkpoint of step {step} could not be saved"
-            raise RunStopped(f"{what} ({error}). Make room, then resume with --resume.") from None
+            cause = (str(error).splitlines() or [type(error).__name__])[-1]  # Ray's own lines are before it
+            raise RunStopped(f"{what} ({cause}). Make room, then resume with --resume.") from None
     write_text(folder / MARK, str(step), force=True)
 
 
