@@ -3,8 +3,10 @@
     python -m bench.step [--steps 3]         # two to four minutes on two cores; one line of JSON last
 
 Trains the bundled tiny model (16 questions x 8 episodes a step) and says: seconds to the first step, seconds a step by
-phase, seconds from the last episode's end to verl's start on the batch, rollouts a second while rolling out, and the
-peak of memory taken from the machine. README and docs/performance.md publish them.
+phase, update and log-probabilities over the same work without verl (bench/plain_update.py), seconds from the last
+episode's end to verl's start on the batch, rollouts a second while rolling out, and the peak of memory taken from the
+machine. Which process works when until the first step is drawn to standard error (bench/timeline.py). README and
+docs/performance.md publish them.
 """
 
 from __future__ import annotations
@@ -15,28 +17,37 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import psutil
 
+from bench import plain_update
 from bench._harness import main, sampled
+from bench.timeline import EVERY, draw, processes_below
 from common.settings import ROOT
 from training.ports import free_port
-from training.summary import PHASES, read_lines
+from training.summary import PHASES, read_lines, read_timeline
 
 OVERRIDES = ("trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=-1")
 
 
 def train(run_dir: Path, steps: int) -> float:
-    """Run the training command, its output to standard error; returns the peak of memory it took, in GiB."""
+    """Run the training command, its output and its processes to standard error; returns its peak of memory, in GiB."""
     command = [sys.executable, "train_sql_agent.py", "--ci", "--run-dir", str(run_dir), *OVERRIDES]
     command.append(f"trainer.total_training_steps={steps}")
     environment = {**os.environ, "AGL_SERVER_PORT": str(free_port("127.0.0.1"))}
-    with sampled(lambda: psutil.virtual_memory().available, every=0.2) as memory:
-        subprocess.run(command, cwd=ROOT, env=environment, stdout=sys.stderr, check=True)
-    return (memory[0] - min(memory)) / 2**30
+    began, free = time.time(), psutil.virtual_memory().available
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=sys.stderr)
+    with sampled(lambda: (psutil.virtual_memory().available, processes_below(process.pid)), EVERY) as samples:
+        code = process.wait()
+    if code:
+        raise subprocess.CalledProcessError(code, command)
+    until = read_timeline(run_dir)["first_step"]
+    print(draw([processes for _, processes in samples], began, until), file=sys.stderr)
+    return (free - min(available for available, _ in samples)) / 2**30
 
 
 def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
@@ -50,12 +61,16 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
         if any(key in step for step in steps)
     }
     rollouts = summary["rollouts"]["finished"] / len(steps)
+    tokens = median(step["perf/total_num_tokens"] for step in steps)
+    plain = plain_update.seconds(run_dir, summary["model"], tokens, os.cpu_count() or 1)
     by_phase = {**phases, "wait": per_step - sum(phases.values())}
     return {
         "steps": len(steps),
         "seconds_to_first_step": summary["seconds"]["to_first_step"],
         "seconds_per_step": round(per_step, 2),
         "seconds_by_phase": {name: round(value, 2) for name, value in by_phase.items()},
+        "update_vs_plain": round((phases["update"] + phases.get("log_prob", 0.0)) / plain, 2),
+        "plain_update_s": round(plain, 2),
         "end_to_update_s": round(end_to_update, 3),
         "rollouts_per_second": round(rollouts / phases["rollout"], 2),
         "peak_memory_gib": round(peak_memory, 2),

@@ -1,7 +1,6 @@
 """Processes that end with the one that started them, however it ends: a SIGKILL runs no handler and leaves orphans.
 
     end_with(os.getppid())                                   # in a child, from now on
-    end_with_grandparent()                                   # in the child of a child that does not look itself
     python -m common.parent PID COMMAND ...                  # a command that ends, with its children, when PID does
 
 The second form leads the process group that it and the command share, hands on the command's exit code, and leaves
@@ -16,9 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
-
-import psutil
 
 LOOK_SECONDS = 0.5
 
@@ -32,20 +28,6 @@ def _watch(parent: int, group: bool) -> None:
     while os.getppid() == parent:
         time.sleep(LOOK_SECONDS)
     os.kill(0 if group else os.getpid(), signal.SIGKILL)
-
-
-def end_with_grandparent() -> None:
-    """Have a thread end this process's parent and then this process, once the parent has another parent than now."""
-    between = psutil.Process(os.getppid())
-    threading.Thread(target=_watch_between, args=(between, between.ppid()), daemon=True).start()
-
-
-def _watch_between(between: psutil.Process, grandparent: int) -> None:
-    with suppress(psutil.NoSuchProcess):
-        while between.ppid() == grandparent:
-            time.sleep(LOOK_SECONDS)
-        between.kill()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main() -> int:

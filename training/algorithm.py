@@ -78,7 +78,7 @@ class VerlAlgorithm(Algorithm):
 
     async def _watch(self, progress: Progress) -> None:
         ray = _start_ray(self.plan, self.config)
-        from training.trainer import TrainingActor
+        from training.actor import TrainingActor
 
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
@@ -108,13 +108,11 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     import ray
     import ray.util.scheduling_strategies
-    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
-    runtime_env = get_ppo_ray_runtime_env(config)
+    runtime_env = _verls_environment(config) if plan.device == "cuda" else {}
     runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **environment(plan.device)}
     runtime_env["env_vars"]["TRANSFER_QUEUE_ENABLE"] = "1"
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
-    runtime_env["worker_process_setup_hook"] = "common.startup.collect_rarely"
     level = logging.INFO if plan.debug else logging.ERROR
     common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
     if cluster:
@@ -124,6 +122,13 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         ray.init(address="local", _node_ip_address="127.0.0.1", include_dashboard=False, **common, **sizes)
     check_nodes_found(config, plan)
     return ray
+
+
+def _verls_environment(config: DictConfig) -> dict[str, Any]:
+    """What verl tells Ray's processes by the GPUs it finds; without any, `verl.toml` says it and spares the import."""
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+    return dict(get_ppo_ray_runtime_env(config))
 
 
 def _stop_ray(plan: Plan) -> None:

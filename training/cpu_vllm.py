@@ -2,19 +2,19 @@
 
 vLLM's CPU kernels repack linear weights and drop the originals, after which a weight sync has nothing to write to
 ("'Parameter' object has no attribute 'weight_loader'"). Without oneDNN and without the SGL kernel (the environment
-variable is set in `verl.toml`) the plain weights stay. vLLM's engine, which is between the worker and the server, lives
-on after a server that was killed; the worker sees to it that neither does. Named in
-`engine_kwargs.vllm.worker_extension_cls`; nobody runs it.
+variable is set in `verl.toml`) the plain weights stay. vLLM's engine, in whose process the worker is, would live on
+after a server that was killed. Named in `engine_kwargs.vllm.worker_extension_cls`; nobody runs it.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import vllm._custom_ops as custom_ops
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
-from common.parent import end_with_grandparent
+from common.parent import end_with
 
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
@@ -22,5 +22,5 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
 
     def __new__(cls, **kwargs: Any) -> CpuWorkerExtension:
         custom_ops._supports_onednn = False
-        end_with_grandparent()
+        end_with(os.getppid())
         return super().__new__(cls, **kwargs)

@@ -17,6 +17,7 @@ def choose_device(asked: str) -> str:
 
 def environment(device: str) -> dict[str, str]:
     """Variables every process of a run on this device needs."""
-    path = os.pathsep.join(dict.fromkeys([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]))
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    path = dict.fromkeys([str(ROOT), *filter(None, given), str(ROOT / "training" / "site")])
     told = TOLD["environment"]
-    return told["every"] | {"PYTHONPATH": path.rstrip(os.pathsep)} | told.get(device, {})
+    return told["every"] | {"PYTHONPATH": os.pathsep.join(path)} | told.get(device, {})

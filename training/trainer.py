@@ -1,7 +1,8 @@
-"""verl's V1 trainer with rollouts from the LightningStore, as one Ray actor.
+"""verl's V1 trainer with rollouts from the LightningStore.
 
 verl asks of a new rollout source only that it implements `generate_sequences` and fills the TransferQueue; the loop,
-the advantage, the update, weight sync, validation and checkpoints are verl's own. Started by `training.algorithm`.
+the advantage, the update, weight sync, validation and checkpoints are verl's own. `train` runs in the actor of
+`training.actor`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import ray
 import transfer_queue as tq
 from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
@@ -168,31 +168,25 @@ class SeparatedTrainer(RolloutsFromStore, PPOTrainerSeparateAsync):
 TRAINERS = {"sync": LightningTrainer, "colocate_async": ColocatedTrainer, "separate_async": SeparatedTrainer}
 
 
-@ray.remote
-class TrainingActor:
-    """Holds trainer, rollout manager and proxy; `run` returns when training ends."""
-
-    def run(self, config: DictConfig, plan: Plan) -> None:
-        """Train to the end. Raises RunStopped: see `training.watch`."""
-        logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO)
-        OmegaConf.resolve(config)
-        tq.init(config.transfer_queue)
-        trainer, manager, succeeded = None, None, False
-        try:
-            trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
-            trainer.init()
-            manager = RolloutManager(plan, config, trainer.rollout_servers(), trainer.tokenizer.decode)
-            manager.policy.weights_version = trainer.global_steps
-            note_time(plan.run_dir, "engine_ready")
-            trainer.fit(manager)
-            succeeded = True
-        finally:
-            tracking = getattr(trainer, "logger", None)
-            if tracking is not None:
-                tracking.finish(exit_code=0 if succeeded else 1)
-            if manager is not None:
-                manager.close()
-            tq.close()
+def train(config: DictConfig, plan: Plan) -> None:
+    """Train to the end. Raises RunStopped: see `training.watch`."""
+    logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO)
+    trainer, manager, succeeded = None, None, False
+    try:
+        trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
+        trainer.init()
+        manager = RolloutManager(plan, config, trainer.rollout_servers(), trainer.tokenizer.decode)
+        manager.policy.weights_version = trainer.global_steps
+        note_time(plan.run_dir, "engine_ready")
+        trainer.fit(manager)
+        succeeded = True
+    finally:
+        tracking = getattr(trainer, "logger", None)
+        if tracking is not None:
+            tracking.finish(exit_code=0 if succeeded else 1)
+        if manager is not None:
+            manager.close()
+        tq.close()
 
 
 def note_time(run_dir: Path, event: str) -> None:

@@ -140,7 +140,8 @@ def two(start: Callable[..., Run], nodes: tuple[Node, Node]) -> Spread:
     run.wait_for(lambda run: len(run.steps()) == 2)
     asked = (sys.executable, "-m", "training.store", "status", STORE)
     status = second.run(*asked, AGL_TOKEN=TOKEN, PYTHONPATH=str(ROOT)).stdout
-    trains = [node.name for node in nodes for name in ("VLLM::Worker", "ray::WorkerDict") for _ in node.processes(name)]
+    works = ("VLLM::EngineCore", "ray::WorkerDict")
+    trains = [node.name for node in nodes for name in works for _ in node.processes(name)]
     second.kill()
     killed = time.time()
     assert run.wait() == 1, run.output

@@ -51,7 +51,6 @@ TITLES = {
     "Ray worker of the trainer": r"ray::WorkerDict",
     "vLLM's server": r"ray::vLLMHttpServer",
     "vLLM's engine": r"VLLM::EngineCore",
-    "vLLM's worker": r"VLLM::Worker",
     "raylet": r"^raylet",
 }
 

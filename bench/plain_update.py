@@ -1,0 +1,49 @@
+"""The update of a training step without verl: what is left when everything but the model's own work is taken away.
+
+    seconds(run_dir, model, tokens=80_000, threads=2)
+
+One process, PyTorch and transformers alone: every sequence by itself (so nothing is padded), forward, the
+log-probability of its trained tokens, backward, and one step of AdamW at the end. The sequences are those whose tokens
+the run kept, the worst and the best of each step, repeated until they have as many tokens as a step.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from training.summary import read_lines
+
+
+def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:
+    """Sequences of the run's sample: each a list of parts, {"trained": bool, "ids": [...]}."""
+    rows = read_lines(run_dir / "episodes.jsonl")
+    return [sequence for row in rows for sequence in row.get("tokens") or []]
+
+
+def seconds(run_dir: Path, model: str, tokens: float, threads: int) -> float:
+    """Wall-clock seconds of one update, the second of two; the first only warms up."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    torch.set_num_threads(threads)
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation="sdpa")
+    optimizer = torch.optim.AdamW(policy.parameters(), lr=0.0)
+    batch, left, kept = [], tokens, cycle(kept_sequences(run_dir))
+    while left > 0:
+        parts = next(kept)
+        ids = torch.tensor([[token for part in parts for token in part["ids"]]])
+        trained = torch.tensor([part["trained"] for part in parts for _ in part["ids"]])
+        batch.append((ids, trained[1:]))
+        left -= ids.numel()
+    for _ in range(2):
+        began = time.perf_counter()
+        for ids, trained in batch:
+            logits = policy(ids[:, :-1], use_cache=False).logits[0, trained]
+            chosen = logits.log_softmax(-1).gather(1, ids[0, 1:][trained][:, None])
+            (-chosen.sum() / tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return time.perf_counter() - began
