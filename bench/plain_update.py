@@ -1,8 +1,8 @@
 """The update of a training step without verl: what is left when everything but the model's own work is taken away.
 
-    seconds(run_dir, model, tokens=80_000, threads=2)
+    seconds(run_dir, model, tokens=80_000)
 
-One process, PyTorch and transformers alone: every sequence by itself (so nothing is padded), forward, the
+One process of one thread, as the trainer's worker is, PyTorch and transformers alone: every sequence by itself (so nothing is padded), forward, the
 log-probability of its trained tokens, backward, and one step of AdamW at the end. The sequences are those whose tokens
 the run kept, the worst and the best of each step, repeated until they have as many tokens as a step.
 """
@@ -23,12 +23,12 @@ def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:
     return [sequence for row in rows for sequence in row.get("tokens") or []]
 
 
-def seconds(run_dir: Path, model: str, tokens: float, threads: int) -> float:
+def seconds(run_dir: Path, model: str, tokens: float) -> float:
     """Wall-clock seconds of one update, the second of two; the first only warms up."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation="sdpa")
     optimizer = torch.optim.AdamW(policy.parameters(), lr=0.0)
     batch, left, kept = [], tokens, cycle(kept_sequences(run_dir))

@@ -62,7 +62,7 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
     }
     rollouts = summary["rollouts"]["finished"] / len(steps)
     tokens = median(step["perf/total_num_tokens"] for step in steps)
-    plain = plain_update.seconds(run_dir, summary["model"], tokens, os.cpu_count() or 1)
+    plain = plain_update.seconds(run_dir, summary["model"], tokens)
     by_phase = {**phases, "wait": per_step - sum(phases.values())}
     return {
         "steps": len(steps),

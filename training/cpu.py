@@ -9,7 +9,6 @@ Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`); nobod
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -25,14 +24,8 @@ _init_process_group = torch.distributed.init_process_group
 
 
 def _accept_repeated_backend(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
-    """verl asks for the process group "cpu:gloo,<device>:<backend>"; with device cpu torch refuses the repetition.
-
-    Who asks is a trainer's worker; those of this machine share its cores.
-    """
-    if backend == "cpu:gloo,cpu:gloo":
-        backend = "gloo"
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(os.environ["RAY_LOCAL_WORLD_SIZE"])))
-    _init_process_group(backend, *args, **kwargs)
+    """verl asks for the process group "cpu:gloo,<device>:<backend>"; with device cpu torch refuses the repetition."""
+    _init_process_group("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
 
 
 torch.distributed.init_process_group = _accept_repeated_backend

@@ -98,8 +98,11 @@ class Catalogue:
         """Whether no row of either table seems to be called by the name, by one that holds it or by one misspelt so."""
         if not is_plain(name) or any(self.find(*place, name, 0) for place in NAME_COLUMN.items()):
             return False
-        told = {"scorer": Levenshtein.distance, "score_cutoff": slips(name)}
-        return not any(process.extractOne(name, names.keys(), **told) for names in self.names.values())
+        limit = slips(name)
+        return not any(
+            process.extractOne(name, [*names], scorer=Levenshtein.distance, score_cutoff=limit)
+            for names in self.names.values()
+        )
 
 
 def is_plain(name: str) -> bool:
