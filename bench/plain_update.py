@@ -2,9 +2,10 @@
 
     seconds(run_dir, model, tokens=80_000)
 
-One process of one thread, as the trainer's worker is, PyTorch and transformers alone: every sequence by itself (so nothing is padded), forward, the
-log-probability of its trained tokens, backward, and one step of AdamW at the end. The sequences are those whose tokens
-the run kept, the worst and the best of each step, repeated until they have as many tokens as a step.
+One process of one thread, as the trainer's worker is, PyTorch and transformers alone: every sequence by itself (so
+nothing is padded), forward, the log-probability of its trained tokens, backward, and one step of AdamW at the end. The
+sequences are those whose tokens the run kept, the worst and the best of each step, repeated until they have as many
+tokens as a step.
 """
 
 from __future__ import annotations
