@@ -27,7 +27,7 @@ from episodes import registry
 from episodes.agent import Agent, Row
 from episodes.turns import with_turns
 
-TINY_FLAGS = {"steps_a": 5500, "steps_b": 200}
+TINY_FLAGS = {"steps_a": 6500, "steps_b": 200}
 BASE_FLAGS = {"dialogues": None, "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
 
 
@@ -59,7 +59,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--train-file", type=Path, help="rows to learn from; default: the agent's training split")
     parser.add_argument("--seed", type=int, default=2)
     tiny = parser.add_argument_group("a new tiny model", argument_default=argparse.SUPPRESS)
-    tiny.add_argument("--steps-a", type=positive(int), help="most steps of the copying phase; default: 5500")
+    tiny.add_argument("--steps-a", type=positive(int), help="most steps of the copying phase; default: 6500")
     tiny.add_argument("--steps-b", type=positive(int), help="steps on imperfect demonstrations; default: 200")
     unmeasured = "no evaluation and no model card"
     tiny.add_argument("--no-measure", dest="measure", action="store_false", default=True, help=unmeasured)

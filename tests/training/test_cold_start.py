@@ -111,7 +111,7 @@ def test_wrong_usage_is_one_message(flags: list[str], said: str, capsys: pytest.
 
 def test_each_mode_has_its_defaults() -> None:
     tiny, base = parse_arguments(["sql", "--out", "x-new"]), parse_arguments(["sql", "--out", "x-new", "--base", "m"])
-    assert (tiny.steps_a, tiny.steps_b, tiny.measure) == (5500, 200, True)
+    assert (tiny.steps_a, tiny.steps_b, tiny.measure) == (6500, 200, True)
     assert (base.role, base.epochs, base.lr, base.batch_size) == ("policy", 2.0, 1e-5, 8)
 
 
