@@ -24,12 +24,10 @@ settings.load_profile("ci")
 
 
 @pytest.fixture(autouse=True)
-def stop_signals() -> Iterator[None]:
-    """What a program's `main` made of them ends with the test: processes that later tests fork would inherit it."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+def stop_signals() -> None:
+    """As a program finds them, whatever another test's `main` made of them: processes that a test forks inherit it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 # What is marked `system`, and left out of `make unit`: what asks for one of these fixtures, and what stands in these

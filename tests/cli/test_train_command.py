@@ -225,11 +225,11 @@ def test_a_judge_that_likes_everything(monkeypatch: pytest.MonkeyPatch, capsys: 
         monkeypatch.setenv("JUDGE_CHECK", "0")
         load_settings.cache_clear()
         assert main("sql", ["--ci-fast", "--device", "cpu"]) == 0
-    assert "on 5 of 6 tasks an honest answer does not beat each dishonest one" in message
+    assert "on 6 of 6 tasks an honest answer does not beat each dishonest one" in message
     assert len([line for line in message.splitlines() if line.endswith(" 1.00")]) == 3
     for way_out in ("TEACHER_MODEL", "--draft-answers", "drop such rows", "JUDGE_CHECK=0"):
         assert way_out in message
-    assert "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 5 of 6 tasks" in capsys.readouterr().err
+    assert "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 6 of 6 tasks" in capsys.readouterr().err
     assert len(loaded) == 1
 
 

@@ -1,5 +1,9 @@
-"""What Python runs first in every process of a run, spawned ones of vLLM too (PYTHONPATH, training/device.py)."""
+"""What Python runs first in every process of a run, spawned ones of vLLM too (PYTHONPATH, training/device.py).
 
-from common.startup import collect_rarely
+The collector's rate of common/startup.py, which says why, without importing it: a program that is started from another
+folder may have a package `common` of its own.
+"""
 
-collect_rarely()
+import gc
+
+gc.set_threshold(50_000, 10, 10)
