@@ -109,9 +109,12 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     import ray
     import ray.util.scheduling_strategies
 
-    runtime_env = _verls_environment(config) if plan.device == "cuda" else {}
+    runtime_env: dict[str, Any] = {"py_executable": plan.python} if plan.python else {}
+    if plan.device == "cuda":  # what verl says by the GPUs it finds; without any, `verl.toml` does
+        from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+        runtime_env = dict(get_ppo_ray_runtime_env(config))
     runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **environment(plan.device)}
-    runtime_env["env_vars"]["TRANSFER_QUEUE_ENABLE"] = "1"
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
     level = logging.INFO if plan.debug else logging.ERROR
     common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
@@ -122,13 +125,6 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         ray.init(address="local", _node_ip_address="127.0.0.1", include_dashboard=False, **common, **sizes)
     check_nodes_found(config, plan)
     return ray
-
-
-def _verls_environment(config: DictConfig) -> dict[str, Any]:
-    """What verl tells Ray's processes by the GPUs it finds; without any, `verl.toml` says it and spares the import."""
-    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
-
-    return dict(get_ppo_ray_runtime_env(config))
 
 
 def _stop_ray(plan: Plan) -> None:
@@ -161,13 +157,13 @@ def _session_logs() -> Path | None:
 
 
 def _ray_processes() -> list[psutil.Process]:
-    """Every process below the ones Ray started for this run; none where it joined a cluster."""
-    return [
-        process
-        for child in psutil.Process().children()
-        if child.name() in ("raylet", "gcs_server")
-        for process in [child, *child.children(recursive=True)]
-    ]
+    """Every process below the ones Ray started for this run, and the forks; none where it joined a cluster."""
+    own, found = psutil.Process().children(), []
+    for child in own:
+        ray = child.name() in ("raylet", "gcs_server")
+        if ray or "training.fork_server" in child.cmdline():
+            found += [*([child] if ray else []), *child.children(recursive=True)]
+    return found
 
 
 def _keep_logs(source: Path, target: Path) -> None:

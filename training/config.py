@@ -21,9 +21,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from training.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
 from training.chat_template import SETTING, TEMPLATE
+from training.models import cache_bytes
 from training.plan import ConfigError, Plan
 from training.presets import ROLLOUT, TOLD
 
+CACHE = "kv_cache_memory_bytes"
 Overrides = dict[str, Any]  # keys of verl; a leading + marks those its files leave out
 
 # Below these names verl passes everything on as it is: nothing can be checked.
@@ -69,6 +71,10 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
     for override in user:
         _apply(config, override)
+    rollout = config.actor_rollout_ref.rollout
+    if plan.device == "cpu" and CACHE not in rollout.engine_kwargs.vllm:
+        size = cache_bytes(plan.model, rollout.max_num_seqs, rollout.max_model_len)
+        OmegaConf.update(config, f"{ROLLOUT}.engine_kwargs.vllm.{CACHE}", size, force_add=True)
     loss = config.actor_rollout_ref.actor.policy_loss
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
         loss.loss_mode = "bypass_mode"  # the same loss, which also measures how far vLLM and trainer are apart

@@ -42,6 +42,15 @@ SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
+    """Make the plan, and let the engine be imported while the rest is checked; returns the exit code."""
+    from training.fork_server import forking
+
+    plan, preset = make_plan(agent, options)
+    with forking(plan) as python:
+        return check_and_train(agent, options, replace(plan, python=python), preset)
+
+
+def check_and_train(agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]) -> int:
     """Check everything cheap, then train; returns the exit code."""
     from common.settings import load_settings
     from episodes.registry import own_options
@@ -53,7 +62,6 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     from training.models import check_adapter, check_disk, check_model, checkpoint_factor, checkpoints_to_come
     from training.run import check_store
 
-    plan, preset = make_plan(agent, options)
     flags = own_options(agent, options)
     settings = with_turns(agent, load_settings().under(flags), options.max_turns)
     checkpoint_keys: dict[str, Any] = {}

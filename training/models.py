@@ -19,6 +19,7 @@ CHECKPOINT_FACTOR = 8
 ADAPTER_FACTOR = 4  # of LoRA: the moments of an adapter count for nothing
 CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
+CACHE_BYTES, CACHE_BLOCK = 2**30, 128  # vLLM's blocks on the CPU, in tokens
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -74,6 +75,25 @@ def _fetch(model: str) -> Path:
     except (OSError, ValueError) as error:
         seen = f"the chat template of {model} cannot be fetched from the hub ({type(error).__name__})"
         raise ConfigError(f"{seen}; check name and network, or give --model a folder") from None
+
+
+def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
+    """Bytes of vLLM's cache on the CPU: room for so many full sequences, at most a GiB; vLLM writes all at its start.
+
+    `length` is in tokens, None: the model's. A token has a key and a value of 32 bit for each dimension of each head of
+    each layer. Of a hub id, or a model whose config has other names, nothing is known: a GiB.
+    """
+    if not Path(model).is_dir():
+        return CACHE_BYTES
+    told = read_json(Path(model) / "config.json", "is this a Hugging Face model folder?")
+    try:
+        heads = told["num_attention_heads"]
+        dimension = told.get("head_dim") or told["hidden_size"] // heads
+        token = 2 * 4 * dimension * (told.get("num_key_value_heads") or heads) * told["num_hidden_layers"]
+        blocks = sequences * -(-(length or told["max_position_embeddings"]) // CACHE_BLOCK) + 1  # one is vLLM's own
+    except KeyError:
+        return CACHE_BYTES
+    return min(CACHE_BYTES, blocks * CACHE_BLOCK * int(token))
 
 
 def checkpoints_to_come(config: DictConfig, plan: Plan, step: int, last: int, there: int) -> int:

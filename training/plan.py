@@ -29,7 +29,8 @@ class Plan:
     a chat template that keeps the `<think>` blocks of earlier turns (`training.chat_template`). `live`: a view of the
     run where there is a terminal (`training.view`). `preset` is what the run began from: its `name`, and verl's `keys`.
     `keep`: how many checkpoints stay, None: all of them; `keep_best`: beside the last ones the best by validation.
-    `token`: what requests to store and proxy carry, if anything.
+    `token`: what requests to store and proxy carry, if anything. `python`: what Ray is to start workers with, if not
+    this program's own Python (`training.fork_server`).
     """
 
     run_dir: Path
@@ -68,6 +69,7 @@ class Plan:
     preset: Mapping[str, Any] = field(default_factory=dict)
     keep: int | None = None
     keep_best: bool = False
+    python: str = ""
 
     @property
     def store_address(self) -> str:

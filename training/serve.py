@@ -31,7 +31,7 @@ from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.checkpoints import PREFIX, latest_checkpoint
 from training.device import choose_device, environment
-from training.models import check_model
+from training.models import cache_bytes, check_model
 from training.plan import ConfigError
 from training.ports import free_port, require_free
 
@@ -42,9 +42,10 @@ STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
 LOG_LINES = 12
 
+CPU_SEQUENCES = 64
 DEVICE_FLAGS = {
     # As in training: compiling takes over a minute, and the CPU has no kernels for the weights' 16 bits worth having.
-    "cpu": ("--dtype", "float32", "--enforce-eager", "--max-num-seqs", "64"),
+    "cpu": ("--dtype", "float32", "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)),
     "cuda": ("--dtype", "auto"),  # not run
 }
 # Shares of a GPU's memory: a server's alone, a partner's beside a policy, whose vLLM takes half of it in training.
@@ -190,7 +191,11 @@ def command(
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *("--worker-extension-cls", "training.rendezvous.OneAddress"),
         *DEVICE_FLAGS[device],
-        *(("--gpu-memory-utilization", str(memory)) if device == "cuda" else ()),
+        *(
+            ("--gpu-memory-utilization", str(memory))
+            if device == "cuda"
+            else ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES)))
+        ),
     ]
 
 

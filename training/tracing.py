@@ -7,6 +7,7 @@ Without it agent-lightning's client-side tracer records the calls in the runner,
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -50,6 +51,16 @@ class EpisodeTracer(DummyTracer):
                 _episode.get().append(recording.get_recorded_span())
 
 
+class ProxyTraceToTriplet(LlmProxyTraceToTriplet):
+    """agent-lightning's, which reads lists of token ids as Python literals, 20 times as slowly as JSON."""
+
+    def _literal_eval_maybe(self, v: Any) -> Any:
+        try:
+            return json.loads(v) if isinstance(v, str) else v
+        except ValueError:
+            return super()._literal_eval_maybe(v)
+
+
 def trace_adapter(plan: Plan) -> TraceToTripletBase:
     """What turns a rollout's spans into triplets."""
-    return LlmProxyTraceToTriplet() if plan.llm_proxy else TracerTraceToTriplet()
+    return ProxyTraceToTriplet() if plan.llm_proxy else TracerTraceToTriplet()
