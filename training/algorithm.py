@@ -158,11 +158,13 @@ def _session_logs() -> Path | None:
 
 def _ray_processes() -> list[psutil.Process]:
     """Every process below the ones Ray started for this run, and the forks; none where it joined a cluster."""
-    own, found = psutil.Process().children(), []
-    for child in own:
-        ray = child.name() in ("raylet", "gcs_server")
-        if ray or "training.fork_server" in child.cmdline():
-            found += [*([child] if ray else []), *child.children(recursive=True)]
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
+            if child.name() in ("raylet", "gcs_server"):
+                found += [child, *child.children(recursive=True)]
+            elif "training.fork_server" in child.cmdline():
+                found += child.children(recursive=True)
     return found
 
 

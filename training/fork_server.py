@@ -8,7 +8,7 @@ of them ten seconds and half a gigabyte, a fork of a process that has them a ten
 a command line: training/site/fork_client.py hands it over, and becomes that command itself should nobody answer. Not
 on a GPU (a process that has touched CUDA cannot be forked), and not where a run joins a cluster.
 
-    python -m training.fork_server SOCKET                # what `forking` starts
+    python -m training.fork_server SOCKET PARENT         # what `forking` starts
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def forking(plan: Plan) -> Iterator[str]:
         return
     folder = Path(tempfile.mkdtemp(prefix="fork-server-"))  # nobody else's: what connects may run anything
     told = environment(plan.device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
-    command = [sys.executable, "-m", "training.fork_server", str(folder / "socket")]
+    command = [sys.executable, "-m", "training.fork_server", str(folder / "socket"), str(os.getpid())]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
             command, env=os.environ | told, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -88,7 +88,7 @@ def serve(address: str, parent: int) -> None:
         listener.settimeout(LOOK_SECONDS)
         request = None
         while request is None and os.getppid() == parent:
-            with contextlib.suppress(OSError):  # nobody asked, or left before the answer
+            with contextlib.suppress(OSError, ValueError):  # nobody asked, or left in the middle
                 request = _answer(listener)
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
@@ -143,4 +143,4 @@ def _become(arguments: list[str], environment: dict[str, str], folder: str) -> N
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], os.getppid())
+    serve(sys.argv[1], int(sys.argv[2]))

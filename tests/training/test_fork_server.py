@@ -1,0 +1,132 @@
+"""A worker that is a fork runs like a Python of its own; without a server it is one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from common.settings import ROOT
+from training.fork_server import CLIENT, JOB, JOB_VARIABLE
+
+# The engine is something quick to import that no Python has by itself.
+SERVER = """
+import os, sys
+from training import fork_server
+fork_server.import_engine = lambda: __import__("colorsys")
+fork_server.serve(sys.argv[1], int(sys.argv[2]))
+"""
+STARTER = f"""
+import os, subprocess, sys, time
+command = [sys.executable, "-c", {SERVER!r}, sys.argv[1], str(os.getpid())]
+print(subprocess.Popen(command, stdout=subprocess.DEVNULL).pid)
+time.sleep(float(sys.argv[2]))
+"""
+WORKER = """
+import json, os, sys
+told = {"arguments": sys.argv, "main": __name__, "path": sys.path[0], "folder": os.getcwd(), "read": sys.stdin.read()}
+told |= {"engine": "colorsys" in sys.modules, "environment": dict(os.environ)}
+told |= {"pid": os.getpid(), "parent": os.getppid()}
+print(json.dumps(told), flush=True)
+if "--fail" in sys.argv:
+    sys.exit(3)
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    (tmp_path / "own").mkdir()
+    address, parent = str(tmp_path / "own" / "socket"), str(os.getpid())
+    process = subprocess.Popen([sys.executable, "-c", SERVER, address, parent], cwd=ROOT)
+    while not (tmp_path / "own" / "socket").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def ask(tmp_path: Path, *arguments: str, job: str = JOB, text: str = "") -> dict[str, object]:
+    """What a worker says of itself; the client may have left before the fork that writes to its output."""
+    worker, said = tmp_path / "worker.py", tmp_path / "said"
+    worker.write_text(WORKER, encoding="utf-8")
+    command = [sys.executable, "-I", "-S", str(CLIENT), str(tmp_path / "own" / "socket"), str(worker), *arguments]
+    environment = {"PATH": os.environ["PATH"], JOB_VARIABLE: job, "OWN": "各位"}
+    reader, writer = os.pipe()
+    os.write(writer, text.encode())
+    os.close(writer)
+    with said.open("wb") as output:
+        process = subprocess.run(
+            command, env=environment, cwd=tmp_path, stdin=reader, stdout=output, stderr=output, check=False
+        )
+    os.close(reader)
+    assert process.returncode == 0, said.read_text()
+    while not (found := said.read_text()).endswith("\n"):
+        time.sleep(0.01)
+    return dict(json.loads(found))
+
+
+def test_a_fork_has_the_engine_and_all_that_was_its_caller_s(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+    told = ask(tmp_path, "--one", "two words", text="typed")
+    assert (told["engine"], told["parent"], told["main"]) == (True, server.pid, "__main__")
+    assert told["arguments"] == [str(tmp_path / "worker.py"), "--one", "two words"]
+    assert (told["path"], told["folder"], told["read"]) == (str(tmp_path), str(tmp_path), "typed")
+    environment = dict(told["environment"])  # type: ignore[call-overload]
+    assert environment["OWN"] == "各位"
+    assert "HOME" not in environment
+
+
+def test_forks_are_processes_of_their_own_and_leave_nothing(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+    assert ask(tmp_path)["pid"] != ask(tmp_path, "--fail")["pid"]
+    ask(tmp_path)  # a failure of one is nothing to the server
+    while psutil.Process(server.pid).children():  # zombies, too
+        time.sleep(0.01)
+
+
+def test_another_job_s_worker_is_started_anew(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+    """Ray's library has read the first job's number when it was imported."""
+    told = ask(tmp_path, "--one", job="02000000", text="typed")
+    assert (told["engine"], told["arguments"]) == (False, [str(tmp_path / "worker.py"), "--one"])
+    assert told["read"] == "typed"
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["no socket", "nobody listens"])
+def test_without_a_server_the_worker_is_a_python_of_its_own(tmp_path: Path, there: bool) -> None:
+    if there:
+        (tmp_path / "own").mkdir()
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(tmp_path / "own" / "socket"))
+    told = ask(tmp_path, "--one", text="typed")
+    assert (told["engine"], told["arguments"]) == (False, [str(tmp_path / "worker.py"), "--one"])
+    assert told["read"] == "typed"
+
+
+def test_a_visitor_who_says_nothing_is_nothing_to_the_others(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+    for said in (b"", b"+", b"+{"):
+        with socket.socket(socket.AF_UNIX) as visitor:
+            visitor.connect(str(tmp_path / "own" / "socket"))
+            visitor.sendall(said)
+    assert ask(tmp_path)["engine"]
+
+
+@pytest.mark.parametrize("wait", [0.0, 1.0], ids=["before it looked", "later"])
+def test_the_server_ends_with_its_command_and_leaves_no_folder(tmp_path: Path, wait: float) -> None:
+    (tmp_path / "own").mkdir()
+    started = subprocess.run(
+        [sys.executable, "-c", STARTER, str(tmp_path / "own" / "socket"), str(wait)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    while psutil.pid_exists(int(started.stdout)):
+        time.sleep(0.05)
+    assert not (tmp_path / "own").exists()
