@@ -42,12 +42,17 @@ def processes_below(pid: int) -> dict[int, Seen]:
         return {}
     for process in family:
         try:
-            words, cpu = process.cmdline(), process.cpu_times()
-        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            cpu = process.cpu_times()
+            found[process.pid] = Seen(title_of(process), process.create_time(), cpu.user + cpu.system, time.time())
+        except psutil.NoSuchProcess:
             continue
-        title = " ".join([Path(words[0]).name, *words[1:]])[:32] if words else process.name()
-        found[process.pid] = Seen(title, process.create_time(), cpu.user + cpu.system, time.time())
     return found
+
+
+def title_of(process: psutil.Process) -> str:
+    """What a process calls itself. Raises NoSuchProcess: it is gone, or a zombie."""
+    words = process.cmdline()
+    return " ".join([Path(words[0]).name, *words[1:]])[:60] if words else process.name()
 
 
 def draw(samples: Sequence[Mapping[int, Seen]], began: float, until: float) -> str:
@@ -63,7 +68,7 @@ def draw(samples: Sequence[Mapping[int, Seen]], began: float, until: float) -> s
         first, last = history[0], history[-1]
         cells = int((until - began) / CELL) + 1
         marks = "".join(_mark(history, began + cell * CELL) for cell in range(cells))
-        rows.append(f"{last.title:32} {first.born - began:6.1f} {last.worked:6.1f} {marks}".rstrip())
+        rows.append(f"{last.title[:32]:32} {first.born - began:6.1f} {last.worked:6.1f} {marks}".rstrip())
     return "\n".join([f"{'process':32} {'born':>6} {'worked':>6}", *rows])
 
 

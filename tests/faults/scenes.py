@@ -30,6 +30,7 @@ from typing import Any
 
 import psutil
 
+from bench.timeline import title_of
 from common.settings import DEFAULT_DATABASE
 from tests.faults.disks import SmallDisk
 from tests.faults.doors import Services
@@ -51,6 +52,7 @@ TITLES = {
     "Ray worker of the trainer": r"ray::WorkerDict",
     "vLLM's server": r"ray::vLLMHttpServer",
     "vLLM's engine": r"VLLM::EngineCore",
+    "fork server": r"training\.fork_server",
     "raylet": r"^raylet",
 }
 
@@ -160,7 +162,7 @@ class Scene:
             ]
             return forks if name != "runner" else [runner for keeper in forks for runner in keeper.children()]
         title = TITLES[name]
-        return [process for process in self.trainer.alive() if re.search(title, title_of(process))]
+        return [process for process in self.trainer.alive() if re.search(title, _title(process))]
 
     def steps(self) -> list[dict[str, Any]]:
         """verl's metrics, one dict a finished step."""
@@ -191,7 +193,7 @@ class Scene:
         began = time.time()
         while (alive := self.trainer.alive()) and time.time() - began < LEFT_SECONDS:
             time.sleep(0.3)
-        return sorted(Counter(map(title_of, alive))), time.time() - began
+        return sorted(Counter(map(_title, alive))), time.time() - began
 
     def close(self) -> list[str]:
         """End everything as Ctrl-C does; titles of what did not end, or not as it should."""
@@ -200,7 +202,7 @@ class Scene:
         left = [f"{role} with exit code {code}" for role, code in codes.items() if code not in (0, 130)]
         time.sleep(2)
         alive = [process for command in self.commands.values() for process in command.alive()]
-        left += [title_of(process) for process in alive]
+        left += [_title(process) for process in alive]
         for process in alive:
             process.kill()
         if self.disk:
@@ -313,10 +315,8 @@ class Sandbox(Scene):
 SCENES = {"one": Scene, "path": Path_, "queries": Queries, "roles": Roles, "disk": Disk, "sandbox": Sandbox}
 
 
-def title_of(process: psutil.Process) -> str:
-    """What a process calls itself."""
+def _title(process: psutil.Process) -> str:
     try:
-        words = process.cmdline()
-        return " ".join([Path(words[0]).name, *words[1:]])[:60] if words else process.name()
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return title_of(process)
+    except psutil.NoSuchProcess:
         return "gone"

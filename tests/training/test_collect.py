@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import agentlightning as agl
 import pytest
 from agentlightning.emitter import emit_annotation, emit_reward
 from agentlightning.types import Rollout, Span
@@ -24,6 +23,7 @@ from training.collect import Collector
 from training.live_store import RunStore
 from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.records import RolloutRecord
+from training.tracing import ProxyTraceToTriplet
 from training.trajectories import Limits
 from training.watch import REWARD_MISSING, SPANS_MISSING
 
@@ -82,7 +82,7 @@ def call_span(ids: dict[str, str], *generated: int, number: int = 1, **attribute
 async def collected(
     store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True, folder: Path | None = None
 ) -> tuple[RolloutRecord, Any]:
-    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, response), merge, folder)
+    collector = Collector(store, ProxyTraceToTriplet(), Limits(100, response), merge, folder)
     return await collector.collect(await rollout_of(store, ids), new_record(ids))
 
 
@@ -94,6 +94,14 @@ async def rollout_of(store: RunStore, ids: dict[str, str]) -> Rollout:
 
 def new_record(ids: dict[str, str]) -> RolloutRecord:
     return RolloutRecord(ids["rollout_id"], "g", 0, "train", 1, "queuing")
+
+
+async def test_token_ids_as_python_literals_are_read_too(played: Any) -> None:
+    _, ids = played
+    span = call_span(ids, 3, 4)
+    span.attributes["llm.hosted_vllm.response_token_ids"] = "[[3, 4,],]"  # no JSON
+    (triplet,) = ProxyTraceToTriplet().adapt([span])
+    assert triplet.response["token_ids"] == [3, 4]
 
 
 async def test_late_spans_are_waited_for_and_not_longer(played: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +177,7 @@ async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_t
 async def test_seconds_are_those_from_the_rollout_s_start_to_its_end(played: Any) -> None:
     store, ids = played
     await store.add_span(call_span(ids, 3))
-    collector = Collector(store, agl.LlmProxyTraceToTriplet(), Limits(100, 100), merge=True)
+    collector = Collector(store, ProxyTraceToTriplet(), Limits(100, 100), merge=True)
     rollout = await rollout_of(store, ids)
     ended = rollout.model_copy(update={"start_time": 10.0, "end_time": 30.0})
     record, _ = await collector.collect(ended, new_record(ids))

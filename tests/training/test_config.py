@@ -195,6 +195,19 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> Non
         build(tmp_path, f"{rollout}=false", f"{bypass}=true")
 
 
+def test_on_the_cpu_vllm_s_cache_has_the_size_that_is_used(tmp_path: Path) -> None:
+    rollout = "actor_rollout_ref.rollout"
+    few = build(tmp_path, f"{rollout}.max_num_seqs=4", model=AGENT.model)
+    more = build(tmp_path, f"{rollout}.max_num_seqs=8", model=AGENT.model)
+    assert few.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes > 0
+    assert few.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes < (
+        more.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes
+    )
+    told = build(tmp_path, f"+{rollout}.engine_kwargs.vllm.kv_cache_memory_bytes=77")
+    assert told.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes == 77
+    assert "kv_cache_memory_bytes" not in build(tmp_path, device="cuda").actor_rollout_ref.rollout.engine_kwargs.vllm
+
+
 def test_tool_calls_are_parsed_where_there_are_tools(tmp_path: Path) -> None:
     vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm
     assert (vllm.enable_auto_tool_choice, vllm.tool_call_parser) == (True, "hermes")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sql_agent.agent import AGENT
-from training.models import check_disk, check_model, read_template
+from training.models import cache_bytes, check_disk, check_model, read_template
 from training.plan import ConfigError
 
 
@@ -74,3 +74,16 @@ def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None
         huge.truncate(2**43)  # sparse: takes no room itself
     with pytest.raises(ConfigError, match="GB free; a checkpoint of"):
         check_disk(str(folder), tmp_path)
+
+
+def test_the_cache_holds_what_may_be_in_flight_and_no_more(folder: Path) -> None:
+    """Three layers, two heads of 32 dimensions, key and value, 4 bytes: 1,536 a token; eight blocks of 128, one more."""
+    assert cache_bytes(str(folder), 128, 1000) == (128 * 8 + 1) * 128 * 1536
+    assert cache_bytes(str(folder), 64) == (64 * 8 + 1) * 128 * 1536
+    assert cache_bytes(str(folder), 10_000) == 2**30
+
+
+def test_the_cache_of_what_is_not_known_is_a_gib(folder: Path) -> None:
+    assert cache_bytes("Qwen/Qwen3-0.6B", 64) == 2**30
+    (folder / "config.json").write_text(json.dumps({"text_config": {}}))
+    assert cache_bytes(str(folder), 64) == 2**30

@@ -29,6 +29,7 @@ from training.plan import Plan
 from training.ports import free_port
 from training.proxy import RESOURCE, PolicyAccess
 from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
+from training.tracing import ProxyTraceToTriplet
 from training.watch import RunStopped
 
 MODEL = "tiny"
@@ -166,7 +167,8 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
             others = await spans_of(store, second.rollout_id, 1)
         finally:
             await policy.stop()
-    triplets = agl.LlmProxyTraceToTriplet().adapt(spans)
+    triplets = ProxyTraceToTriplet().adapt(spans)
+    assert triplets == agl.LlmProxyTraceToTriplet().adapt(spans)
     assert [triplet.prompt["token_ids"] for triplet in triplets] == [[1, 2, 3]] * 3
     assert [triplet.response["token_ids"] for triplet in triplets] == [[7, 1], [7, 2], [7, 3]]
     assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 4, 4]
