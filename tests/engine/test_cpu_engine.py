@@ -30,7 +30,8 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment("cpu").items():
             patch.setenv(name, value)
-        import verl  # noqa: F401  # it imports our modules for the CPU
+        import verl  # noqa: F401, I001  # it imports our modules for the CPU, unless another test has imported it
+        import training.cpu  # noqa: F401
         from transformers import AutoModelForCausalLM
         from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
