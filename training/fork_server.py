@@ -21,6 +21,7 @@ import logging
 import multiprocessing
 import os
 import runpy
+import shlex
 import shutil
 import socket
 import subprocess
@@ -68,7 +69,7 @@ def forking(plan: Plan) -> Iterator[str]:
             command, env=os.environ | told, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        yield f"{sys.executable} -I -S {CLIENT} {folder / 'socket'}"
+        yield shlex.join([sys.executable, "-I", "-S", str(CLIENT), str(folder / "socket")])  # Ray has a shell read it
     finally:
         if server.poll() is not None:  # the run went on without it
             logger.warning("the fork server ended with %s: %s", server.returncode, (folder / "log").read_text()[-1000:])
