@@ -1,6 +1,6 @@
-"""Logits only where a trained token follows: the same loss and gradients as verl's engine with logits everywhere.
+"""Prefix trees, and logits only where a trained token follows: the same loss and gradients as verl's own engine's.
 
-verl's own engine is played on the same weights, sequences and loss; what differs is the order of a sum.
+verl's engine is played on the same weights, sequences and loss; what differs is the order of a sum.
 """
 
 from __future__ import annotations
@@ -14,57 +14,115 @@ from sql_agent.agent import AGENT
 from training.device import environment
 
 pytestmark = pytest.mark.engine
-# (prompt tokens, then each reply token: is it trained?); verl fills batches up with a sequence that trains nothing.
-SEQUENCES = {
-    "one": [(300, [1] * 40)],
-    "a tool's words between": [(20, [1] * 5 + [0] * 30 + [1] * 7)],
-    "of many lengths": [(3, [1]), (90, [0] * 4 + [1] * 9), (41, [1] * 60), (1, [1, 0, 1])],
-    "one that trains nothing": [(30, [1] * 8), (12, [0] * 6)],
-    "none that trains": [(12, [0] * 6)],
+# The tokens, in pieces that stand for the first so many of a stream of that name, then each reply token: is it trained?
+# verl fills batches up with a sequence that trains nothing.
+Sequence = tuple[str, list[int]]
+SEQUENCES: dict[str, list[Sequence]] = {
+    "one": [("a300 b40", [1] * 40)],
+    "a tool's words between": [("a20 b42", [1] * 5 + [0] * 30 + [1] * 7)],
+    "a prompt's episodes": [("a60 b9", [1] * 9), ("a60 c20", [1] * 20), ("a60 d17", [1] * 5 + [0] * 9 + [1] * 3)],
+    "the same twice": [("a30 b8", [1] * 8), ("a30 b8", [1] * 8)],
+    "one begins the other": [("a110", [0, 1] * 10), ("a60", [1] * 20)],
+    "of many lengths": [("b4", [1]), ("c103", [0] * 4 + [1] * 9), ("d101", [1] * 60), ("e4", [1, 0, 1])],
+    "one that trains nothing": [("a30 c8", [1] * 8), ("b18", [0] * 6)],
+    "none that trains": [("a18", [0] * 6)],
 }
+SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+SMALL |= {"num_key_value_heads": 2, "vocab_size": 1900, "max_position_embeddings": 512}
 
 
-@pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """(ours, verl's): engines without a trainer around them, on one model."""
+@pytest.fixture(scope="module", autouse=True)
+def verl_on_the_cpu() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment("cpu").items():
             patch.setenv(name, value)
         import verl  # noqa: F401, I001  # it imports our modules for the CPU, unless another test has imported it
         import training.cpu  # noqa: F401
-        from transformers import AutoModelForCausalLM
-        from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-        from training.cpu_engine import SparseLogitsEngine
-
-        model = AutoModelForCausalLM.from_pretrained(AGENT.model, dtype="float32", attn_implementation="sdpa")
-        made = []
-        for kind in (SparseLogitsEngine, FSDPEngineWithLMHead):
-            engine = kind.__new__(kind)
-            engine.module, engine.pad_to_length = model, None
-            engine.engine_config = type("Config", (), {"entropy_checkpointing": False})
-            made.append(engine)
-        yield made
+        yield
 
 
-def micro_batch(sequences: list[tuple[int, list[int]]], temperature: float) -> Any:
+def engine_of(kind: Any, model: Any) -> Any:
+    """An engine without a trainer around it."""
+    engine = kind.__new__(kind)
+    engine.module, engine.pad_to_length, engine.use_ulysses_sp = model, None, False
+    engine.engine_config = type("Config", (), {"entropy_checkpointing": False})
+    return engine
+
+
+@pytest.fixture(scope="module")
+def engines() -> Any:
+    """(ours, verl's) on the bundled model."""
+    from transformers import AutoModelForCausalLM
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
+
+    from training.cpu_engine import TreeEngine
+
+    model = AutoModelForCausalLM.from_pretrained(AGENT.model, dtype="float32", attn_implementation="sdpa")
+    return engine_of(TreeEngine, model), engine_of(FSDPEngineWithLMHead, model)
+
+
+def tokens(pieces: str) -> Any:
+    import torch
+
+    drawn = {name: torch.Generator().manual_seed(ord(name)) for name in "abcde"}
+    return torch.cat([torch.randint(3, 1900, (int(one[1:]),), generator=drawn[one[0]]) for one in pieces.split()])
+
+
+def micro_batch(sequences: list[Sequence], temperature: Any = 1.0, **told: Any) -> Any:
     import torch
     from verl.utils import tensordict_utils as tu
-
-    drawn = torch.Generator().manual_seed(7)
-    rows = [torch.randint(3, 1900, (prompt + len(reply),), generator=drawn) for prompt, reply in sequences]
 
     def nested(parts: list[torch.Tensor]) -> torch.Tensor:
         return torch.nested.as_nested_tensor(parts, layout=torch.jagged)
 
-    return tu.get_tensordict(
-        {
-            "input_ids": nested(rows),
-            "position_ids": nested([torch.arange(len(row)) for row in rows]),
-            "loss_mask": nested([torch.tensor(reply) for _, reply in sequences]),
-        },
-        {"temperature": temperature, "use_remove_padding": False, "calculate_entropy": True, "pad_token_id": 0},
+    rows = [tokens(pieces) for pieces, _ in sequences]
+    tensors = {
+        "input_ids": nested(rows),
+        "position_ids": nested([torch.arange(len(row)) for row in rows]),
+        "loss_mask": nested([torch.tensor(reply) for _, reply in sequences]),
+    }
+    settings = {"temperature": temperature, "use_remove_padding": False, "calculate_entropy": True, "pad_token_id": 0}
+    if isinstance(temperature, list):
+        tensors["temperature"] = torch.tensor(settings.pop("temperature"))
+    return tu.get_tensordict(tensors, settings | told)
+
+
+def played(engine: Any, batch: Any, only: Any) -> tuple[Any, dict[str, Any], list[Any]]:
+    """(the model's output, the engine's values, the gradients of what `only` picks, each token with its own weight)."""
+    import torch
+
+    inputs, told = engine.prepare_model_inputs(batch)
+    output = engine.module(**inputs, use_cache=False)
+    values = {key: value.values() for key, value in engine.prepare_model_outputs(output, told, batch, None).items()}
+    engine.module.zero_grad()
+    name = "values" if "values" in values else "log_probs"
+    (values[name] * torch.linspace(-1, 1, len(only)) * only).sum().backward()
+    return output, values, [one.grad.clone() for one in engine.module.parameters() if one.grad is not None]
+
+
+def assert_same_gradients(ours: list[Any], theirs: list[Any]) -> None:
+    """Each parameter's within a ten thousandth of its length."""
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one - other).norm() <= 1e-4 * other.norm() + 1e-5
+
+
+def assert_same(engines: tuple[Any, Any], sequences: Any, temperature: Any) -> None:
+    import torch
+
+    from training.cpu_engine import before_trained
+
+    trained = before_trained(micro_batch(sequences))
+    (tree, ours, our_gradients), (_, theirs, their_gradients) = (
+        played(engine, micro_batch(sequences, temperature, prefix_tree=engine is engines[0]), trained)
+        for engine in engines
     )
+    assert tree.logits.shape[:2] <= (1, int(trained.sum()))
+    for key in ("log_probs", "entropy"):
+        torch.testing.assert_close(ours[key][trained], theirs[key][trained], rtol=1e-4, atol=1e-5)
+        assert not ours[key][~trained].any()
+    assert_same_gradients(our_gradients, their_gradients)
+    assert any(gradient.any() for gradient in our_gradients) == bool(trained.any())
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -72,50 +130,107 @@ def micro_batch(sequences: list[tuple[int, list[int]]], temperature: float) -> A
 def test_trained_tokens_have_verl_s_log_probs_entropies_and_gradients(
     engines: Any, name: str, temperature: float
 ) -> None:
+    assert_same(engines, SEQUENCES[name], temperature)
+
+
+def test_sequences_of_a_tree_may_differ_in_temperature(engines: Any) -> None:
+    assert_same(engines, SEQUENCES["a prompt's episodes"], [1.0, 0.5, 2.0])
+
+
+def test_a_shared_token_is_computed_once(engines: Any) -> None:
+    batch = micro_batch(SEQUENCES["a prompt's episodes"], prefix_tree=True)
+    inputs, _ = engines[0].prepare_model_inputs(batch)
+    assert inputs["input_ids"].shape == (1, 60 + 9 + 20 + 17)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
+def test_every_kind_of_model_it_is_used_for_computes_the_same(kind: str) -> None:
     import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-    from training.cpu_engine import before_trained
+    from training.cpu_engine import MODELS, TreeEngine
 
-    found = []
-    for engine in engines:
-        batch = micro_batch(SEQUENCES[name], temperature)
-        inputs, told = engine.prepare_model_inputs(batch)
-        output = engine.module(**inputs, use_cache=False)
-        outputs = engine.prepare_model_outputs(output, told, batch, None)
-        trained = before_trained(batch).values()
-        values = {key: value.values() for key, value in outputs.items()}
-        weights = torch.linspace(-1, 1, len(trained)) * trained  # an advantage for each token
-        engine.module.zero_grad()
-        (values["log_probs"] * weights).sum().backward()
-        found.append((output.logits.shape, trained, values, [one.grad.clone() for one in engine.module.parameters()]))
-    (few, trained, ours, our_gradients), (all_, _, theirs, their_gradients) = found
-    assert few[1] == len({place for place in range(all_[1]) if any_trained(SEQUENCES[name], place)}) <= all_[1]
-    for key in ("log_probs", "entropy"):
-        torch.testing.assert_close(ours[key][trained], theirs[key][trained], rtol=1e-4, atol=1e-5)
-        assert not ours[key][~trained].any()
-    for ours_of_one, theirs_of_one in zip(our_gradients, their_gradients, strict=True):
-        torch.testing.assert_close(ours_of_one, theirs_of_one, rtol=1e-3, atol=1e-5)
-    assert any(gradient.any() for gradient in our_gradients) == bool(trained.any())
+    torch.manual_seed(3)
+    config = AutoConfig.for_model(kind, **SMALL)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
+    pair = engine_of(TreeEngine, model), engine_of(FSDPEngineWithLMHead, model)
+    assert_same(pair, SEQUENCES["a prompt's episodes"] + SEQUENCES["of many lengths"], 1.0)
+    assert kind in MODELS
+    assert len(MODELS) == 3
 
 
-def any_trained(sequences: list[tuple[int, list[int]]], place: int) -> bool:
-    """Whether the token after this place is trained in any of the sequences."""
-    return any(0 <= place + 1 - prompt < len(reply) and reply[place + 1 - prompt] for prompt, reply in sequences)
+def test_a_critic_s_values_and_gradients_are_verl_s() -> None:
+    import torch
+    from transformers import AutoConfig, AutoModelForTokenClassification
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithValueHead
+
+    from training.cpu_engine import TreeValueEngine
+
+    torch.manual_seed(3)
+    config = AutoConfig.for_model("qwen3", num_labels=1, classifier_dropout=0.0, **SMALL)
+    model = AutoModelForTokenClassification.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
+    batches = [micro_batch(SEQUENCES["a prompt's episodes"], prefix_tree=tree) for tree in (True, False)]
+    every = torch.ones(batches[0]["input_ids"].values().numel())
+    (_, ours, our_gradients), (_, theirs, their_gradients) = (
+        played(engine_of(kind, model), batch, every)
+        for kind, batch in zip((TreeValueEngine, FSDPEngineWithValueHead), batches, strict=True)
+    )
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    assert_same_gradients(our_gradients, their_gradients)
 
 
-def test_what_needs_every_logit_has_verl_s_own_way(engines: Any) -> None:
+@pytest.mark.parametrize(
+    ("settings", "trees"),
+    [
+        ({}, True),
+        ({"use_dynamic_bsz": False}, False),
+        ({"use_remove_padding": True}, False),
+        ({"calculate_sum_pi_squared": True}, False),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, False),
+        ({"model_type": "mamba"}, False),
+    ],
+)
+def test_what_a_tree_cannot_compute_has_verl_s_own_way(
+    engines: Any, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], trees: bool
+) -> None:
     from verl.utils import tensordict_utils as tu
+    from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
 
-    batch = micro_batch(SEQUENCES["one"], 1.0)
-    tu.assign_non_tensor(batch, calculate_sum_pi_squared=True)
-    inputs, told = engines[0].prepare_model_inputs(batch)
-    assert "logits_to_keep" not in inputs
-    outputs = engines[0].prepare_model_outputs(engines[0].module(**inputs), told, batch, None)
-    assert outputs["log_probs"].values().all()
+    batch, config = micro_batch(SEQUENCES["one"], use_dynamic_bsz=True), engines[0].module.config
+    for name, value in settings.items():
+        if hasattr(config, name):
+            monkeypatch.setattr(config, name, value)
+        else:
+            tu.assign_non_tensor(batch, **{name: value})
+    monkeypatch.setattr(FSDPEngine, "forward_backward_batch", lambda _, data, *__, **___: data)
+    seen = engines[0].forward_backward_batch(batch, None)
+    assert tu.get_non_tensor_data(seen, "prefix_tree", None) is trees
+    assert ("nodes" in engines[0].prepare_model_inputs(seen)[1]) is trees
 
 
-def test_verl_finds_it_on_the_cpu(engines: Any) -> None:
+def test_every_rank_has_as_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+    from verl.workers.engine.fsdp import transformer_impl
+
+    def other_rank_has(wanted: int) -> list[list[int]]:
+        monkeypatch.setattr(torch.distributed, "all_reduce", lambda tensor, **_: tensor.fill_(max(int(tensor), wanted)))
+        batch = micro_batch(SEQUENCES["of many lengths"], prefix_tree=True, max_token_len_per_gpu=1024)
+        batches, rows = transformer_impl.prepare_micro_batches(data=batch)
+        assert [len(one["input_ids"].unbind()) for one in batches] == [len(some) for some in rows]
+        assert sorted(row for some in rows for row in some) == [0, 1, 2, 3]
+        return rows
+
+    assert len(other_rank_has(1)) == 1
+    assert len(other_rank_has(3)) == 3
+    assert [len(some) for some in other_rank_has(4)] == [1, 1, 1, 1]
+
+
+def test_verl_finds_them_on_the_cpu(engines: Any) -> None:
     from verl.workers.engine.base import EngineRegistry
 
+    from training.cpu_engine import TreeValueEngine
+
     assert EngineRegistry.get_engine_cls("language_model", "fsdp2") is type(engines[0])
+    assert EngineRegistry.get_engine_cls("value_model", "fsdp2") is TreeValueEngine
     assert "VERL_ENGINE_DEVICE" not in os.environ
