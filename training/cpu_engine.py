@@ -51,8 +51,9 @@ class _OfTrees:
         """verl's, with the word that `data` is computed as trees, where model and settings allow."""
         config = self.module.config  # type: ignore[attr-defined]  # verl's engine has it
         whole = set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
-        plain = not any(_flag(data, name) for name in ROWS) and _flag(data, "use_dynamic_bsz")
-        tu.assign_non_tensor(data, prefix_tree=config.model_type in MODELS and whole and plain)
+        dealt = _flag(data, "use_dynamic_bsz") and tu.get_non_tensor_data(data, "force_group_size", 1) == 1
+        rows = any(_flag(data, name) for name in ROWS)
+        tu.assign_non_tensor(data, prefix_tree=config.model_type in MODELS and whole and dealt and not rows)
         return super().forward_backward_batch(data, *arguments, **options)  # type: ignore[misc]
 
     def prepare_model_inputs(self, micro_batch: TensorDict) -> tuple[dict[str, Any], dict[str, Any]]:

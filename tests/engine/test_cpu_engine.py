@@ -185,6 +185,7 @@ def test_a_critic_s_values_and_gradients_are_verl_s() -> None:
     [
         ({}, True),
         ({"use_dynamic_bsz": False}, False),
+        ({"force_group_size": 2}, False),
         ({"use_remove_padding": True}, False),
         ({"calculate_sum_pi_squared": True}, False),
         ({"layer_types": ["full_attention", "sliding_attention"]}, False),
