@@ -83,7 +83,7 @@ def serve(address: str, parent: int) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
-        import_engine()
+        import_engine(parent)
         gc.collect()
         gc.freeze()  # what is shared stays shared: no collection writes to it
         listener.settimeout(LOOK_SECONDS)
@@ -100,9 +100,11 @@ def serve(address: str, parent: int) -> None:
         _become(**request)
 
 
-def import_engine() -> None:
-    """Import what the workers need, and have vLLM's server fork its engine in turn."""
+def import_engine(parent: int) -> None:
+    """Import what the workers need while `parent` lives, and have vLLM's server fork its engine in turn."""
     for name in ENGINE:
+        if os.getppid() != parent:
+            return
         importlib.import_module(name)
     import ray
     import setproctitle

@@ -15,13 +15,14 @@ import psutil
 import pytest
 
 from common.settings import ROOT
+from training import fork_server
 from training.fork_server import CLIENT, JOB, JOB_VARIABLE
 
 # The engine is something quick to import that no Python has by itself.
 SERVER = """
 import os, sys
 from training import fork_server
-fork_server.import_engine = lambda: __import__("colorsys")
+fork_server.import_engine = lambda parent: __import__("colorsys")
 fork_server.serve(sys.argv[1], int(sys.argv[2]))
 """
 STARTER = f"""
@@ -130,3 +131,10 @@ def test_the_server_ends_with_its_command_and_leaves_no_folder(tmp_path: Path, w
     while psutil.pid_exists(int(started.stdout)):
         time.sleep(0.05)
     assert not (tmp_path / "own").exists()
+
+
+def test_nothing_more_is_imported_for_a_command_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "ENGINE", ("no_such_module",))
+    with pytest.raises(ModuleNotFoundError):
+        fork_server.import_engine(os.getppid())
+    fork_server.import_engine(os.getpid())  # which is not the parent of this process
