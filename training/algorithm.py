@@ -118,11 +118,13 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
     level = logging.INFO if plan.debug else logging.ERROR
     common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
+    stop = signal.getsignal(signal.SIGTERM)
     if cluster:
         ray.init(**common)
     else:
         sizes = {key: value for key, value in dict(config.ray_kwargs.ray_init).items() if key != "runtime_env"}
         ray.init(address="local", _node_ip_address="127.0.0.1", include_dashboard=False, **common, **sizes)
+    signal.signal(signal.SIGTERM, stop)  # after Ray's own the process aborts within three seconds, whatever it is at
     check_nodes_found(config, plan)
     return ray
 
