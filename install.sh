@@ -94,7 +94,7 @@ install_cpu_torch() {
 # Once for the dozen processes of a run, on all cores; a few packages carry templates that are not Python, which is no failure.
 # The files are listed first: what pip writes meanwhile may not be read half written.
 compile_modules() {
-    find "$VENV/lib" -name '*.py' -not -path '*/test*/*' >"$VENV/modules"
+    find "$VENV/lib" -name '*.py' -not -path '*/tests/*' >"$VENV/modules"
     "$VENV/bin/python" -m compileall -q -j 0 -i "$VENV/modules" >>"$LOG" 2>&1 || true
 }
 
