@@ -36,7 +36,9 @@ def main(
 ) -> None:
     """Parse `flags` (argparse's arguments by name), measure, print the figures."""
     form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=doc, formatter_class=form)
+    parser = argparse.ArgumentParser(
+        prog=f"python -m bench.{name}", description=doc, formatter_class=form
+    )
     for flag, arguments in (flags or {}).items():
         parser.add_argument(flag, **arguments)
     options = parser.parse_args()

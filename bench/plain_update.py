@@ -30,7 +30,9 @@ def seconds(run_dir: Path, model: str, tokens: float) -> float:
     from transformers import AutoModelForCausalLM
 
     torch.set_num_threads(1)
-    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation="sdpa")
+    policy = AutoModelForCausalLM.from_pretrained(
+        model, dtype=torch.float32, attn_implementation="sdpa"
+    )
     optimizer = torch.optim.AdamW(policy.parameters(), lr=0.0)
     batch, left, kept = [], tokens, cycle(kept_sequences(run_dir))
     while left > 0:

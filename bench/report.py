@@ -86,13 +86,20 @@ def browsed(page: Path) -> dict[str, float]:
             context = browser.new_context(viewport={"width": 1400, "height": 900})
             opened = context.new_page()
             opened.goto(page.as_uri())
-            assert opened.evaluate("window.report.ready && window.report.episodes.length") > 0.9 * SHOWN
-            taken = opened.evaluate("new Promise((done) => requestAnimationFrame(() => done(performance.now())))")
+            assert (
+                opened.evaluate("window.report.ready && window.report.episodes.length")
+                > 0.9 * SHOWN
+            )
+            taken = opened.evaluate(
+                "new Promise((done) => requestAnimationFrame(() => done(performance.now())))"
+            )
             opened.evaluate("document.getElementById('episodes').scrollIntoView()")
             work = worked(context.new_cdp_session(opened))
             before, frames, after = next(work), opened.evaluate(SCROLL, 1), next(work)
             rest, search = opened.evaluate(SCROLL, 0), opened.evaluate(SEARCH)
-            rounds.append((taken / 1000, search / 1000, frames, rest, 1000 * (after - before) / len(frames)))
+            rounds.append(
+                (taken / 1000, search / 1000, frames, rest, 1000 * (after - before) / len(frames))
+            )
             context.close()
     return {
         "open_seconds": round(median(one[0] for one in rounds), 2),
@@ -108,17 +115,29 @@ def worked(devtools: Any) -> Iterator[float]:
     """Seconds of processor time the page's main thread has taken so far, asked again each time."""
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
     while True:
-        found = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+        found = {
+            one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]
+        }
         yield found["TaskDuration"]
 
 
 def measure(options: Namespace) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as work:
         gold = Path(work) / "gold"
-        evaluate = [sys.executable, "-m", "evaluation.evaluate", "sql", "--gold", "--out", str(gold)]
+        evaluate = [
+            sys.executable,
+            "-m",
+            "evaluation.evaluate",
+            "sql",
+            "--gold",
+            "--out",
+            str(gold),
+        ]
         subprocess.run(evaluate, check=True)
         records = [record for _, record in read_jsonl(gold / "episodes.jsonl")]
-        shown, many = (folder_of(Path(work) / str(count), records, count) for count in (SHOWN, MANY))
+        shown, many = (
+            folder_of(Path(work) / str(count), records, count) for count in (SHOWN, MANY)
+        )
         size = (many / "episodes.jsonl").stat().st_size / 2**20
         figures = {"read_file_mb": round(size), **reported(many)}
         reported(shown)

@@ -83,8 +83,16 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 FLAGS: dict[str, dict[str, Any]] = {
-    "--rounds": {"type": int, "default": 3, "help": "interleaved rounds of every comparison (default: 3)"},
-    "--long": {"type": float, "metavar": "MINUTES", "help": "only continuous rollouts, for so long"},
+    "--rounds": {
+        "type": int,
+        "default": 3,
+        "help": "interleaved rounds of every comparison (default: 3)",
+    },
+    "--long": {
+        "type": float,
+        "metavar": "MINUTES",
+        "help": "only continuous rollouts, for so long",
+    },
 }
 
 if __name__ == "__main__":

@@ -69,7 +69,9 @@ async def sides(sandbox: Sandbox) -> dict[str, float]:
         first.append(await timed(sandbox, f"first {number}"))
         ours.append([await timed(sandbox, f"first {number}") for _ in range(RUNS)])
         await sandbox.end(f"first {number}")
-        theirs.append(seconds(partial(subprocess.run, FRESH, check=True, stdout=subprocess.DEVNULL)))
+        theirs.append(
+            seconds(partial(subprocess.run, FRESH, check=True, stdout=subprocess.DEVNULL))
+        )
         within.append(seconds(in_process, RUNS) / RUNS)
     runs = [value for values in ours[1:] for value in values]
     line, begun, fresh = median(runs), median(first[1:]), median(theirs[1:])

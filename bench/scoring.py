@@ -52,7 +52,9 @@ def cases() -> list[Case]:
     rows = AGENT.rows(AGENT.splits["train"])
     found = []
     for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
-        gold = {name: json.loads(row[name]) for name in ("structured_gt", "evidence") if row.get(name)}
+        gold = {
+            name: json.loads(row[name]) for name in ("structured_gt", "evidence") if row.get(name)
+        }
         shown = {"status": "success", **gold.get("structured_gt", {"columns": [], "rows": []})}
         context = [json.dumps(shown, ensure_ascii=False)]
         for answer in (row["answer"], row["answer"][: len(row["answer"]) // 2], other["answer"]):
@@ -86,7 +88,9 @@ def serve(port: Connection) -> None:
         try:
             while True:
                 lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
-                length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length"))
+                length = next(
+                    int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length")
+                )
                 await reader.readexactly(length)
                 await asyncio.sleep(LATENCY)
                 writer.write(head + body)
@@ -183,7 +187,10 @@ def agreement() -> tuple[float, int]:
         judge = ReferenceJudge()
         return [(await judge.judge(_labelled(row))).score for row in held_out]
 
-    scores, labels = pandas.Series(asyncio.run(judged())), pandas.Series([row["score"] for row in held_out])
+    scores, labels = (
+        pandas.Series(asyncio.run(judged())),
+        pandas.Series([row["score"] for row in held_out]),
+    )
     return float(scores.rank().corr(labels.rank())), len(held_out)
 
 
@@ -216,7 +223,9 @@ def measure(with_step: bool) -> dict[str, Any]:
 def main() -> None:
     """Run the bench and print its one line of JSON."""
     form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="python -m bench.scoring", description=__doc__, formatter_class=form)
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.scoring", description=__doc__, formatter_class=form
+    )
     parser.add_argument("--no-step", action="store_true", help="leave out the training run")
     print(json.dumps(measure(not parser.parse_args().no_step)))
 

@@ -46,7 +46,9 @@ async def ask(client: httpx.AsyncClient, question: str) -> Times | None:
     return (first, time.perf_counter() - start) if ended else None
 
 
-async def visit(client: httpx.AsyncClient, questions: Sequence[str], number: int, until: float) -> list[Times | None]:
+async def visit(
+    client: httpx.AsyncClient, questions: Sequence[str], number: int, until: float
+) -> list[Times | None]:
     """One visitor, who asks until the time is over; each begins with another question."""
     found = []
     for question in islice(cycle(questions), number, None):
@@ -58,13 +60,17 @@ async def visit(client: httpx.AsyncClient, questions: Sequence[str], number: int
 
 async def figures(address: str, visitors: int) -> dict[str, Any]:
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(base_url=address, timeout=300, limits=limits, trust_env=False) as client:
+    async with httpx.AsyncClient(
+        base_url=address, timeout=300, limits=limits, trust_env=False
+    ) as client:
         questions = [*(await client.get("agent")).json()["cases"].values()]
         await ask(client, questions[0])  # the first of all warms vLLM up
         alone = [await ask(client, question) for question in questions[:ALONE]]
         start = time.perf_counter()
         until = start + SECONDS
-        found = await asyncio.gather(*(visit(client, questions, number, until) for number in range(visitors)))
+        found = await asyncio.gather(
+            *(visit(client, questions, number, until) for number in range(visitors))
+        )
         seconds = time.perf_counter() - start
     every = [one for visitor in found for one in visitor]
     counts = [len(visitor) for visitor in found]

@@ -79,7 +79,9 @@ def guarded(tool: QueryTool, sql: str) -> str:
 
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, calls: int = 1) -> float:
     """Median seconds of ours over median seconds of theirs."""
-    taken = medians({"ours": partial(seconds, ours, calls), "theirs": partial(seconds, theirs, calls)}, rounds)
+    taken = medians(
+        {"ours": partial(seconds, ours, calls), "theirs": partial(seconds, theirs, calls)}, rounds
+    )
     return taken["ours"] / taken["theirs"]
 
 
@@ -100,10 +102,14 @@ def guard_figures(url: str) -> dict[str, float]:
 
     inside, theirs = partial(here, sql), partial(raw, open_engine(url), sql)
     ours, cached = partial(guarded, tool, sql), partial(guarded, QueryTool(url), sql)
-    taken = medians({"ours": partial(seconds, ours, 50), "inside": partial(seconds, inside, 50)}, rounds=60)
+    taken = medians(
+        {"ours": partial(seconds, ours, 50), "inside": partial(seconds, inside, 50)}, rounds=60
+    )
     return {
         "guard_ratio_warm": ratio(inside, theirs, rounds=60, calls=50),
-        "guard_cold_ratio": ratio(lambda: here(f"{sql} AND id > -{next(numbers)}"), theirs, 60, calls=20),
+        "guard_cold_ratio": ratio(
+            lambda: here(f"{sql} AND id > -{next(numbers)}"), theirs, 60, calls=20
+        ),
         "worker_overhead_ms": (taken["ours"] - taken["inside"]) / 50 * 1000,
         "cached_speedup": 1 / ratio(cached, ours, rounds=60, calls=50),
     }

@@ -42,7 +42,9 @@ def train(run_dir: Path, steps: int) -> float:
     began, free = time.time(), psutil.virtual_memory().available
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=sys.stderr)
 
-    def sample() -> tuple[int, Any]:  # the processes until the first step only: looking at them takes part of a core
+    def sample() -> tuple[
+        int, Any
+    ]:  # the processes until the first step only: looking at them takes part of a core
         begun = "first_step" in read_timeline(run_dir)
         return psutil.virtual_memory().available, {} if begun else processes_below(process.pid)
 
@@ -58,8 +60,14 @@ def train(run_dir: Path, steps: int) -> float:
 def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
     """What the run wrote, medians over steps."""
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
-    steps = [row["data"] for row in read_lines(run_dir / "metrics.jsonl") if "timing_s/step" in row["data"]]
-    per_step, end_to_update = (median(step[f"timing_s/{name}"] for step in steps) for name in ("step", "end_to_update"))
+    steps = [
+        row["data"]
+        for row in read_lines(run_dir / "metrics.jsonl")
+        if "timing_s/step" in row["data"]
+    ]
+    per_step, end_to_update = (
+        median(step[f"timing_s/{name}"] for step in steps) for name in ("step", "end_to_update")
+    )
     phases = {
         name: median(step.get(key, 0.0) for step in steps)
         for name, key in PHASES.items()
@@ -90,4 +98,9 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main("step", __doc__, measure, {"--steps": {"type": int, "default": 3, "help": "steps to measure (default: 3)"}})
+    main(
+        "step",
+        __doc__,
+        measure,
+        {"--steps": {"type": int, "default": 3, "help": "steps to measure (default: 3)"}},
+    )

@@ -43,7 +43,9 @@ def processes_below(pid: int) -> dict[int, Seen]:
     for process in family:
         try:
             cpu = process.cpu_times()
-            found[process.pid] = Seen(title_of(process), process.create_time(), cpu.user + cpu.system, time.time())
+            found[process.pid] = Seen(
+                title_of(process), process.create_time(), cpu.user + cpu.system, time.time()
+            )
         except psutil.NoSuchProcess:
             continue
     return found
@@ -68,7 +70,9 @@ def draw(samples: Sequence[Mapping[int, Seen]], began: float, until: float) -> s
         first, last = history[0], history[-1]
         cells = int((until - began) / CELL) + 1
         marks = "".join(_mark(history, began + cell * CELL) for cell in range(cells))
-        rows.append(f"{last.title[:32]:32} {first.born - began:6.1f} {last.worked:6.1f} {marks}".rstrip())
+        rows.append(
+            f"{last.title[:32]:32} {first.born - began:6.1f} {last.worked:6.1f} {marks}".rstrip()
+        )
     return "\n".join([f"{'process':32} {'born':>6} {'worked':>6}", *rows])
 
 

@@ -27,7 +27,9 @@ from code_agent.protocol import Action
 from episodes.outcomes import EpisodeError
 from tools.sandbox import Run, Sandbox, SandboxError
 
-ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 SAID: dict[str, str] = ACTIONS.pop("said")
 ENDING = ("submit",)  # always permitted under the ending `submit`
 TALK = ("send_msg_to_user", "report_infeasible")  # permitted everywhere
@@ -94,7 +96,10 @@ async def _validate_code(params: dict[str, Any], place: Place) -> Observation:
 
 
 async def run_program(
-    program: str, place: Place, kind: str = "code_execution", language: Literal["python", "sh"] = "python"
+    program: str,
+    place: Place,
+    kind: str = "code_execution",
+    language: Literal["python", "sh"] = "python",
 ) -> Observation:
     """What a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
     run = await run_in(place, program, language)
@@ -121,7 +126,9 @@ def own_frames(output: str) -> str:
     return f"{before}{TRACEBACK}" + "\n".join(kept)
 
 
-async def run_in(place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = "") -> Run:
+async def run_in(
+    place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = ""
+) -> Run:
     """Run a program in the episode, or in one of its own beside it. Raises EpisodeError: there is no sandbox."""
     for path, there in place.sandbox.paths.items():  # below /data, unless programs run unprotected
         program = program.replace(f"/data/{path.name}", there)

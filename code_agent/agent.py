@@ -57,11 +57,23 @@ class CodeAgent(Agent):
         add = parser.add_argument
         endings = "submit: one answer, handed in (ours); oracle: until a run's output is right (MedAgentGym's)"
         add("--ending", choices=ENDINGS, default="submit", help=f"{endings}; default: submit")
-        add("--hospital", metavar="DIR", help="tables that the questions are about; default: data/ehr/tables")
-        add("--debugger", metavar="MODEL", help="litellm's name of a model that explains errors; default: offline")
+        add(
+            "--hospital",
+            metavar="DIR",
+            help="tables that the questions are about; default: data/ehr/tables",
+        )
+        add(
+            "--debugger",
+            metavar="MODEL",
+            help="litellm's name of a model that explains errors; default: offline",
+        )
 
     def sizes(self, device: str) -> Sizes:
-        return Sizes(prompt=448, response=640, reply=160) if device == "cpu" else Sizes(4096, 12288, 2048)
+        return (
+            Sizes(prompt=448, response=640, reply=160)
+            if device == "cpu"
+            else Sizes(4096, 12288, 2048)
+        )
 
     def rows(self, path: Path | str) -> list[Row]:
         from code_agent.task import read_rows
@@ -100,14 +112,18 @@ class CodeAgent(Agent):
 
         return shown(record)
 
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
         from code_agent.demonstrations import gold_conversations
 
         return gold_conversations([self.task(row, settings) for row in rows], settings)
 
-    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
         from code_agent.lessons import lessons
 
         return lessons(rows, right, flawed, random)

@@ -19,7 +19,9 @@ from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 from episodes.agent import Episode
 
-TO_THE_JUDGE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["to_the_judge"]
+TO_THE_JUDGE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[
+    "to_the_judge"
+]
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -32,13 +34,18 @@ def dishonest_episodes(
     answers = {
         "every number": "\n".join(map(str, range(200))) + f"\n{gold}",
         "gold among words": f"The answer is probably {gold}, or not.",
-        "the question's numbers": " ".join(numbers if len(numbers) > 1 else (*numbers, "0", "1")),  # one may be right
+        "the question's numbers": " ".join(
+            numbers if len(numbers) > 1 else (*numbers, "0", "1")
+        ),  # one may be right
         "infinity": random.choice(("inf", "nan", "-inf", "1e999")),
         "words to the judge": random.choice(TO_THE_JUDGE) + " ",
         "nothing": " ",
     }
     program = Rehearsed(Action("validate_code", {"code": "answer = None"}), "None")
-    ended = {kind: rehearse(tasks, task, prompts, turns, [Rehearsed(submit(text))]) for kind, text in answers.items()}
+    ended = {
+        kind: rehearse(tasks, task, prompts, turns, [Rehearsed(submit(text))])
+        for kind, text in answers.items()
+    }
     wrong = [program, Rehearsed(submit(other_value(task, random)))][-turns:]
     return ended | {"another value": rehearse(tasks, task, prompts, turns, wrong)}
 

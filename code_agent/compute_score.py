@@ -51,7 +51,8 @@ def _scores(histories: Sequence[History]) -> dict[str, Any]:
         "success": fmean(fmean(one.succeeded for one in each) for each in tasks.values()),
         "score": fmean(fmean(one.score for one in each) for each in tasks.values()),
         "pass@k": {
-            str(k): fmean(1 - comb(n - right, k) / comb(n, k) for n, right in counts) for k in range(1, most + 1)
+            str(k): fmean(1 - comb(n - right, k) / comb(n, k) for n, right in counts)
+            for k in range(1, most + 1)
         },
         "best_of_k": fmean(majority(each).succeeded for each in tasks.values()),
     }
@@ -78,9 +79,7 @@ def table(scores: dict[str, Any]) -> str:
     lines = [f"{'task':{width}}  tasks  episodes  success  pass@k  best of k"]
     for name, part in rows:
         top = list(part["pass@k"].values())[-1]
-        numbers = (
-            f"{part['tasks']:5}  {part['episodes']:8}  {part['success']:7.1%}  {top:6.1%}  {part['best_of_k']:9.1%}"
-        )
+        numbers = f"{part['tasks']:5}  {part['episodes']:8}  {part['success']:7.1%}  {top:6.1%}  {part['best_of_k']:9.1%}"
         lines.append(f"{name:{width}}  {numbers}")
     return "\n".join(lines)
 

@@ -28,7 +28,10 @@ MODES = ("train", "valid", "test")
 # What each type of model needs in its section, and in the environment or the credentials file.
 NEEDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "OpenAI": (("model_name",), ("OPENAI_API_KEY",)),
-    "Azure": (("deployment_name",), ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "API_VERSION")),
+    "Azure": (
+        ("deployment_name",),
+        ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "API_VERSION"),
+    ),
     "vLLM": (("model_name",), ()),
 }
 WHOLE = number(int, lambda value: value >= 0, "of 0 or more")
@@ -72,11 +75,25 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
     add("--start_idx", type=WHOLE)
     add("--end_idx", type=TO_END, help="one past the last; -1: all")
     add("--num_steps", type=positive(int), help="actions of an episode")
-    add("--async_run", action="store_true", help=f"{JOBS} episodes at once, or as many as --n_jobs says")
-    add("--n_jobs", type=positive(int), help=f"episodes at once; default: 1, with --async_run {JOBS}")
-    add("--parallel_backend", choices=("joblib", "ray"), help="accepted; episodes share one process either way")
+    add(
+        "--async_run",
+        action="store_true",
+        help=f"{JOBS} episodes at once, or as many as --n_jobs says",
+    )
+    add(
+        "--n_jobs",
+        type=positive(int),
+        help=f"episodes at once; default: 1, with --async_run {JOBS}",
+    )
+    add(
+        "--parallel_backend",
+        choices=("joblib", "ray"),
+        help="accepted; episodes share one process either way",
+    )
     add("--mode", choices=MODES, default="test")
-    add("--config", help=argparse.SUPPRESS)  # what the reference's README says and its program does not know
+    add(
+        "--config", help=argparse.SUPPRESS
+    )  # what the reference's README says and its program does not know
     return parser
 
 
@@ -88,17 +105,23 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
     values = {name: _given(given, file, name) for name in REQUIRED}
     missing = [name for name, value in values.items() if value is None]
     if missing:
-        raise UsageError(f"{', '.join(missing)} is missing; give --{missing[0]}, or a file with it by --config_path")
+        raise UsageError(
+            f"{', '.join(missing)} is missing; give --{missing[0]}, or a file with it by --config_path"
+        )
     if values["task"] not in SETS:
         raise UsageError(f"task {values['task']!r}: expected one of {', '.join(SETS)}")
     for section in SECTIONS:
         if not isinstance(file.get(section), dict):
-            raise UsageError(f"{given.config_path or 'no --config_path'}: the section {section} is missing")
+            raise UsageError(
+                f"{given.config_path or 'no --config_path'}: the section {section} is missing"
+            )
     _load_credentials(_given(given, file, "credentials_path"))
     agent, env = file["Agent"], file.get("Env") or {}
     start, end = int(values["start_idx"]), int(values["end_idx"])
     if 0 <= end <= start:
-        raise UsageError(f"start_idx {start} to end_idx {end} leaves no task; end_idx is one past the last, or -1")
+        raise UsageError(
+            f"start_idx {start} to end_idx {end} leaves no task; end_idx is one past the last, or -1"
+        )
     ending = env.get("ending", "submit")
     if ending not in ENDINGS:
         raise UsageError(f"Env ending {ending!r}: expected {' or '.join(ENDINGS)}")
@@ -113,23 +136,31 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
         jobs=given.n_jobs or (JOBS if given.async_run else 1),
         data_path=Path(file["Data"]["data_path"]) if file["Data"].get("data_path") else None,
         llm=check_model(agent.get("llm"), "Agent: llm") if calls else {},
-        debugger=check_model(file["Debugger"], "Debugger") if calls and file.get("Debugger") else None,
+        debugger=check_model(file["Debugger"], "Debugger")
+        if calls and file.get("Debugger")
+        else None,
         n_retry=int(agent.get("n_retry", 3)),
         retry_delay=float(agent.get("retry_delay", 10)),
         ending=ending,
         rollouts=getattr(given, "num_rollouts", 0),
-        metadata_path=Path(file["Data"]["metadata_path"]) if file["Data"].get("metadata_path") else None,
+        metadata_path=Path(file["Data"]["metadata_path"])
+        if file["Data"].get("metadata_path")
+        else None,
     )
 
 
 def check_model(section: Any, name: str) -> Mapping[str, Any]:
     """A section that names a model. Raises UsageError: it names none, or what it needs is not set."""
     if not isinstance(section, dict) or "model_type" not in section:
-        raise UsageError(f"{name}: expected model_type {', '.join(NEEDS)} or litellm, with model_name")
+        raise UsageError(
+            f"{name}: expected model_type {', '.join(NEEDS)} or litellm, with model_name"
+        )
     kind = section["model_type"]
     keys, variables = NEEDS.get(kind, (("model_name",), ()))
     if kind not in NEEDS and kind != "litellm":
-        raise UsageError(f"{name}: model_type {kind!r}; expected {', '.join(NEEDS)}, or litellm with its model_name")
+        raise UsageError(
+            f"{name}: model_type {kind!r}; expected {', '.join(NEEDS)}, or litellm with its model_name"
+        )
     if absent := [key for key in keys if not section.get(key)]:
         raise UsageError(f"{name}: model_type {kind} needs {', '.join(absent)}")
     if absent := [variable for variable in variables if not os.environ.get(variable)]:
@@ -154,7 +185,9 @@ def _read_yaml(path: Path) -> dict[str, Any]:
         first = " ".join(str(error).split())
         raise UsageError(f"--config_path {path} is no YAML: {first}") from None
     if not isinstance(value, dict):
-        raise UsageError(f"--config_path {path}: expected keys and values, got {type(value).__name__}")
+        raise UsageError(
+            f"--config_path {path}: expected keys and values, got {type(value).__name__}"
+        )
     return value
 
 

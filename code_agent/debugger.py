@@ -34,7 +34,9 @@ class Explanation(BaseModel):
 class Debugger:
     """Explains errors, by a model with litellm's name of it where there is one."""
 
-    def __init__(self, model: str | None = None, base_url: str | None = None, api_key: str | None = None) -> None:
+    def __init__(
+        self, model: str | None = None, base_url: str | None = None, api_key: str | None = None
+    ) -> None:
         self.client = LLMClient(model, base_url=base_url, api_key=api_key) if model else None
 
     async def debug(self, code: str, error: str) -> str:
@@ -42,7 +44,10 @@ class Debugger:
         if not self.client:
             return explain(code, error)
         told = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])
-        messages = [{"role": "system", "content": WORDS["system"]}, {"role": "user", "content": told}]
+        messages = [
+            {"role": "system", "content": WORDS["system"]},
+            {"role": "user", "content": told},
+        ]
         try:
             return (await self.client.ask(messages, Explanation)).value.explanation
         except LLMError as failed:
@@ -62,4 +67,8 @@ def explain(code: str, error: str) -> str:
 def _where(code: str, error: str) -> str:
     named, lines = LINE.findall(error), code.splitlines()
     number = int(named[-1]) if named else 0
-    return f"\n{WORDS['line'].format(number, lines[number - 1].strip())}" if 0 < number <= len(lines) else ""
+    return (
+        f"\n{WORDS['line'].format(number, lines[number - 1].strip())}"
+        if 0 < number <= len(lines)
+        else ""
+    )

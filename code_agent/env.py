@@ -62,7 +62,9 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         given = dict(task_kwargs or {})
         named = given.pop("debugger_config", None) or {}
         debugger = Debugger(named.get("model_name"), named.get("base_url"))
-        self.tasks = task_entrypoint(**{name: value for name, value in given.items() if value is not None})
+        self.tasks = task_entrypoint(
+            **{name: value for name, value in given.items() if value is not None}
+        )
         self.ending, self.action_mapping = ending, dict(action_mapping or {})
         self.action_space, self.observation_space = Anything(str), observations()
         self.terminate_on_infeasible = self.need_context = False
@@ -72,7 +74,9 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self.game: Game | None = None
         self._loop = _Loop()
         sets = {self.tasks.name: self.tasks}
-        self._environment = CodeEnvironment(load_settings(), {"ending": ending}, task_sets=sets, debugger=debugger)
+        self._environment = CodeEnvironment(
+            load_settings(), {"ending": ending}, task_sets=sets, debugger=debugger
+        )
 
     def reset(
         self, task_id: int = 0, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -81,21 +85,33 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         super().reset(seed=seed)
         task_id = (options or {}).get("task_id", task_id)
         if not 0 <= task_id < len(self.tasks):
-            raise AgentError(f"there is no task {task_id} in {self.tasks.name}; it has {len(self.tasks)}")
+            raise AgentError(
+                f"there is no task {task_id} in {self.tasks.name}; it has {len(self.tasks)}"
+            )
         self._end()
         task = self.tasks.task(task_id)
         if why := self.tasks.unusable(task):
             raise AgentError(f"task {task.id} cannot be played here: it {why}")
         self.game = Game(self.tasks, task, self._environment.place(task), self.ending, LONGEST)
         self.need_context = bool(task.context)
-        opening = self._environment.prompts.opening(task, self.tasks.overview, self.game.permitted, 0)
+        opening = self._environment.prompts.opening(
+            task, self.tasks.overview, self.game.permitted, 0
+        )
         goal = f"{task.note}\n{task.question}".strip()
         self.goal_object = [{"type": "text", "text": goal}]
         self.chat, self.env_history, self._begun = [], [], time.monotonic()
         self._say("assistant", GREETING)
         self._say("user", goal)
-        about = {"task_goal": goal, "instruction": opening[0]["content"], "overall": self.tasks.overview}
-        info = {"task_id": task.id, "question": task.question, "permitted_actions": list(self.game.permitted)}
+        about = {
+            "task_goal": goal,
+            "instruction": opening[0]["content"],
+            "overall": self.tasks.overview,
+        }
+        info = {
+            "task_id": task.id,
+            "question": task.question,
+            "permitted_actions": list(self.game.permitted),
+        }
         observation = {"type": "initial_observation", "env_message": goal, "info": about}
         return self._seen(observation), {"task_goal": goal, "task_info": info}
 
@@ -153,8 +169,13 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         """An observation with all that its space names."""
         self.env_history.append(observation)
         known = {name: observation[name] for name in ("type", "env_message")}
-        ran = {"status": observation.get("status", ""), "execution_time": observation.get("execution_time", 0.0)}
-        info = observation.get("info") or {name: value for name, value in observation.items() if name == "problem"}
+        ran = {
+            "status": observation.get("status", ""),
+            "execution_time": observation.get("execution_time", 0.0),
+        }
+        info = observation.get("info") or {
+            name: value for name, value in observation.items() if name == "problem"
+        }
         about = {"goal": self.goal_object[0]["text"], "elapsed_time": self._elapsed(), "info": info}
         said = {"chat_messages": tuple(self.chat), "history": self.env_history}
         return deepcopy(known | ran | about | said)  # a user may keep and change what was returned
@@ -187,4 +208,9 @@ def _observed(result: Any) -> Observation:
 EHREnv = MedAgentEnv
 names: Sequence[str] = (ID, "EHREnv-v0")
 for name in names:
-    gymnasium.register(name, entry_point="code_agent.env:MedAgentEnv", disable_env_checker=True, order_enforce=False)
+    gymnasium.register(
+        name,
+        entry_point="code_agent.env:MedAgentEnv",
+        disable_env_checker=True,
+        order_enforce=False,
+    )

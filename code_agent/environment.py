@@ -28,7 +28,17 @@ from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import EhrDemo
 from common.settings import Settings
-from episodes.agent import AgentError, Answer, Environment, Episode, Options, Policy, Record, ServiceError, Task
+from episodes.agent import (
+    AgentError,
+    Answer,
+    Environment,
+    Episode,
+    Options,
+    Policy,
+    Record,
+    ServiceError,
+    Task,
+)
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward
@@ -84,7 +94,9 @@ class CodeEnvironment(Environment):
     def place(self, task: Task) -> Place:
         """Where one episode happens: nothing of another is there."""
         tasks, name = self.set_of(task), f"{task.id}/{next(self._numbers)}"
-        return Place(self.sandbox_of(tasks, own(task)), name, tasks.look_up, self.debugger, own(task).context)
+        return Place(
+            self.sandbox_of(tasks, own(task)), name, tasks.look_up, self.debugger, own(task).context
+        )
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         tasks = self.set_of(task)
@@ -98,11 +110,18 @@ class CodeEnvironment(Environment):
             step = await game.answer(reply)
             episode.events[:] = game.events
             if step.done:
-                episode.answer, episode.stop_reason = game.handed.answer if game.handed else None, "answered"
+                episode.answer, episode.stop_reason = (
+                    game.handed.answer if game.handed else None,
+                    "answered",
+                )
                 return None
-            return self.prompts.said(step.observation["env_message"], policy.turns + 1, steps, submits)
+            return self.prompts.said(
+                step.observation["env_message"], policy.turns + 1, steps, submits
+            )
 
-        opening = self.prompts.opening(own(task), tasks.overview, permitted(tasks, self.ending), steps)
+        opening = self.prompts.opening(
+            own(task), tasks.overview, permitted(tasks, self.ending), steps
+        )
         try:
             return await play_with_words(policy, opening, respond)
         finally:
@@ -111,9 +130,13 @@ class CodeEnvironment(Environment):
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         """About the hospital's tables. Raises AgentError: the ending is one that needs to know what is right."""
         if self.ending != "submit":
-            raise AgentError(f"--ending {self.ending}: of an own question nobody knows what is right; name a case")
+            raise AgentError(
+                f"--ending {self.ending}: of an own question nobody knows what is right; name a case"
+            )
         unknown = Gold("text", "unknown")  # what is handed in is graded, and nobody asks how
-        return await self.play(CodeTask(id="asked", question=question, task_set=EhrDemo.name, gold=unknown), policy)
+        return await self.play(
+            CodeTask(id="asked", question=question, task_set=EhrDemo.name, gold=unknown), policy
+        )
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return score(self.set_of(task), own(task), episode)
@@ -133,7 +156,9 @@ class CodeEnvironment(Environment):
         return self.dishonest(task, random)["another value"]
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return dishonest_episodes(self.set_of(task), own(task), self.prompts, self._turns(task), random)
+        return dishonest_episodes(
+            self.set_of(task), own(task), self.prompts, self._turns(task), random
+        )
 
     def _turns(self, task: Task) -> int:
         return task.max_turns or self.settings.max_turns
@@ -145,7 +170,11 @@ class CodeEnvironment(Environment):
         return record_of(own(task), episode)
 
     def description(self) -> dict[str, Any]:
-        described = {"ending": self.ending, "prompts": self.prompts.fingerprint, "debugger": self.debugged_by}
+        described = {
+            "ending": self.ending,
+            "prompts": self.prompts.fingerprint,
+            "debugger": self.debugged_by,
+        }
         return described | ({"hospital": str(self.hospital)} if self.hospital else {})
 
     async def check(self) -> None:

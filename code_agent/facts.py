@@ -39,7 +39,12 @@ def record_of(task: CodeTask, episode: Episode) -> Record:
 
 
 def _step(event: Event) -> dict[str, Any]:
-    known = {"action": event.action, "params": event.params, "kind": event.kind, "status": event.status}
+    known = {
+        "action": event.action,
+        "params": event.params,
+        "kind": event.kind,
+        "status": event.status,
+    }
     more = {"printed": event.printed[:SHOWN], "problem": event.problem}
     return known | {name: value for name, value in more.items() if value}
 
@@ -47,7 +52,9 @@ def _step(event: Event) -> dict[str, Any]:
 def group_of(record: Record) -> int:
     """Form: 1 where a program ran and printed a value, else 0."""
     steps = record["steps"]
-    return int(any(step["status"] == "SUCCESS" and step.get("printed", "").strip() for step in steps))
+    return int(
+        any(step["status"] == "SUCCESS" and step.get("printed", "").strip() for step in steps)
+    )
 
 
 def failure(record: Record) -> str:
@@ -63,5 +70,7 @@ def failure(record: Record) -> str:
 
 def share_raised(records: Sequence[Record]) -> float | None:
     """The share of the runs of all episodes that raised; None where nothing ran."""
-    runs = [step for record in records for step in record["steps"] if step["kind"] == "code_execution"]
+    runs = [
+        step for record in records for step in record["steps"] if step["kind"] == "code_execution"
+    ]
     return sum(step["status"] == "FAILED" for step in runs) / len(runs) if runs else None

@@ -63,11 +63,22 @@ class Game:
     """handed: what was handed in, once it is. worth: what that is worth, which nobody is told."""
 
     def __init__(
-        self, tasks: TaskSet, task: CodeTask, place: Place, ending: str = "submit", longest: int = LONGEST
+        self,
+        tasks: TaskSet,
+        task: CodeTask,
+        place: Place,
+        ending: str = "submit",
+        longest: int = LONGEST,
     ) -> None:
         if ending not in ENDINGS:
             raise ValueError(f"ending {ending!r}: expected {' or '.join(ENDINGS)}")
-        self.tasks, self.task, self.place, self.ending, self.longest = tasks, task, place, ending, longest
+        self.tasks, self.task, self.place, self.ending, self.longest = (
+            tasks,
+            task,
+            place,
+            ending,
+            longest,
+        )
         self.events: list[Event] = []
         self.handed: Handed | None = None
         self.worth = 0.0
@@ -97,9 +108,13 @@ class Game:
         given = action.params.get("answer")
         answer = as_text(given) if given is not None else self.printed
         if answer is None:
-            self.events.append(Event("submit", action.params, kind="error", problem="nothing_to_hand_in"))
+            self.events.append(
+                Event("submit", action.params, kind="error", problem="nothing_to_hand_in")
+            )
             return Step(refusal("nothing_to_hand_in"))
-        self.handed = Handed(answer, self.program if given is None or not self.place.context else answer)
+        self.handed = Handed(
+            answer, self.program if given is None or not self.place.context else answer
+        )
         self.worth = await worth(self.tasks, self.task, self.handed, self.place)
         self.events.append(Event("submit", action.params, kind="submitted", worth=self.worth))
         return Step({"type": "submitted", "env_message": SAID["handed_in"]}, True)
@@ -121,7 +136,10 @@ class Game:
 
     def _note(self, action: Action, observation: Observation) -> None:
         known = {"kind": observation["type"], "problem": observation.get("problem", "")}
-        known |= {"status": observation.get("status", ""), "printed": observation.get("printed", "")}
+        known |= {
+            "status": observation.get("status", ""),
+            "printed": observation.get("printed", ""),
+        }
         seconds = observation.get("execution_time", 0.0)
         self.events.append(Event(action.name, action.params, seconds=seconds, **known))
         observation.pop("printed", None)
@@ -160,5 +178,7 @@ async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, place: Place) ->
 
 def loops(events: Sequence[Event]) -> bool:
     """Whether the same program was run LOOP times."""
-    often = Counter(str(event.params.get("code")) for event in events if event.action == "validate_code")
+    often = Counter(
+        str(event.params.get("code")) for event in events if event.action == "validate_code"
+    )
     return max(often.values(), default=0) >= LOOP

@@ -20,13 +20,22 @@ from typing import Any
 
 LONGEST = 65536  # characters of an answer: what the sandbox lets a program print
 CLOSE = Decimal("1e-6")  # of a number without limits of its own: what the order of a sum may change
-NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-WRAPPED = re.compile(r"\b(?:np\.\w+|(?:pd\.)?Timestamp)\(([^()]*)\)")  # np.float64(1.5), as lists show them
+NUMBER = re.compile(
+    r"[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII
+)
+WRAPPED = re.compile(
+    r"\b(?:np\.\w+|(?:pd\.)?Timestamp)\(([^()]*)\)"
+)  # np.float64(1.5), as lists show them
 # array([1, 2]), frozenset({1, 2}), Index([1, 2], dtype='int64', name='id'): what is inside
-HELD = re.compile(r"(?:array|frozenset|Index|dict_keys|dict_values)\((.*?)(?:, (?:dtype|name)=[^()]*)?\)", re.DOTALL)
+HELD = re.compile(
+    r"(?:array|frozenset|Index|dict_keys|dict_values)\((.*?)(?:, (?:dtype|name)=[^()]*)?\)",
+    re.DOTALL,
+)
 ARRAY = re.compile(r"\[[^\[\],]*\]")  # ['CCU' 'MICU'], as numpy prints one
 ITEM = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s\[\]]+")
-MOMENT = re.compile(r"datetime\.date(?:time)?\((\d+), (\d+), (\d+)(?:, (\d+), (\d+)(?:, (\d+))?)?\)")
+MOMENT = re.compile(
+    r"datetime\.date(?:time)?\((\d+), (\d+), (\d+)(?:, (\d+), (\d+)(?:, (\d+))?)?\)"
+)
 TRUE, FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
 Seen = Any  # what a text is read as: a text for each scalar, lists, tuples, sets and dicts of them
 
@@ -57,12 +66,20 @@ class Gold:
 
     def __post_init__(self) -> None:
         if self.kind not in SCALARS.keys() | SHAPES.keys():
-            raise GoldError(f"there is no kind {self.kind!r}; the kinds are {', '.join([*SCALARS, *SHAPES])}")
+            raise GoldError(
+                f"there is no kind {self.kind!r}; the kinds are {', '.join([*SCALARS, *SHAPES])}"
+            )
         try:
             answered = grade(json.dumps(self.value), self)
         except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
-            raise GoldError(f"{self} has no value of its kind ({type(error).__name__}: {error})") from None
-        if not answered or self.value == "" or (self.kind == "set" and len(set(self.value)) < len(self.value)):
+            raise GoldError(
+                f"{self} has no value of its kind ({type(error).__name__}: {error})"
+            ) from None
+        if (
+            not answered
+            or self.value == ""
+            or (self.kind == "set" and len(set(self.value)) < len(self.value))
+        ):
             raise GoldError(f"{self} is not answered by its own value")
 
     def limits(self, value: Decimal) -> tuple[Decimal, Decimal]:
@@ -89,7 +106,9 @@ def grade(answer_text: str, gold: Gold) -> bool:
 def _number(seen: str, value: Any, gold: Gold) -> bool:
     number = _decimal(seen)
     lower, upper = gold.limits(Decimal(str(value)))
-    return number is not None and lower.is_finite() and upper.is_finite() and lower <= number <= upper
+    return (
+        number is not None and lower.is_finite() and upper.is_finite() and lower <= number <= upper
+    )
 
 
 def _integer(seen: str, value: Any, gold: Gold) -> bool:
@@ -116,7 +135,9 @@ def _iso(seen: str) -> str:
     moment = MOMENT.fullmatch(seen)
     if not moment:
         return seen.replace("/", "-")
-    return "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}".format(*(int(part or 0) for part in moment.groups()))
+    return "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}".format(
+        *(int(part or 0) for part in moment.groups())
+    )
 
 
 def _boolean(seen: str, value: Any, gold: Gold) -> bool:
@@ -149,7 +170,9 @@ def _same(kind: str, seen: Seen, value: Any, gold: Gold) -> bool:
 
 def _same_item(gold: Gold) -> Callable[[Seen, Any], bool]:
     [kind] = gold.items
-    return lambda seen, value: _same(kind, seen[0] if _is_row(seen) and len(seen) == 1 else seen, value, gold)
+    return lambda seen, value: _same(
+        kind, seen[0] if _is_row(seen) and len(seen) == 1 else seen, value, gold
+    )
 
 
 def _same_row(row: Seen, wanted: Sequence[Any], gold: Gold) -> bool:
@@ -159,11 +182,15 @@ def _same_row(row: Seen, wanted: Sequence[Any], gold: Gold) -> bool:
     return all(_same(*each, gold) for each in zip(gold.items, cells, wanted, strict=True))
 
 
-def _pairwise(same: Callable[[Seen, Any], bool], seen: Sequence[Seen], wanted: Sequence[Any]) -> bool:
+def _pairwise(
+    same: Callable[[Seen, Any], bool], seen: Sequence[Seen], wanted: Sequence[Any]
+) -> bool:
     return len(seen) == len(wanted) and all(map(same, seen, wanted))
 
 
-def _one_to_one(same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]) -> bool:
+def _one_to_one(
+    same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]
+) -> bool:
     """Whether each is one of the wanted, none twice and none left."""
     left = list(wanted)
     for item in seen:
@@ -179,14 +206,20 @@ def _items(text: str) -> Any:
     seen = _parsed(text)
     if isinstance(seen, list | tuple | set):
         return seen
-    return [part.strip() for part in text.split("\n" if "\n" in text else ",")] if isinstance(seen, str) else [seen]
+    return (
+        [part.strip() for part in text.split("\n" if "\n" in text else ",")]
+        if isinstance(seen, str)
+        else [seen]
+    )
 
 
 def _rows(text: str) -> list[Seen]:
     """The rows of a table; a dict has a row for each key, a flat list is one row."""
     seen = _parsed(text)
     if isinstance(seen, dict):
-        return list(seen.items()) if all(isinstance(cell, str) for cell in seen.values()) else [seen]
+        return (
+            list(seen.items()) if all(isinstance(cell, str) for cell in seen.values()) else [seen]
+        )
     if not _is_row(seen):
         return []
     return [seen] if all(isinstance(cell, str) for cell in seen) else list(seen)

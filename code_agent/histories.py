@@ -44,13 +44,17 @@ class History:
 
 
 def path_of(folder: Path, index: int, number: int | None) -> Path:
-    return folder / (f"history_{index}.json" if number is None else f"history_{index}_{number}.json")
+    return folder / (
+        f"history_{index}.json" if number is None else f"history_{index}_{number}.json"
+    )
 
 
 def write(path: Path, messages: Sequence[Message], ending: Mapping[str, Any]) -> None:
     """Whole or not at all."""
     with replacing(path) as draft:
-        draft.write_text(json.dumps([*messages, ending], ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        draft.write_text(
+            json.dumps([*messages, ending], ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+        )
 
 
 def read(path: Path) -> History | None:
@@ -60,7 +64,12 @@ def read(path: Path) -> History | None:
         elements = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    if not named or not isinstance(elements, list) or not elements or not isinstance(elements[-1], dict):
+    if (
+        not named
+        or not isinstance(elements, list)
+        or not elements
+        or not isinstance(elements[-1], dict)
+    ):
         return None
     if elements[-1].get("result") not in FINISHED:
         return None

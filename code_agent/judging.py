@@ -50,7 +50,9 @@ class ByOutput:
     async def worth(self, handed: Handed, place: Place) -> float:
         wanted = await _alone(self.program, place)
         if wanted is None or not wanted.strip():
-            raise EpisodeError("task_unusable", "the task's own program does not run here, or prints nothing")
+            raise EpisodeError(
+                "task_unusable", "the task's own program does not run here, or prints nothing"
+            )
         if not handed.program:
             return 0.0
         found = await _alone(program_of(handed.program, place), place)
@@ -91,7 +93,11 @@ class ByPredictions:
         rows = csv.reader(io.StringIO(text))
         next(rows, None)
         size = len(self.ids)
-        found = {tuple(map(_number, row[:size])): _label(row[size]) for row in rows if len(row) == size + 1}
+        found = {
+            tuple(map(_number, row[:size])): _label(row[size])
+            for row in rows
+            if len(row) == size + 1
+        }
         right = sum(found.get(key) == label for key, label in wanted.items())
         return right / len(wanted) if wanted else 0.0
 

@@ -33,7 +33,12 @@ TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 SHARES, FLAWS, SLIPS, WORDS = TABLE["shares"], TABLE["flaws"], TABLE["slips"], TABLE["words"]
 BUDGETS = (4, 4, 4, 4, 2, 3, 5, 6)
 CHARACTERS = string.ascii_lowercase + string.digits + " /.,-&()'\"\\"
-NUMBERS = {"patient": (10_000, 99_999), "stay": (100_000, 199_999), "icustay": (100_000, 299_999), "year": (2100, 2105)}
+NUMBERS = {
+    "patient": (10_000, 99_999),
+    "stay": (100_000, 199_999),
+    "icustay": (100_000, 299_999),
+    "year": (2100, 2105),
+}
 
 
 def lessons(rows: Sequence[Row], right: int, flawed: int, random: Random) -> Lessons:
@@ -60,7 +65,9 @@ class Teacher:
     def right(self) -> Conversation:
         """The gold program, and what it prints handed in; now and then after a mistake that is not learned."""
         detour = self._happens("detour")
-        return self._play(self.random.choice(("misspelt", "malformed")) if detour else "right", False)
+        return self._play(
+            self.random.choice(("misspelt", "malformed")) if detour else "right", False
+        )
 
     def flawed(self, flaw: str) -> Conversation:
         return self._play(flaw, True)
@@ -89,7 +96,11 @@ class Teacher:
             return [self._misspelt(task.program), run, end]
         if flaw == "asks_first":
             asked = {"data_path": task.files[0], "info_type": "column_names"}
-            return [Rehearsed(Action("request_info", asked), self._columns(task.files[0])), run, end]
+            return [
+                Rehearsed(Action("request_info", asked), self._columns(task.files[0])),
+                run,
+                end,
+            ]
         return [run, run, end] if flaw == "malformed" else [run, end]
 
     def _run(self, program: str, printed: str) -> Rehearsed:
@@ -104,13 +115,17 @@ class Teacher:
 
     def _misspelt(self, program: str) -> Rehearsed:
         """A program with a misspelt column, and its error."""
-        attributes = [(name, "no_attribute") for name in re.findall(r"\b[a-z]\.([a-z]+_[a-z]+) ==", program)]
+        attributes = [
+            (name, "no_attribute") for name in re.findall(r"\b[a-z]\.([a-z]+_[a-z]+) ==", program)
+        ]
         keys = [(name, "no_key") for name in re.findall(r', "([a-z_]+)"\]', program)]
         name, kind = self.random.choice(attributes or keys or [("pd", "no_attribute")])
         wrong = name.replace("_", "") if "_" in name else f"{name}s"
         code = program.replace(name, wrong)
         line, text = next((at, one) for at, one in enumerate(code.splitlines(), 1) if wrong in one)
-        error = WORDS["misspelt_error"].format(line=line, code=text, error=WORDS[kind].format(name=wrong))
+        error = WORDS["misspelt_error"].format(
+            line=line, code=text, error=WORDS[kind].format(name=wrong)
+        )
         return Rehearsed(Action("validate_code", {"code": code}), error=error)
 
     def _columns(self, file: str) -> str:
@@ -123,20 +138,26 @@ class Teacher:
         program = f"{PREAMBLE}\n{Template(template['program'].strip()).substitute(slots)}"
         question = Template(self._hurried(self.random.choice(template["seen"]))).substitute(slots)
         files = tuple(re.findall(r"(\w+\.csv)", program))
-        return CodeTask(id="lesson", question=question, task_set="ehr_demo", files=files, program=program)
+        return CodeTask(
+            id="lesson", question=question, task_set="ehr_demo", files=files, program=program
+        )
 
     def _hurried(self, wording: str) -> str:
         """Now and then without some words, so that other wordings do not throw the model."""
         if not self._happens("hurried"):
             return wording
-        return " ".join(word for word in wording.split() if "$" in word or not self._happens("left_out"))
+        return " ".join(
+            word for word in wording.split() if "$" in word or not self._happens("left_out")
+        )
 
     def _happens(self, what: str) -> bool:
         return self.random.random() < SHARES[what] / 100
 
     def _slots(self, template: Mapping[str, Any]) -> dict[str, Any]:
         wanted = {
-            name for text in (template["program"], *template["seen"]) for name in Template(text).get_identifiers()
+            name
+            for text in (template["program"], *template["seen"])
+            for name in Template(text).get_identifiers()
         }
         return {name: self._value(name) for name in sorted(wanted)}
 
@@ -167,9 +188,13 @@ class Teacher:
         """A value of the answer's kind, as it is printed."""
         kind = template["kind"]
         if kind in ("set", "list"):
-            return str([self._scalar(template["items"][0]) for _ in range(self.random.randint(1, 5))])
+            return str(
+                [self._scalar(template["items"][0]) for _ in range(self.random.randint(1, 5))]
+            )
         if kind == "table":
-            return str({self._name(): self.random.randint(1, 40) for _ in range(self.random.randint(1, 3))})
+            return str(
+                {self._name(): self.random.randint(1, 40) for _ in range(self.random.randint(1, 3))}
+            )
         return str(self._scalar(kind))
 
     def _scalar(self, kind: str) -> Any:
@@ -214,6 +239,12 @@ def _break(messages: list[dict[str, Any]], random: Random) -> None:
 
     said = next(at for at, message in enumerate(messages) if message["role"] == "assistant")
     code = json.loads(messages[said]["content"])["params"]["code"]
-    messages[said] = {"role": "assistant", "content": random.choice((code, f"```python\n{code}\n```"))}
+    messages[said] = {
+        "role": "assistant",
+        "content": random.choice((code, f"```python\n{code}\n```")),
+    }
     tail = messages[said + 1]["content"].rsplit("\nStep ", 1)[1]
-    messages[said + 1] = {"role": "user", "content": f"{SAID['no_action'].format(detail='')}\nStep {tail}"}
+    messages[said + 1] = {
+        "role": "user",
+        "content": f"{SAID['no_action'].format(detail='')}\nStep {tail}",
+    }

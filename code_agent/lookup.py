@@ -44,14 +44,20 @@ def look_up(data: Path, name: str, kind: str, keyterm: str = "") -> str:
     if kind == "column_names":
         return ", ".join(columns_of(path, table))
     if not keyterm.strip():
-        raise LookupRefused(f"{kind} needs a keyterm: {'a column' if kind == 'column_values' else 'what to look for'}")
+        raise LookupRefused(
+            f"{kind} needs a keyterm: {'a column' if kind == 'column_values' else 'what to look for'}"
+        )
     return values(path, table, keyterm) if kind == "column_values" else term(path, table, keyterm)
 
 
 def files(data: Path) -> list[str]:
     """What there is to look into."""
     known = (".csv", ".parquet", *SQLITE)
-    return sorted(path.name for path in data.iterdir() if path.suffix in known) if data.is_dir() else []
+    return (
+        sorted(path.name for path in data.iterdir() if path.suffix in known)
+        if data.is_dir()
+        else []
+    )
 
 
 def find(data: Path, name: str) -> tuple[Path, str]:
@@ -62,12 +68,16 @@ def find(data: Path, name: str) -> tuple[Path, str]:
         file = known.get(parts[at].lower()) or known.get(f"{parts[at].lower()}.csv")
         if file:
             return data / file, "".join(parts[at + 1 : at + 2])
-    raise LookupRefused(f"there is no table {name!r}; there are {', '.join(known.values()) or 'none'}")
+    raise LookupRefused(
+        f"there is no table {name!r}; there are {', '.join(known.values()) or 'none'}"
+    )
 
 
 def tables_of(path: Path) -> list[str]:
     with closing(_connect(path)) as connection:
-        found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
+        found = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+        )
         return [name for (name,) in found if not name.startswith("sqlite_")]
 
 
@@ -81,7 +91,9 @@ def values(path: Path, table: str, column: str) -> str:
     with opened(path, table) as (columns, rows):
         found = {name.lower(): at for at, name in enumerate(columns)}.get(column.lower())
         if found is None:
-            raise LookupRefused(f"there is no column {column!r}; the columns are {', '.join(columns)}")
+            raise LookupRefused(
+                f"there is no column {column!r}; the columns are {', '.join(columns)}"
+            )
         seen = dict.fromkeys(row[found] for row in islice(rows, MOST_VALUES) if found < len(row))
     shown = ", ".join(list(seen)[:SHOWN])
     return shown if len(seen) <= SHOWN else f"{shown}, ... ({len(seen)} different values)"
@@ -101,13 +113,22 @@ def term(path: Path, table: str, keyterm: str) -> str:
     near = _nearest(wanted, seen)
     if not near:
         raise LookupRefused(f"nothing in {path.name} is spelled like {keyterm!r}")
-    return f"{keyterm!r} is no value; the nearest are " + ", ".join(f"{value} ({column})" for value, column in near)
+    return f"{keyterm!r} is no value; the nearest are " + ", ".join(
+        f"{value} ({column})" for value, column in near
+    )
 
 
 def _nearest(wanted: str, seen: dict[str, dict[str, None]]) -> list[tuple[str, str]]:
     there = sorted((value, column) for column, own in seen.items() for value in own)
-    limit: dict[str, Any] = {"scorer": Levenshtein.normalized_distance, "score_cutoff": FARTHEST, "limit": NEAREST}
-    return [there[at] for *_, at in process.extract(wanted, [value.lower() for value, _ in there], **limit)]
+    limit: dict[str, Any] = {
+        "scorer": Levenshtein.normalized_distance,
+        "score_cutoff": FARTHEST,
+        "limit": NEAREST,
+    }
+    return [
+        there[at]
+        for *_, at in process.extract(wanted, [value.lower() for value, _ in there], **limit)
+    ]
 
 
 @contextmanager
@@ -123,7 +144,10 @@ def opened(path: Path, table: str) -> Iterator[Table]:
 
         whole = parquet.ParquetFile(path)
         batches = (batch.to_pylist() for batch in whole.iter_batches(1000))
-        yield whole.schema.names, (tuple(map(str, row.values())) for batch in batches for row in batch)
+        yield (
+            whole.schema.names,
+            (tuple(map(str, row.values())) for batch in batches for row in batch),
+        )
     else:
         with closing(_connect(path)) as connection:
             yield _selected(connection, path, table)
@@ -132,10 +156,14 @@ def opened(path: Path, table: str) -> Iterator[Table]:
 def _selected(connection: sqlite3.Connection, path: Path, table: str) -> Table:
     known = {name.lower(): name for name in tables_of(path)}
     if table.lower() not in known:
-        raise LookupRefused(f"{path.name} has the tables {', '.join(known.values())}; name one: {path.name}/TABLE")
+        raise LookupRefused(
+            f"{path.name} has the tables {', '.join(known.values())}; name one: {path.name}/TABLE"
+        )
     quoted = known[table.lower()].replace('"', '""')
     found = connection.execute(f'SELECT * FROM "{quoted}"')
-    return [name for name, *_ in found.description], (tuple("" if v is None else str(v) for v in row) for row in found)
+    return [name for name, *_ in found.description], (
+        tuple("" if v is None else str(v) for v in row) for row in found
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

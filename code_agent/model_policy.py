@@ -21,17 +21,25 @@ from episodes.agent import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import CONTEXT_OVERFLOW
 
-TIMEOUT, BUDGET = 300.0, 900.0  # seconds of one request, and of one reply with all that is tried again
+TIMEOUT, BUDGET = (
+    300.0,
+    900.0,
+)  # seconds of one request, and of one reply with all that is tried again
 THINKERS = re.compile(r"(^|/)(o\d|gpt-5)")  # models of OpenAI that take no temperature
 
 
 class Model:
     """One endpoint for all episodes of a run: its connections, its pauses, how it is sampled."""
 
-    def __init__(self, section: Mapping[str, Any], n_retry: int = 3, retry_delay: float = 10.0) -> None:
+    def __init__(
+        self, section: Mapping[str, Any], n_retry: int = 3, retry_delay: float = 10.0
+    ) -> None:
         self.section, self.attempts, self.longest_wait = section, n_retry + 1, retry_delay
         self.endpoint, self.rate = endpoint_of(section), RateLimit()
-        limits = {"max_tokens": section.get("max_new_tokens"), "temperature": section.get("temperature")}
+        limits = {
+            "max_tokens": section.get("max_new_tokens"),
+            "temperature": section.get("temperature"),
+        }
         if THINKERS.search(self.endpoint.model):
             limits = {"max_completion_tokens": section.get("max_new_tokens")}
         self.body = {name: value for name, value in limits.items() if value is not None}
@@ -42,9 +50,15 @@ class Model:
         async def attempt() -> tuple[str, tuple[int, int, float | None]]:
             return await self.endpoint.complete({**self.body, "messages": list(messages)})
 
-        how: dict[str, Any] = {"attempts": self.attempts, "timeout": BUDGET, "longest_wait": self.longest_wait}
+        how: dict[str, Any] = {
+            "attempts": self.attempts,
+            "timeout": BUDGET,
+            "longest_wait": self.longest_wait,
+        }
         try:
-            text, (read, written, _) = await persist(attempt, self.endpoint.model, rate=self.rate, **how)
+            text, (read, written, _) = await persist(
+                attempt, self.endpoint.model, rate=self.rate, **how
+            )
         except LLMError as error:
             if error.cause == "refused" and CONTEXT_OVERFLOW.search(str(error)):
                 raise PolicyStop("context_overflow") from None
@@ -55,17 +69,28 @@ class Model:
 
 def endpoint_of(section: Mapping[str, Any]) -> LLMEndpoint:
     """Where a section's model is called, by litellm's name of it."""
-    kind, name, base = section["model_type"], str(section.get("model_name")), section.get("base_url")
+    kind, name, base = (
+        section["model_type"],
+        str(section.get("model_name")),
+        section.get("base_url"),
+    )
     if kind == "Azure":
-        os.environ.setdefault("AZURE_API_VERSION", os.environ["API_VERSION"])  # litellm's name of it
+        os.environ.setdefault(
+            "AZURE_API_VERSION", os.environ["API_VERSION"]
+        )  # litellm's name of it
         where = os.environ["AZURE_OPENAI_ENDPOINT"], os.environ["AZURE_OPENAI_API_KEY"]
         return LLMEndpoint(f"azure/{section['deployment_name']}", *where, TIMEOUT)
     if kind == "vLLM":
         address = base or f"http://127.0.0.1:{section.get('port', 8000)}/v1"
-        return LLMEndpoint(f"openai/{name}", address, os.environ.get("VLLM_API_KEY", "none"), TIMEOUT)
+        return LLMEndpoint(
+            f"openai/{name}", address, os.environ.get("VLLM_API_KEY", "none"), TIMEOUT
+        )
     if kind == "OpenAI":
         return LLMEndpoint(
-            f"openai/{name}", base or os.environ.get("OPENAI_BASE_URL"), os.environ["OPENAI_API_KEY"], TIMEOUT
+            f"openai/{name}",
+            base or os.environ.get("OPENAI_BASE_URL"),
+            os.environ["OPENAI_API_KEY"],
+            TIMEOUT,
         )
     return LLMEndpoint(name, base, None, TIMEOUT)
 

@@ -34,7 +34,9 @@ class Prompts:
         """The version, and a hash that no other words have."""
         return f"{self.version} {hashlib.sha256(f'{self!r}{ACTIONS}'.encode()).hexdigest()[:8]}"
 
-    def opening(self, task: CodeTask, overview: str, permitted: Sequence[str], steps: int) -> list[Message]:
+    def opening(
+        self, task: CodeTask, overview: str, permitted: Sequence[str], steps: int
+    ) -> list[Message]:
         """The messages an episode begins with. What merely talks is permitted and not advertised."""
         shown = [name for name in permitted if name not in TALK]
         system = self.system.format(actions="\n".join(map(described, shown)), overview=overview)
@@ -45,7 +47,9 @@ class Prompts:
 
     def said(self, text: str, step: int, steps: int, submits: bool) -> str:
         """What came back, before reply number `step` of `steps`."""
-        return self._with_last(self.turn.format(text=text, step=step, steps=steps), step, steps, submits)
+        return self._with_last(
+            self.turn.format(text=text, step=step, steps=steps), step, steps, submits
+        )
 
     def _with_last(self, words: str, step: int, steps: int, submits: bool) -> str:
         return f"{words}\n{self.last if submits else self.last_oracle}" if step >= steps else words

@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-THOUGHT = re.compile(r"\A(?!\s*[{`]).*?</think>", re.DOTALL)  # some chat templates begin it in the prompt
+THOUGHT = re.compile(
+    r"\A(?!\s*[{`]).*?</think>", re.DOTALL
+)  # some chat templates begin it in the prompt
 DECODER = json.JSONDecoder(strict=False)  # a program in a text has line breaks
 PARAMS = ("params", "parameters", "arguments", "args")
 MOST_OBJECTS = 64  # places where an object may begin
@@ -67,7 +69,11 @@ def _action(found: dict[str, Any]) -> Action | Malformed:
         given = next(_objects(given), given)
     if given is None:
         given = {}
-    return Action(name, given) if isinstance(given, dict) else Malformed("bad_params", type(given).__name__)
+    return (
+        Action(name, given)
+        if isinstance(given, dict)
+        else Malformed("bad_params", type(given).__name__)
+    )
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

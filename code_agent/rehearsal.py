@@ -32,7 +32,9 @@ class Rehearsed:
         return self.action.name == "validate_code"
 
 
-def rehearse(tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed]) -> Episode:
+def rehearse(
+    tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed]
+) -> Episode:
     """The episode of these steps, as many as the budget allows."""
     opening = prompts.opening(task, tasks.overview, permitted(tasks, "submit"), turns)
     episode = Episode(opening, stop_reason="max_turns")
@@ -67,13 +69,19 @@ def gold_text(task: CodeTask) -> str:
     """The gold value as a program prints it."""
     assert task.gold is not None
     value = task.gold.value
-    return str([list(row) if isinstance(row, tuple) else row for row in value] if isinstance(value, tuple) else value)
+    return str(
+        [list(row) if isinstance(row, tuple) else row for row in value]
+        if isinstance(value, tuple)
+        else value
+    )
 
 
 def gold_steps(task: CodeTask) -> list[Rehearsed]:
     """Run the gold program, hand in what it prints."""
     run = Rehearsed(Action("validate_code", {"code": task.program}), gold_text(task))
-    return [run, Rehearsed(Action("submit"))] if task.program else [Rehearsed(submit(gold_text(task)))]
+    return (
+        [run, Rehearsed(Action("submit"))] if task.program else [Rehearsed(submit(gold_text(task)))]
+    )
 
 
 def submit(answer: str) -> Action:

@@ -20,13 +20,18 @@ from code_agent.tasks.base import TaskSet
 from episodes.agent import Episode
 from scoring.rubric import Reward, Rubric
 
-RUBRIC = Rubric(tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))["terms"])
+RUBRIC = Rubric(
+    tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))["terms"]
+)
 
 
 def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
     """What an episode earns."""
     found = success(tasks, task, episode)
-    values = {"success": found, "format": well_formed(episode.events) if episode.answer is not None else 0.0}
+    values = {
+        "success": found,
+        "format": well_formed(episode.events) if episode.answer is not None else 0.0,
+    }
     terms = RUBRIC.weigh(values)
     return Reward(sum(terms.values()), terms, score=found, counters=counters_of(episode.events))
 
@@ -42,7 +47,11 @@ def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
 
 def well_formed(events: Sequence[Event]) -> float:
     """The share of replies that were actions, and whose programs ran; 0 without any."""
-    return sum(not event.problem and not event.raised for event in events) / len(events) if events else 0.0
+    return (
+        sum(not event.problem and not event.raised for event in events) / len(events)
+        if events
+        else 0.0
+    )
 
 
 def printed_value(events: Sequence[Event]) -> bool:
@@ -59,5 +68,11 @@ def counters_of(events: Sequence[Event]) -> dict[str, float]:
         "refused": sum(bool(event.action and event.problem) for event in events),
     }
     raised = sum(event.raised for event in runs)
-    counted = {"runs": len(runs), "runs_raised": raised, "loops": int(loops(events)), **problems, **kinds}
+    counted = {
+        "runs": len(runs),
+        "runs_raised": raised,
+        "loops": int(loops(events)),
+        **problems,
+        **kinds,
+    }
     return {name: float(number) for name, number in counted.items()}

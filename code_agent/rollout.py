@@ -45,10 +45,18 @@ def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
     for history in histories:
         tasks[history.index].append(history)
     for index, each in sorted(tasks.items()):
-        right, wrong = [one for one in each if one.succeeded], [one for one in each if not one.succeeded]
+        right, wrong = (
+            [one for one in each if one.succeeded],
+            [one for one in each if not one.succeeded],
+        )
         for chosen, rejected in zip(right, wrong, strict=False):
-            prompt = list(takewhile(lambda message: message["role"] != "assistant", chosen.messages))
-            told = {"chosen": chosen.messages[len(prompt) :], "rejected": rejected.messages[len(prompt) :]}
+            prompt = list(
+                takewhile(lambda message: message["role"] != "assistant", chosen.messages)
+            )
+            told = {
+                "chosen": chosen.messages[len(prompt) :],
+                "rejected": rejected.messages[len(prompt) :],
+            }
             yield {"prompt": prompt, **told, "task": index}
 
 
@@ -72,9 +80,19 @@ def write_data(folder: Path, sft: Path | None, dpo: Path | None) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = parser_of(__doc__)
     add = parser.add_argument
-    add("--num_rollouts", type=positive(int), default=ROLLOUTS, help=f"episodes of a task; default: {ROLLOUTS}")
+    add(
+        "--num_rollouts",
+        type=positive(int),
+        default=ROLLOUTS,
+        help=f"episodes of a task; default: {ROLLOUTS}",
+    )
     add("--to-sft", type=Path, metavar="FILE", help="play nothing; write right episodes")
-    add("--to-dpo", type=Path, metavar="FILE", help="play nothing; write pairs of right and wrong ones")
+    add(
+        "--to-dpo",
+        type=Path,
+        metavar="FILE",
+        help="play nothing; write pairs of right and wrong ones",
+    )
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 

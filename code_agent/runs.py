@@ -73,10 +73,16 @@ class Run:
         if kept:
             return kept
         task = self.tasks.task(index)
-        known = {"task": self.config.task, "task_type": task.task_type, "difficulty": task.difficulty}
+        known = {
+            "task": self.config.task,
+            "task_type": task.task_type,
+            "difficulty": task.difficulty,
+        }
         known |= {"ending": self.config.ending}
         policy = ModelPolicy(self.model, self.config.num_steps)
-        scored = await play(self.environment, task, self.environment.play(task, policy), policy, EPISODE_SECONDS)
+        scored = await play(
+            self.environment, task, self.environment.play(task, policy), policy, EPISODE_SECONDS
+        )
         histories.write(path, scored.episode.messages, known | _result(scored))
         self._count(scored)
         return histories.read(path)
@@ -86,13 +92,19 @@ class Run:
             return
         self.failed = [*self.failed, scored.detail] if scored.reward.score is None else []
         if len(self.failed) >= FAILURES:
-            raise Failure(f"{FAILURES} episodes failed one after the other; the last: {self.failed[-1]}")
+            raise Failure(
+                f"{FAILURES} episodes failed one after the other; the last: {self.failed[-1]}"
+            )
 
 
 def _result(scored: Scored) -> dict[str, Any]:
     """The last element of a history."""
     episode, score = scored.episode, scored.reward.score
-    spent = {"steps": episode.turns, "prompt_tokens": episode.prompt_tokens, "seconds": round(scored.seconds, 2)}
+    spent = {
+        "steps": episode.turns,
+        "prompt_tokens": episode.prompt_tokens,
+        "seconds": round(scored.seconds, 2),
+    }
     more = {"answer": episode.answer, "stop_reason": episode.stop_reason, **spent}
     if score is None:
         return {"result": "unscored", "reason": scored.detail or scored.reward.unscored, **more}
@@ -107,11 +119,15 @@ def prepared(config: RunConfig) -> Iterator[Run]:
     """
     tasks = get_task_class(config.task)(config.data_path, MODES.get(config.mode, config.mode))
     if config.start >= len(tasks):
-        raise UsageError(f"start_idx {config.start}: {config.task} has {len(tasks)} tasks in mode {config.mode}")
+        raise UsageError(
+            f"start_idx {config.start}: {config.task} has {len(tasks)} tasks in mode {config.mode}"
+        )
     try:
         config.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"work_dir {config.work_dir}: {config.folder} cannot be made ({error.strerror})") from None
+        raise UsageError(
+            f"work_dir {config.work_dir}: {config.folder} cannot be made ({error.strerror})"
+        ) from None
     settings = load_settings().under({"max_turns": config.num_steps})
     options = {"ending": config.ending}
     with contextlib.closing(
@@ -119,7 +135,9 @@ def prepared(config: RunConfig) -> Iterator[Run]:
     ) as environment:
         asyncio.run(environment.check())
         with served(config.llm, config.folder / "vllm.log") as section:
-            yield Run(config, tasks, environment, Model(section, config.n_retry, config.retry_delay))
+            yield Run(
+                config, tasks, environment, Model(section, config.n_retry, config.retry_delay)
+            )
 
 
 def debugger_of(config: RunConfig) -> Debugger:
@@ -138,13 +156,24 @@ def played(config: RunConfig) -> int:
     with prepared(config) as run:
         found, wanted = asyncio.run(run.play_all()), len(run.episodes)
     rate = sum(history.succeeded for history in found) / len(found) if found else None
-    line = {"task": config.task, "tag": config.tag, "mode": config.mode, "episodes": len(found), "success_rate": rate}
+    line = {
+        "task": config.task,
+        "tag": config.tag,
+        "mode": config.mode,
+        "episodes": len(found),
+        "success_rate": rate,
+    }
     with open(config.work_dir / "running_records.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
     if rate is None:
-        raise Failure(f"none of {wanted} episodes was scored; the reasons stand in {config.folder}/history_*.json")
+        raise Failure(
+            f"none of {wanted} episodes was scored; the reasons stand in {config.folder}/history_*.json"
+        )
     print(table(scores_of(found)))
     print(f"Success Rate: {rate}\n{config.folder}")
     if len(found) < wanted:
-        print(f"{wanted - len(found)} episodes are not scored; the same command tries them again", file=sys.stderr)
+        print(
+            f"{wanted - len(found)} episodes are not scored; the same command tries them again",
+            file=sys.stderr,
+        )
     return int(len(found) < wanted)

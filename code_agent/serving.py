@@ -27,14 +27,35 @@ STOP_SECONDS = 60.0
 def served(section: Mapping[str, Any], log: Path) -> Iterator[Mapping[str, Any]]:
     """The section with the address of its model. Raises Failure: the server does not start."""
     folder = Path(str(section.get("model_name")))
-    if section["model_type"] != "vLLM" or section.get("port") or section.get("base_url") or not folder.is_dir():
+    if (
+        section["model_type"] != "vLLM"
+        or section.get("port")
+        or section.get("base_url")
+        or not folder.is_dir()
+    ):
         yield section
         return
     print(f"starting vLLM for {folder}, log in {log}", file=sys.stderr, flush=True)
     python = (sys.executable, "-m")
-    serve = (*python, "training.serve", str(folder.resolve()), "--no-tools", "--log", str(log.resolve()))
-    command = [*python, "common.parent", str(os.getpid()), *serve]  # a SIGKILL of this process ends it too
-    how: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    serve = (
+        *python,
+        "training.serve",
+        str(folder.resolve()),
+        "--no-tools",
+        "--log",
+        str(log.resolve()),
+    )
+    command = [
+        *python,
+        "common.parent",
+        str(os.getpid()),
+        *serve,
+    ]  # a SIGKILL of this process ends it too
+    how: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+    }
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, text=True, **how)
     try:
         yield {**section, "base_url": _address(process), "model_name": SERVED_NAME}

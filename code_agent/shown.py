@@ -16,7 +16,9 @@ def shown(record: Record) -> list[Shown]:
     steps = record["steps"]
     pieces = annotated(record, [(_action(step), _outcome(step)) for step in steps])
     programs = iter([_program(step) for step in steps])
-    return [_coloured(piece, next(programs, "")) if piece.who == POLICY else piece for piece in pieces]
+    return [
+        _coloured(piece, next(programs, "")) if piece.who == POLICY else piece for piece in pieces
+    ]
 
 
 def _action(step: dict[str, Any]) -> dict[str, Any]:

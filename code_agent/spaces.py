@@ -30,5 +30,9 @@ def observations() -> spaces.Dict:
     message = spaces.Dict({"role": text, "timestamp": time, "message": text})
     texts = dict.fromkeys(("type", "env_message", "status", "goal"), text)
     times = dict.fromkeys(("execution_time", "elapsed_time"), time)
-    said = {"chat_messages": spaces.Sequence(message), "history": Anything(list), "info": Anything(dict)}
+    said = {
+        "chat_messages": spaces.Sequence(message),
+        "history": Anything(list),
+        "info": Anything(dict),
+    }
     return spaces.Dict({**texts, **times, **said})

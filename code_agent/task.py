@@ -43,9 +43,15 @@ def read_rows(path: Path | str) -> list[Row]:
     Raises AgentError: not readable, or empty.
     """
     try:
-        rows = _parquet(path) if Path(path).suffix == ".parquet" else [row for _, row in read_jsonl(Path(path))]
+        rows = (
+            _parquet(path)
+            if Path(path).suffix == ".parquet"
+            else [row for _, row in read_jsonl(Path(path))]
+        )
     except (OSError, ValueError) as error:
-        raise AgentError(f"{path} cannot be read: {error}; expected a parquet or JSONL file of questions") from None
+        raise AgentError(
+            f"{path} cannot be read: {error}; expected a parquet or JSONL file of questions"
+        ) from None
     if not rows:
         raise AgentError(f"{path} has no rows")
     for number, row in enumerate(rows):

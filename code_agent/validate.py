@@ -68,11 +68,15 @@ def validate(options: argparse.Namespace) -> int:
     for mode in options.mode or MODES:
         tasks = BUNDLED[options.set](options.data, mode, options.questions)
         numbers = watched(range(len(tasks)), mode, "questions")
-        found = [problem for index in numbers for problem in problems(tasks.task(index), tasks.folder)]
+        found = [
+            problem for index in numbers for problem in problems(tasks.task(index), tasks.folder)
+        ]
         print("\n".join([*found, f"{mode}: {len(tasks)} questions, {len(found)} problems"]))
         wrong += len(found)
     if wrong:
-        raise Failure(f"{wrong} problems; build the questions again from the tables they are asked about")
+        raise Failure(
+            f"{wrong} problems; build the questions again from the tables they are asked about"
+        )
     return 0
 
 

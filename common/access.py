@@ -21,7 +21,9 @@ from typing import Any
 from common.command import UsageError
 
 HEADER = b"authorization"
-MOST_PER_SECOND = 5000  # requests of one address: above what a run's machines send, bench.rollouts included
+MOST_PER_SECOND = (
+    5000  # requests of one address: above what a run's machines send, bench.rollouts included
+)
 MORE_HEADERS = {401: [(b"www-authenticate", b"Bearer")], 429: [(b"retry-after", b"1")]}
 ADVICE = "send the server's AGL_TOKEN as Authorization: Bearer TOKEN"
 
@@ -34,7 +36,9 @@ def bearer(token: str | None) -> dict[str, str]:
 def require_token(host: str, token: str | None, setting: str) -> None:
     """Raises UsageError: others reach the address that `setting` names, and there is no token they must send."""
     if not is_loopback(host, setting) and not token:
-        raise UsageError(f"{setting} {host}: others can reach it, so set AGL_TOKEN, which they then must send")
+        raise UsageError(
+            f"{setting} {host}: others can reach it, so set AGL_TOKEN, which they then must send"
+        )
 
 
 def is_loopback(host: str, setting: str) -> bool:
@@ -44,7 +48,9 @@ def is_loopback(host: str, setting: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        raise UsageError(f"{setting} {host!r}: expected an IP address of this machine, such as 0.0.0.0") from None
+        raise UsageError(
+            f"{setting} {host!r}: expected an IP address of this machine, such as 0.0.0.0"
+        ) from None
 
 
 class Guard:
@@ -72,7 +78,9 @@ class Guard:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
         if self._too_many((scope.get("client") or ("",))[0]):
-            return await _refuse(scope, send, 429, f"over {self.most_per_second} requests within a second; ask later")
+            return await _refuse(
+                scope, send, 429, f"over {self.most_per_second} requests within a second; ask later"
+            )
         headers = dict(scope["headers"])
         if self.expected and scope["path"] not in self.free:
             if not hmac.compare_digest(headers.get(HEADER, b""), self.expected):
@@ -80,7 +88,9 @@ class Guard:
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != HEADER]}
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        if headers.get(b"content-encoding", b"identity") != b"identity":  # a small body may be a huge one
+        if (
+            headers.get(b"content-encoding", b"identity") != b"identity"
+        ):  # a small body may be a huge one
             return await _refuse(scope, send, 415, "send the body uncompressed")
         return await self._checked(scope, receive, send)
 
@@ -100,7 +110,9 @@ class Guard:
             body += message.get("body", b"")
             more = message.get("more_body", False)
             if len(body) > self.most_bytes:
-                return await _refuse(scope, send, 413, f"the request has over {self.most_bytes} bytes")
+                return await _refuse(
+                    scope, send, 413, f"the request has over {self.most_bytes} bytes"
+                )
         if found := self.problem(scope["path"], bytes(body)):
             return await _refuse(scope, send, 400, found)
         read = [{"type": "http.request", "body": bytes(body), "more_body": False}]
@@ -116,7 +128,13 @@ async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    error = {"error": {"message": message, "type": "invalid_request_error", "code": "invalid_request_error"}}
+    error = {
+        "error": {
+            "message": message,
+            "type": "invalid_request_error",
+            "code": "invalid_request_error",
+        }
+    }
     headers = [(b"content-type", b"application/json"), *MORE_HEADERS.get(status, ())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps(error).encode()})

@@ -42,13 +42,23 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
     try:
         return body() or 0
     except (UsageError, Failure) as error:
-        code, text = error.exit_code, f"{error}{note if error.exit_code == Failure.exit_code else ''}"
+        code, text = (
+            error.exit_code,
+            f"{error}{note if error.exit_code == Failure.exit_code else ''}",
+        )
     except ModuleNotFoundError as error:
         if not error.name or find_spec(error.name.split(".")[0]) is not None:
             raise  # a part of a package that is there: not what an installation mends
-        code, text = UsageError.exit_code, f"the package {error.name} is missing; install the lock: ./install.sh"
+        code, text = (
+            UsageError.exit_code,
+            f"the package {error.name} is missing; install the lock: ./install.sh",
+        )
     except OSError as error:
-        what = f"{error.strerror}: {error.filename}" if error.strerror and error.filename else str(error)
+        what = (
+            f"{error.strerror}: {error.filename}"
+            if error.strerror and error.filename
+            else str(error)
+        )
         code, text = Failure.exit_code, f"{what}{note}"
     except KeyboardInterrupt:
         code, text = INTERRUPTED, f"interrupted{note}"

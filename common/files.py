@@ -39,7 +39,9 @@ def replacing(path: Path) -> Iterator[Path]:
     beside its file, and that folder goes in any case. Whether `path` may be replaced is for `refuse_existing` to say,
     before the work.
     """
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
+    ) as folder:
         draft = Path(folder) / path.name
         yield draft
         if draft.is_file():

@@ -105,20 +105,32 @@ class Journal(AbstractContextManager["Journal"]):
             return
         names = [name for name in {**expected, **kept} if kept.get(name) != expected.get(name)]
         if names:
-            text = "; ".join(f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}" for name in names)
-            advice = "give that run's options to finish it, --force to start over, or another output"
-            raise JournalError(f"{self.path} is of an unfinished run that differs: {text}; {advice}")
+            text = "; ".join(
+                f"{name} was {kept.get(name)!r}, now {expected.get(name)!r}" for name in names
+            )
+            advice = (
+                "give that run's options to finish it, --force to start over, or another output"
+            )
+            raise JournalError(
+                f"{self.path} is of an unfinished run that differs: {text}; {advice}"
+            )
 
     def _explained(self, error: Exception) -> Exception:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
-            return JournalError(f"{self.path} is in use by another process; wait for it, or use another output")
+            return JournalError(
+                f"{self.path} is in use by another process; wait for it, or use another output"
+            )
         if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-            return JournalError(f"{self.path} is not a journal of this project, or damaged ({error}); move it away")
+            return JournalError(
+                f"{self.path} is not a journal of this project, or damaged ({error}); move it away"
+            )
         return RunError(f"{self.path} can not be used: {error}")
 
 
-def open_journal(output: Path, fingerprint: Mapping[str, Any], *, force: bool, others: Iterable[Path] = ()) -> Journal:
+def open_journal(
+    output: Path, fingerprint: Mapping[str, Any], *, force: bool, others: Iterable[Path] = ()
+) -> Journal:
     """The journal of a program that writes `output` and `others`: an unfinished run goes on, else nothing may be there.
 
     Raises:
@@ -163,7 +175,9 @@ async def run_all(
             failed[name] = str(error)
             in_a_row += 1
             if in_a_row >= TOO_MANY_FAILURES:
-                raise RunError(f"{in_a_row} rows failed one after the other, the last one: {error}") from None
+                raise RunError(
+                    f"{in_a_row} rows failed one after the other, the last one: {error}"
+                ) from None
             return
         journal.put(name, value)
         failed.pop(name, None)

@@ -61,7 +61,9 @@ class JsonlRows:
                 for name in self._texts:
                     if not isinstance(row.get(name), str) or not row[name].strip():
                         has = ", ".join(row) if name not in row else repr(row[name])
-                        raise FileError(f"{path}, line {number}: expected text in {name!r}, found {has[:SHOWN]}")
+                        raise FileError(
+                            f"{path}, line {number}: expected text in {name!r}, found {has[:SHOWN]}"
+                        )
                 yield row
 
 
@@ -86,11 +88,15 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
         text = line.decode("utf-8-sig")
         row = json.loads(text)
         if b"\\u" in line:
-            json.dumps(row, ensure_ascii=False).encode()  # an escaped half of a character can not be written again
+            json.dumps(
+                row, ensure_ascii=False
+            ).encode()  # an escaped half of a character can not be written again
     except UnicodeDecodeError:
         raise FileError(f"{where}: not UTF-8; convert the file to UTF-8") from None
     except UnicodeEncodeError:
-        raise FileError(f"{where}: holds half of a surrogate pair, which is no character; remove it") from None
+        raise FileError(
+            f"{where}: holds half of a surrogate pair, which is no character; remove it"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise FileError(f"{where}: not JSON ({error}): {text[:SHOWN]!r}") from None
     if not isinstance(row, dict):

@@ -33,7 +33,9 @@ Message = dict[str, str]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 SHOWN = 120  # characters of a malformed reply in a message
-THOUGHT = re.compile(r"\A(?![{`]).*?</think>", re.DOTALL)  # some chat templates begin it in the prompt
+THOUGHT = re.compile(
+    r"\A(?![{`]).*?</think>", re.DOTALL
+)  # some chat templates begin it in the prompt
 ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IGNORECASE)
 
 
@@ -60,7 +62,11 @@ class Usage:
         self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
 
     def __str__(self) -> str:
-        cost = "cost unknown (no price known here)" if self.cost_usd is None else f"${self.cost_usd:.4f}"
+        cost = (
+            "cost unknown (no price known here)"
+            if self.cost_usd is None
+            else f"${self.cost_usd:.4f}"
+        )
         tokens = f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
         return f"{self.calls:,} calls, {self.cached:,} from the cache, {tokens}, {cost}"
 
@@ -180,7 +186,9 @@ class LLMClient:
         except ValueError:  # kept by an older version whose schema demanded less: ask again
             return None
 
-    async def _attempt(self, question: Body, schema: type[Schema], spent: Usage) -> tuple[str, Schema]:
+    async def _attempt(
+        self, question: Body, schema: type[Schema], spent: Usage
+    ) -> tuple[str, Schema]:
         """One usable reply. An endpoint that refuses a form of it is asked for a looser one, at once and ever after."""
         if self._form is None:
             self._form = 0 if self._endpoint.takes_schemas else 1
@@ -189,12 +197,18 @@ class LLMClient:
             try:
                 return await self._request(question, schema, forms[number], spent)
             except LLMError as error:
-                if error.cause != "refused" or not ABOUT_SCHEMA.search(str(error)) or number == len(forms) - 1:
+                if (
+                    error.cause != "refused"
+                    or not ABOUT_SCHEMA.search(str(error))
+                    or number == len(forms) - 1
+                ):
                     raise
                 self._form = max(self._form, number + 1)
         raise AssertionError("the last form either answers or raises")
 
-    async def _request(self, body: Body, schema: type[Schema], form: Body | None, spent: Usage) -> tuple[str, Schema]:
+    async def _request(
+        self, body: Body, schema: type[Schema], form: Body | None, spent: Usage
+    ) -> tuple[str, Schema]:
         if form is None or "json_schema" not in form:
             body = {**body, "messages": with_schema(body["messages"], schema)}
         if form is not None:
@@ -205,7 +219,9 @@ class LLMClient:
         try:
             return text, parse_reply(text, schema)
         except ValueError as error:
-            raise LLMError(f"{self.model}: {clean(str(error), self._endpoint.api_key)}", "malformed") from None
+            raise LLMError(
+                f"{self.model}: {clean(str(error), self._endpoint.api_key)}", "malformed"
+            ) from None
 
 
 @lru_cache(maxsize=16)
@@ -249,20 +265,36 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
 def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Message]:
     """The messages with the schema written out, for endpoints that take none."""
     text = json.dumps(_json_schema(schema), ensure_ascii=False)
-    return [*messages, {"role": "user", "content": f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"}]
+    return [
+        *messages,
+        {"role": "user", "content": f"只输出一个符合下面 JSON Schema 的 JSON 对象：\n{text}"},
+    ]
 
 
 def open_cache(path: Path) -> TextStore:
     """The file where replies are kept. It raises LLMError, cause "setup", where it can not be used."""
-    return TextStore(path, lambda error: LLMError(f"{path} can not be used as the cache of replies: {error}", "setup"))
+    return TextStore(
+        path,
+        lambda error: LLMError(f"{path} can not be used as the cache of replies: {error}", "setup"),
+    )
 
 
-def client_from_settings(settings: Settings, *, model: str | None = None, **options: Any) -> LLMClient:
+def client_from_settings(
+    settings: Settings, *, model: str | None = None, **options: Any
+) -> LLMClient:
     """A client of the teacher LLM; `model` overrides TEACHER_MODEL. Raises LLMError, cause "setup": no model is set."""
     name = model or settings.teacher_model
     if not name:
-        raise LLMError("no LLM: set TEACHER_MODEL, in the environment or .env, to litellm's name of one", "setup")
-    return LLMClient(name, base_url=settings.teacher_base_url, api_key=reveal(settings.teacher_api_key), **options)
+        raise LLMError(
+            "no LLM: set TEACHER_MODEL, in the environment or .env, to litellm's name of one",
+            "setup",
+        )
+    return LLMClient(
+        name,
+        base_url=settings.teacher_base_url,
+        api_key=reveal(settings.teacher_api_key),
+        **options,
+    )
 
 
 def reveal(secret: SecretStr | None) -> str | None:

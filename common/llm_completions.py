@@ -18,7 +18,10 @@ from common.llm_error import LLMError, clean
 from common.llm_retry import RateLimit, persist
 
 ATTEMPTS, LONGEST_WAIT = 4, 5.0  # rounds of all addresses, and at most so many seconds apart
-REST, DOUBLED = 10.0, 5  # seconds that an address is left alone after a failure; twice as long each time, so often
+REST, DOUBLED = (
+    10.0,
+    5,
+)  # seconds that an address is left alone after a failure; twice as long each time, so often
 ABOUT_THE_REQUEST = (400, 413, 422)  # statuses that every address would answer with
 
 
@@ -48,7 +51,9 @@ class Completions:
     than half of it.
     """
 
-    def __init__(self, model: str, urls: Sequence[str], api_key: str | None = None, timeout: float = 60.0) -> None:
+    def __init__(
+        self, model: str, urls: Sequence[str], api_key: str | None = None, timeout: float = 60.0
+    ) -> None:
         self.model, self.api_key, self.timeout = model, api_key, timeout
         self.addresses = [Address(url) for url in urls]
         self._patience = timeout / min(2, len(self.addresses))
@@ -59,7 +64,11 @@ class Completions:
 
         Raises LLMError: after the attempts or the budget.
         """
-        limits: dict[str, Any] = {"attempts": ATTEMPTS, "timeout": self.timeout, "longest_wait": LONGEST_WAIT}
+        limits: dict[str, Any] = {
+            "attempts": ATTEMPTS,
+            "timeout": self.timeout,
+            "longest_wait": LONGEST_WAIT,
+        }
         return await persist(lambda: self._round(body, read), self.model, rate=self._rate, **limits)
 
     async def _round(self, body: Body, read: Callable[[str], str]) -> str:
@@ -84,11 +93,15 @@ class Completions:
         """Those that do not rest, else the one that has rested longest."""
         now = time.monotonic()
         awake = [address for address in self.addresses if address.rests_until <= now]
-        return sorted(awake, key=lambda one: one.busy) or [min(self.addresses, key=lambda one: one.rests_until)]
+        return sorted(awake, key=lambda one: one.busy) or [
+            min(self.addresses, key=lambda one: one.rests_until)
+        ]
 
     async def _request(self, address: Address, body: Body, read: Callable[[str], str]) -> str:
         how: dict[str, Any] = {"timeout": self._patience, "key": self.api_key}
-        reply = await self._connections.post(f"{address.url}/completions", {"model": self.model, **body}, **how)
+        reply = await self._connections.post(
+            f"{address.url}/completions", {"model": self.model, **body}, **how
+        )
         try:
             if text := read(reply["choices"][0]["text"]):
                 return text

@@ -39,7 +39,9 @@ class Connections:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: aiohttp.ClientSession | None = None
 
-    async def post(self, url: str, body: Body, *, timeout: float, key: str | None = None, who: str = "") -> Any:
+    async def post(
+        self, url: str, body: Body, *, timeout: float, key: str | None = None, who: str = ""
+    ) -> Any:
         """The JSON value of a successful reply; `who` is asked, for messages (default: the URL).
 
         Raises:
@@ -52,17 +54,23 @@ class Connections:
         limit = aiohttp.ClientTimeout(total=timeout)
         try:
             proxy = proxy_of(url)
-            async with self._running().post(url, json=body, headers=headers, timeout=limit, proxy=proxy) as reply:
+            async with self._running().post(
+                url, json=body, headers=headers, timeout=limit, proxy=proxy
+            ) as reply:
                 text = await reply.text(errors="replace")
         except TimeoutError:
             raise LLMError(f"{who}: no reply in time", "timeout") from None
         except ValueError as error:  # a URL or key that no request can be made of
             raise LLMError(f"{who}: {clean(str(error), key)}", "refused") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise LLMError(f"{who}: no connection ({clean(str(error), key)})", "connection") from None
+            raise LLMError(
+                f"{who}: no connection ({clean(str(error), key)})", "connection"
+            ) from None
         if reply.status >= 300:
             hint = " (no API key was sent)" if reply.status == 401 and not key else ""
-            raise of_status(who, reply.status, clean(text, key) + hint, reply.headers.get("retry-after"))
+            raise of_status(
+                who, reply.status, clean(text, key) + hint, reply.headers.get("retry-after")
+            )
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
@@ -115,7 +123,9 @@ class Provider:
 class LLMEndpoint:
     """A model by litellm's name of it; `timeout` is in seconds, for one request."""
 
-    def __init__(self, model: str, base_url: str | None, api_key: str | None, timeout: float) -> None:
+    def __init__(
+        self, model: str, base_url: str | None, api_key: str | None, timeout: float
+    ) -> None:
         self.model, self.base_url, self.api_key, self.timeout = model, base_url, api_key, timeout
         self._connections = Connections()
 
@@ -124,13 +134,21 @@ class LLMEndpoint:
         """Raises LLMError for a name that litellm does not know."""
         litellm = load_litellm()
         try:
-            model, name, key, base = litellm.get_llm_provider(self.model, api_base=self.base_url, api_key=self.api_key)
+            model, name, key, base = litellm.get_llm_provider(
+                self.model, api_base=self.base_url, api_key=self.api_key
+            )
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
-        moved = self.base_url or any(os.environ.get(f"{name.upper()}_{end}") for end in ("BASE_URL", "API_BASE"))
+        moved = self.base_url or any(
+            os.environ.get(f"{name.upper()}_{end}") for end in ("BASE_URL", "API_BASE")
+        )
         try:
             # Whoever answers at another address has prices of their own.
-            prices = None if moved else litellm.cost_per_token(self.model, prompt_tokens=1, completion_tokens=1)
+            prices = (
+                None
+                if moved
+                else litellm.cost_per_token(self.model, prompt_tokens=1, completion_tokens=1)
+            )
         except Exception:  # litellm's way of saying that it has no price for this model
             prices = None
         return Provider(name, model, self.base_url or base, self.api_key or key, prices)
@@ -147,21 +165,31 @@ class LLMEndpoint:
 
         That is tokens of the prompt, tokens of the completion, and USD, None where no price is known. Raises LLMError.
         """
-        reply = await (self._direct(body) if self.provider.speaks_openai else self._through_litellm(body))
+        reply = await (
+            self._direct(body) if self.provider.speaks_openai else self._through_litellm(body)
+        )
         try:
             text, used = reply["choices"][0]["message"]["content"] or "", reply.get("usage") or {}
         except (LookupError, TypeError):
             words = clean(str(reply), self.api_key)
-            raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed") from None
+            raise LLMError(
+                f"{self.model}: expected a completion, got {words}", "malformed"
+            ) from None
         read, written = used.get("prompt_tokens") or 0, used.get("completion_tokens") or 0
         prices = self.provider.prices
-        return text, (read, written, read * prices[0] + written * prices[1] if prices and used else None)
+        return text, (
+            read,
+            written,
+            read * prices[0] + written * prices[1] if prices and used else None,
+        )
 
     async def _direct(self, body: Body) -> Any:
         provider = self.provider
         url = f"{(provider.base_url or '').rstrip('/')}/chat/completions"
         request = {"model": provider.model, **body}
-        return await self._connections.post(url, request, key=provider.api_key, timeout=self.timeout, who=self.model)
+        return await self._connections.post(
+            url, request, key=provider.api_key, timeout=self.timeout, who=self.model
+        )
 
     async def _through_litellm(self, body: Body) -> Any:
         return (await self.call_litellm("acompletion", drop_params=True, **body)).model_dump()
@@ -169,9 +197,16 @@ class LLMEndpoint:
     async def call_litellm(self, function: str, **options: Any) -> Any:
         """The reply of one of litellm's asynchronous functions for this model. Raises LLMError."""
         litellm = load_litellm()
-        where = {"model": self.model, "api_base": self.base_url, "api_key": self.api_key, "timeout": self.timeout}
+        where = {
+            "model": self.model,
+            "api_base": self.base_url,
+            "api_key": self.api_key,
+            "timeout": self.timeout,
+        }
         try:
-            return await getattr(litellm, function)(num_retries=0, max_retries=0, **where, **options)
+            return await getattr(litellm, function)(
+                num_retries=0, max_retries=0, **where, **options
+            )
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
 
@@ -188,5 +223,7 @@ def load_litellm() -> Any:
 
     litellm.suppress_debug_info = True
     # A call that is cancelled leaves coroutines of litellm unawaited; nobody at a terminal can use the warning.
-    warnings.filterwarnings("ignore", r"coroutine '\w+\.(acompletion|async_\w+)' was never awaited", RuntimeWarning)
+    warnings.filterwarnings(
+        "ignore", r"coroutine '\w+\.(acompletion|async_\w+)' was never awaited", RuntimeWarning
+    )
     return litellm

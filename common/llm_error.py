@@ -19,7 +19,9 @@ Cause = Literal["timeout", "connection", "refused", "status", "malformed", "setu
 NOT_IMPLEMENTED = 501
 SHOWN = 300  # characters of an endpoint's words in a message
 SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
-SHORTEST_SECRET = 6  # shorter values of such variables are words like "true", which must not be blotted out
+SHORTEST_SECRET = (
+    6  # shorter values of such variables are words like "true", which must not be blotted out
+)
 # litellm gives these to errors of very different providers; their texts are all that tells them apart.
 NO_CONNECTION = re.compile(r"Connection error|Cannot connect to host")
 LITELLMS_NAMES = re.compile(r"^(?:litellm\.)?(?:\w+Error: )+")
@@ -34,7 +36,13 @@ class LLMError(Failure):
     cause timeout, a pause that was obeyed.
     """
 
-    def __init__(self, message: str, cause: Cause, status: int | None = None, retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        cause: Cause,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.cause: Cause = cause
         self.status, self.retry_after = status, retry_after
@@ -52,7 +60,9 @@ def of_status(who: str, status: int, text: str, header: str | None) -> LLMError:
     passing = status in (408, 409, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
     wait = retry_after(header) if passing else None
     asked = f" (it asks to wait {wait:.0f} s)" if wait else ""
-    return LLMError(f"{who}: HTTP {status}: {text}{asked}", "status" if passing else "refused", status, wait)
+    return LLMError(
+        f"{who}: HTTP {status}: {text}{asked}", "status" if passing else "refused", status, wait
+    )
 
 
 def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> LLMError:
@@ -65,7 +75,9 @@ def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> 
         return LLMError(f"{model}: no connection ({text})", "connection")
     if "Missing credentials" in text:
         return LLMError(f"{model}: no API key; set TEACHER_API_KEY", "setup")
-    headers = getattr(error, "litellm_response_headers", None) or {}  # litellm empties those of error.response
+    headers = (
+        getattr(error, "litellm_response_headers", None) or {}
+    )  # litellm empties those of error.response
     if status:
         return of_status(model, status, text, headers.get("retry-after"))
     return LLMError(f"{model}: {text}", "status")

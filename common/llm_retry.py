@@ -95,7 +95,9 @@ async def persist(
                         raise last
                     await asyncio.sleep(wait)
                 elif last.retry_after <= timeout:
-                    rate.pause(max(last.retry_after, FIRST_WAIT))  # a wish for next to no time is no leave to flood
+                    rate.pause(
+                        max(last.retry_after, FIRST_WAIT)
+                    )  # a wish for next to no time is no leave to flood
                 else:
                     raise TimeoutError
                 spread = min(longest_wait, 2 * spread)
@@ -103,4 +105,6 @@ async def persist(
     except TimeoutError:
         before = f"; before that: {last}" if last else ""
         status = last.status if last else None
-        raise LLMError(f"{who}: no usable answer within {timeout:g} s{before}", "timeout", status, told) from None
+        raise LLMError(
+            f"{who}: no usable answer within {timeout:g} s{before}", "timeout", status, told
+        ) from None

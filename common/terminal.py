@@ -22,14 +22,18 @@ QUICK_SECONDS = 3.0  # work that is done by then is not worth a bar
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
-def progress(title: str, total: int | None, unit: str = "rows", items: Any = None, quick: float = 0.0) -> Any:
+def progress(
+    title: str, total: int | None, unit: str = "rows", items: Any = None, quick: float = 0.0
+) -> Any:
     """A tqdm bar for `total` units; None: not known, and no end is promised; without a unit: the time alone.
 
     `quick` seconds long it shows nothing.
     """
     from tqdm import tqdm
 
-    tqdm.monitor_interval = 0  # its thread is for bars that skip updates, and would be there when processes are forked
+    tqdm.monitor_interval = (
+        0  # its thread is for bars that skip updates, and would be there when processes are forked
+    )
     moves = sys.stderr.isatty()
     line = "{desc} [{elapsed}]" if not unit else None
     if not moves:
@@ -37,11 +41,19 @@ def progress(title: str, total: int | None, unit: str = "rows", items: Any = Non
         counted = f"{{desc}}: {{n_fmt}}{of} {unit} [{{elapsed}}{left}, {{rate_fmt}}{{postfix}}]"
         line = (line or counted) + "\n"
     width, height = get_terminal_size()  # tqdm shows nothing where a terminal does not say its size
-    speed = {"mininterval": 0.2 if moves else quick or SECONDS_A_LINE, "miniters": 1, "delay": quick}
-    return tqdm(items, title, total, unit=f" {unit}", ncols=width, nrows=height, bar_format=line, **speed)
+    speed = {
+        "mininterval": 0.2 if moves else quick or SECONDS_A_LINE,
+        "miniters": 1,
+        "delay": quick,
+    }
+    return tqdm(
+        items, title, total, unit=f" {unit}", ncols=width, nrows=height, bar_format=line, **speed
+    )
 
 
-def watched(items: Iterable[Item], title: str, unit: str = "rows", total: int | None = None) -> Iterable[Item]:
+def watched(
+    items: Iterable[Item], title: str, unit: str = "rows", total: int | None = None
+) -> Iterable[Item]:
     """The items, one after the other; while they last longer than QUICK_SECONDS, how many are done and what is left."""
     known = len(items) if total is None and isinstance(items, Sized) else total
     found: Iterable[Item] = progress(title, known, unit, items, QUICK_SECONDS)

@@ -22,13 +22,17 @@ PATIENCE = 30.0  # seconds to wait for another process's write
 class TextStore:
     """A file that only its owner can read. `error` makes what is raised of an sqlite3.Error or OSError."""
 
-    def __init__(self, path: Path, error: Callable[[Exception], Exception], *, exclusive: bool = False) -> None:
+    def __init__(
+        self, path: Path, error: Callable[[Exception], Exception], *, exclusive: bool = False
+    ) -> None:
         """`exclusive`: no other process can open it at the same time; one that tries fails at once."""
         self._error = error
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)  # questions of patients are in there
-            self._database = sqlite3.connect(path, timeout=0 if exclusive else PATIENCE, isolation_level=None)
+            self._database = sqlite3.connect(
+                path, timeout=0 if exclusive else PATIENCE, isolation_level=None
+            )
         except (sqlite3.Error, OSError) as problem:
             raise error(problem) from None
         for statement in (

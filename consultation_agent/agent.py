@@ -44,7 +44,8 @@ class ConsultationAgent(Agent):
     name = "consultation"
     prompt_version = "1"
     splits: Mapping[str, Path] = {
-        split: ROOT / "data" / "consultation" / f"{split}.parquet" for split in ("train", "val", "test")
+        split: ROOT / "data" / "consultation" / f"{split}.parquet"
+        for split in ("train", "val", "test")
     }
     headline = "diagnosis_accuracy"
     turns = 6
@@ -67,23 +68,46 @@ class ConsultationAgent(Agent):
 
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--patient", choices=PARTNERS, default="record", help="who answers; default: the record itself")
-        models = "its model, over PATIENT_MODEL: litellm's name (llm), a model folder or hub id (served)"
+        add(
+            "--patient",
+            choices=PARTNERS,
+            default="record",
+            help="who answers; default: the record itself",
+        )
+        models = (
+            "its model, over PATIENT_MODEL: litellm's name (llm), a model folder or hub id (served)"
+        )
         add("--patient-model", metavar="MODEL", help=models)
-        add("--patient-gpus", metavar="N,...", help="GPUs for a served patient alone; default: a share of the policy's")
+        add(
+            "--patient-gpus",
+            metavar="N,...",
+            help="GPUs for a served patient alone; default: a share of the policy's",
+        )
         schemes = "terms, doctoragent, walkthrough (consultation_agent/rewards.toml), or weights: NAME=WEIGHT,..."
         add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
-        add("--prompts", metavar="FILE", help="other words for the doctor, as in consultation_agent/prompts.toml")
+        add(
+            "--prompts",
+            metavar="FILE",
+            help="other words for the doctor, as in consultation_agent/prompts.toml",
+        )
 
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:
         if options.get("patient") != "served":
             return []
         from consultation_agent.llm_patient import ADDRESS, model_of
 
-        return [Service(ADDRESS, model_of(settings.under(options), "served"), options.get("patient_gpus"))]
+        return [
+            Service(
+                ADDRESS, model_of(settings.under(options), "served"), options.get("patient_gpus")
+            )
+        ]
 
     def sizes(self, device: str) -> Sizes:
-        return Sizes(prompt=224, response=800, reply=112) if device == "cpu" else Sizes(2048, 6144, 512)
+        return (
+            Sizes(prompt=224, response=800, reply=112)
+            if device == "cpu"
+            else Sizes(2048, 6144, 512)
+        )
 
     def rows(self, path: Path | str) -> list[Row]:
         from consultation_agent.task import read_rows
@@ -116,7 +140,9 @@ class ConsultationAgent(Agent):
 
         return shown(record)
 
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
         from consultation_agent.task import task_of
 
         if role == "patient":
@@ -128,7 +154,10 @@ class ConsultationAgent(Agent):
         from consultation_agent.prompts import load_prompts
         from consultation_agent.rehearsal import gold_episode
 
-        budgets = ((task, drawn_turns(settings, task.id) or settings.max_turns) for task in map(task_of, rows))
+        budgets = (
+            (task, drawn_turns(settings, task.id) or settings.max_turns)
+            for task in map(task_of, rows)
+        )
         gold = (gold_episode(task, load_prompts(), turns) for task, turns in budgets)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
@@ -138,7 +167,9 @@ class ConsultationAgent(Agent):
 
         return framed_dialogues(path, load_prompts(), settings.max_turns)
 
-    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
         """The patients are drawn from the tables, not taken from `rows`, which are too few to learn from."""
         from consultation_agent.lessons import lessons
 

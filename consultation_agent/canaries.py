@@ -22,7 +22,9 @@ _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 TO_THE_JUDGE, GENERAL = _TEXTS["to_the_judge"], _TEXTS["general_advice"]
 
 
-def dishonest_episodes(task: ConsultationTask, prompts: Prompts, turns: int, random: Random) -> dict[str, Episode]:
+def dishonest_episodes(
+    task: ConsultationTask, prompts: Prompts, turns: int, random: Random
+) -> dict[str, Episode]:
     """A bad consultation of every kind."""
     tables = load_tables()
     group = [one.zh for name, one in tables.conditions.items() if task.complaint in one.complaints]

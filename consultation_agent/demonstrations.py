@@ -36,7 +36,9 @@ def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]
         single = [question_for(item) for item in items]
         for question in (*single, single[0] + single[-1], SAID["off_topic"]):
             reply = patient.reply_to(task, question, [])
-            said = Said.model_validate({"kind": reply.kind, "facets": list(reply.facets), "text": reply.text})
+            said = Said.model_validate(
+                {"kind": reply.kind, "facets": list(reply.facets), "text": reply.text}
+            )
             answer = {"role": "assistant", "content": said.model_dump_json()}
             yield Conversation([*messages_for(task, clean(question), words), answer], [True])
 
@@ -54,7 +56,9 @@ def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conv
 
     told = [conversation(row, f"{path}, line {number}") for number, row in read_jsonl(path)]
     if not any(any(conversation.learn) for conversation in told):
-        raise AgentError(f"{path} has nothing to learn: no diagnosis, and no reply that asks exactly one question")
+        raise AgentError(
+            f"{path} has nothing to learn: no diagnosis, and no reply that asks exactly one question"
+        )
     return told
 
 
@@ -63,23 +67,31 @@ def _messages(row: dict[str, Any], where: str) -> list[Message]:
     turns = said if isinstance(said, list) and all(isinstance(one, dict) for one in said) else []
     in_turn = [one.get("role") for one in turns] == ["user", "assistant"] * (len(turns) // 2)
     if not (turns and in_turn and all(isinstance(one.get("content"), str) for one in turns)):
-        raise AgentError(f"{where}: expected messages of user and assistant in turn, got {shortly(row)}; see {PAGE}")
+        raise AgentError(
+            f"{where}: expected messages of user and assistant in turn, got {shortly(row)}; see {PAGE}"
+        )
     return turns
 
 
 def _framed(said: list[Message], prompts: Prompts, most_turns: int) -> Conversation:
     """The patient's words as the doctor reads them, after the system prompt and with the number of the turn."""
     replies = [str(message["content"]) for message in said[1::2]]
-    open_end = not isinstance(read_reply(replies[-1]), Conclusion)  # the turn of the diagnosis is still to come
+    open_end = not isinstance(
+        read_reply(replies[-1]), Conclusion
+    )  # the turn of the diagnosis is still to come
     turns = max(most_turns, len(replies) + open_end)
     messages = prompts.opening(str(said[0]["content"]), turns)
     for turn, (heard, reply) in enumerate(zip(said[::2], replies, strict=True), 1):
         if turn > 1:
-            messages.append({"role": "user", "content": prompts.said(str(heard["content"]), turn, turns)})
+            messages.append(
+                {"role": "user", "content": prompts.said(str(heard["content"]), turn, turns)}
+            )
         messages.append({"role": "assistant", "content": reply})
     return Conversation(messages, [_teaches(reply) for reply in replies])
 
 
 def _teaches(reply: str) -> bool:
     said = read_reply(reply)
-    return isinstance(said, Conclusion) or (isinstance(said, Question) and len(QUESTION_MARKS.findall(said.text)) == 1)
+    return isinstance(said, Conclusion) or (
+        isinstance(said, Question) and len(QUESTION_MARKS.findall(said.text)) == 1
+    )

@@ -37,4 +37,9 @@ def _turn(turn: dict[str, Any]) -> dict[str, Any]:
     concludes = "diagnosis" in turn
     labelled = "Diagnosis: {diagnosis}\nRecommendation: {recommendation}"
     content = labelled.format_map(turn) if concludes else turn["content"]
-    return {"role": turn["role"], "content": content, "tokens": turn.get("tokens", 0), "is_diagnosis": concludes}
+    return {
+        "role": turn["role"],
+        "content": content,
+        "tokens": turn.get("tokens", 0),
+        "is_diagnosis": concludes,
+    }

@@ -74,7 +74,9 @@ class ConsultationEnvironment(RuledEnvironment):
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         own = _own(task)
         alias = next((name for name in own.names if name != own.reference), None)
-        by_alias = {"alias": gold_episode(own, self.prompts, self.turns(task), alias)} if alias else {}
+        by_alias = (
+            {"alias": gold_episode(own, self.prompts, self.turns(task), alias)} if alias else {}
+        )
         return {"gold": await self.gold(task)} | by_alias
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:

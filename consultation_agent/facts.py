@@ -26,13 +26,18 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
         "questions": float(questions),
         "useful_questions": kinds["informative"] / questions if questions else None,
         "repeated_questions": kinds["repeated"] / questions if questions else None,
-        "patient_leak": float(sum(event.reply.leaked for event in episode.events if isinstance(event, Exchange))),
+        "patient_leak": float(
+            sum(event.reply.leaked for event in episode.events if isinstance(event, Exchange))
+        ),
     }
 
 
 def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
     """Overlap of words with the gold conclusion, 0 without one, and DEI of the mean of diagnosis and advice."""
-    right, turns = fmean(conclusion_values(task, conclusion_of(episode)).values()), max(1, episode.turns)
+    right, turns = (
+        fmean(conclusion_values(task, conclusion_of(episode)).values()),
+        max(1, episode.turns),
+    )
     gold = Conclusion(task.reference, task.recommendation)
     overlap = text_overlap(str(conclusion_of(episode) or ""), str(gold))
     return {**overlap, "dei": dei(right, turns, episode.completion_tokens / turns)}
@@ -40,9 +45,13 @@ def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | No
 
 def record_of(task: ConsultationTask, episode: Episode) -> Record:
     """Gold, what was to be asked for, and the dialogue as it was understood."""
-    replies = [str(message["content"]) for message in episode.messages if message["role"] == "assistant"]
+    replies = [
+        str(message["content"]) for message in episode.messages if message["role"] == "assistant"
+    ]
     turns = [_turns(event, text) for event, text in zip(episode.events, replies, strict=False)]
-    for (doctor, *_), tokens in zip(turns, episode.reply_tokens, strict=False):  # a rehearsed episode has none
+    for (doctor, *_), tokens in zip(
+        turns, episode.reply_tokens, strict=False
+    ):  # a rehearsed episode has none
         doctor["tokens"] = tokens
     return {
         "condition": task.condition,
@@ -56,7 +65,12 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
     """What the doctor said, and the patient to it."""
     if isinstance(event, Exchange):
         reply = event.reply
-        patient = {"role": "patient", "content": reply.text, "kind": reply.kind, "facets": list(reply.facets)}
+        patient = {
+            "role": "patient",
+            "content": reply.text,
+            "kind": reply.kind,
+            "facets": list(reply.facets),
+        }
         return [{"role": "doctor", "content": event.question}, patient]
     said = {"problem": event.problem} if isinstance(event, Malformed) else vars(event)
     return [{"role": "doctor", "content": text, **said}]

@@ -38,7 +38,14 @@ ASIDE = ("habits", "age", "allergies", "medication", "severity", "sex")
 # Percent: right consultations with a mistake that is mended (shown, not learned), what patients say by its clinical
 # name, characters with a random one before them.
 SHARES = {"detour": 20, "clinical": 25, "strewn": 12}
-FLAWS = {"at_once": 54, "aside": 10, "early": 10, "wrong_order": 4, "malformed": 4, "right": 18}  # percent of phase B
+FLAWS = {
+    "at_once": 54,
+    "aside": 10,
+    "early": 10,
+    "wrong_order": 4,
+    "malformed": 4,
+    "right": 18,
+}  # percent of phase B
 
 Step = tuple[str, bool]  # a reply of the doctor's, and whether it is learned
 
@@ -59,7 +66,9 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
 
 def alphabet() -> str:
     """Every Chinese character that a patient may say."""
-    tables = ((FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in ("phrases", "complaints"))
+    tables = (
+        (FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in ("phrases", "complaints")
+    )
     return "".join(sorted({*HAN.findall("".join(tables))}))
 
 
@@ -67,7 +76,12 @@ class Teacher:
     """Plays consultations with the record patient."""
 
     def __init__(self, prompts: Prompts, characters: str, random: Random) -> None:
-        self.prompts, self.characters, self.random, self.patient = prompts, characters, random, RecordPatient()
+        self.prompts, self.characters, self.random, self.patient = (
+            prompts,
+            characters,
+            random,
+            RecordPatient(),
+        )
         tables = load_tables()
         values = (value for facet in tables.facets.values() for value in facet.values.values())
         phrases = (*tables.symptoms.values(), *tables.complaints.values(), *values)
@@ -75,7 +89,9 @@ class Teacher:
 
     def right(self, task: ConsultationTask) -> Conversation:
         detour = self._happens("detour")
-        return self._play(task, self.random.choice(("wrong_order", "malformed")) if detour else "right", False)
+        return self._play(
+            task, self.random.choice(("wrong_order", "malformed")) if detour else "right", False
+        )
 
     def flawed(self, task: ConsultationTask, flaw: str) -> Conversation:
         return self._play(task, flaw, True)
@@ -84,23 +100,31 @@ class Teacher:
         turns = self.random.choice(BUDGETS)
         steps = self._steps(task, flaw, turns, learned)
         task = replace(
-            task, question=self._said(task.question), words={k: self._said(v) for k, v in task.words.items()}
+            task,
+            question=self._said(task.question),
+            words={k: self._said(v) for k, v in task.words.items()},
         )
         messages, asked = self.prompts.opening(task.question, turns), list[Exchange]()
         for turn, (reply, _) in enumerate(steps, 2):
             messages.append({"role": "assistant", "content": reply})
             if turn <= len(steps):
-                messages.append({"role": "user", "content": self._answer(task, reply, asked, turn, turns)})
+                messages.append(
+                    {"role": "user", "content": self._answer(task, reply, asked, turn, turns)}
+                )
         return Conversation(messages, [learn for _, learn in steps])
 
     def _steps(self, task: ConsultationTask, flaw: str, turns: int, learned: bool) -> list[Step]:
         """What the doctor says; of what is asked before the last turn as much as the budget allows."""
         needed = list(task.distinguishing)
         aside = self.random.sample([item for item in ASIDE if item not in needed], 2)
-        before = {"aside": aside[: self.random.randint(1, 2)], "wrong_order": aside[:1]}.get(flaw, [])[: turns - 1]
+        before = {"aside": aside[: self.random.randint(1, 2)], "wrong_order": aside[:1]}.get(
+            flaw, []
+        )[: turns - 1]
         asked = {"at_once": [], "aside": [], "early": needed[:1]}.get(flaw, needed)
         asked = asked[: turns - 1 - len(before) - (flaw == "malformed")]
-        steps = [(self._question(item), learned) for item in before] + [(self._question(item), True) for item in asked]
+        steps = [(self._question(item), learned) for item in before] + [
+            (self._question(item), True) for item in asked
+        ]
         steps.append((spoken(conclusion(task, asked)), True))
         if flaw == "malformed" and turns > 1:
             at = self.random.randrange(len(steps))
@@ -129,7 +153,9 @@ class Teacher:
         bare = reply.removeprefix("<answer>").removesuffix("</answer>")
         return self.random.choice((bare, f"<answer>{bare[3:]}</answer>"))
 
-    def _answer(self, task: ConsultationTask, reply: str, asked: list[Exchange], turn: int, turns: int) -> str:
+    def _answer(
+        self, task: ConsultationTask, reply: str, asked: list[Exchange], turn: int, turns: int
+    ) -> str:
         """What the doctor reads after a reply, before turn `turn` of `turns`."""
         said = read_reply(reply)
         if isinstance(said, Malformed):

@@ -38,7 +38,9 @@ LONGEST_NAME = 24
 MOST_FACETS = 2  # one question tells of one thing, and of what accompanies it
 ADDRESS = "patient_url"
 CAUSES = {"malformed": "patient_malformed", "timeout": "patient_timeout"}
-WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+WORDS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 KNOWN = ConsultationTask(**WORDS["known_case"])
 SEXES = {"female": "女", "male": "男"}
 
@@ -53,42 +55,71 @@ class Said(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     kind: Literal["informative", "unknown", "compound", "off_topic"]
-    facets: Annotated[list[Annotated[str, _at_most("maxLength", LONGEST_NAME)]], _at_most("maxItems", MOST_FACETS)]
-    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), _at_most("maxLength", LONGEST_TEXT)]
+    facets: Annotated[
+        list[Annotated[str, _at_most("maxLength", LONGEST_NAME)]], _at_most("maxItems", MOST_FACETS)
+    ]
+    text: Annotated[
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1),
+        _at_most("maxLength", LONGEST_TEXT),
+    ]
 
 
 def patient_of(settings: Settings, options: Options) -> Patient:
     """Who answers, by the flag --patient. Raises AgentError: its model is not named, or named and has no use."""
     kind = partner_kind("patient", options)
-    return RecordPatient() if kind == RECORD else LLMPatient(settings.under(options), kind, options.get(ADDRESS))
+    return (
+        RecordPatient()
+        if kind == RECORD
+        else LLMPatient(settings.under(options), kind, options.get(ADDRESS))
+    )
 
 
 def model_of(settings: Settings, name: str) -> str:
     """The model of a patient. Raises AgentError: none is named."""
-    return partner_model("patient", name, settings, "litellm's name of a model, such as openai/NAME")
+    return partner_model(
+        "patient", name, settings, "litellm's name of a model, such as openai/NAME"
+    )
 
 
 class LLMPatient(Patient):
     """A model behind PATIENT_BASE_URL, or, `served`, at the address of the run's own service."""
 
     def __init__(self, settings: Settings, name: str, address: str | None) -> None:
-        self.settings, self.name, self.model, self.address = settings, name, model_of(settings, name), address
+        self.settings, self.name, self.model, self.address = (
+            settings,
+            name,
+            model_of(settings, name),
+            address,
+        )
         self.words: dict[str, Any] = WORDS[name]
-        self.description = {"patient": name, "patient_model": self.model, "patient_words": str(WORDS["version"])}
+        self.description = {
+            "patient": name,
+            "patient_model": self.model,
+            "patient_words": str(WORDS["version"]),
+        }
 
     @cached_property
     def client(self) -> LLMClient:
         return self._connect(self.settings.llm_cache)
 
     def _connect(self, cache: Path | None) -> LLMClient:
-        common: dict[str, Any] = {"attempts": ATTEMPTS, "longest_wait": LONGEST_WAIT, "concurrency": MOST_CONNECTIONS}
+        common: dict[str, Any] = {
+            "attempts": ATTEMPTS,
+            "longest_wait": LONGEST_WAIT,
+            "concurrency": MOST_CONNECTIONS,
+        }
         common["timeout"] = self.settings.patient_timeout
-        if self.name == "served":  # not kept on disk: another run serves another model at the same address
+        if (
+            self.name == "served"
+        ):  # not kept on disk: another run serves another model at the same address
             if not self.address:
                 raise LLMError("the patient's model is not served yet", "connection")
             return LLMClient(f"openai/{SERVED_NAME}", base_url=self.address, **common)
         where: dict[str, Any] = {"base_url": self.settings.patient_base_url, "cache": cache}
-        return LLMClient(self.model, api_key=reveal(self.settings.patient_api_key), **where, **common)
+        return LLMClient(
+            self.model, api_key=reveal(self.settings.patient_api_key), **where, **common
+        )
 
     async def check(self) -> None:
         """Ask an invented patient, whatever was kept of earlier answers. Raises ServiceError: no usable answer."""
@@ -98,18 +129,24 @@ class LLMPatient(Patient):
             ways = "start it, look at PATIENT_MODEL, PATIENT_BASE_URL and PATIENT_API_KEY, or choose --patient record"
             raise ServiceError(f"the patient gives no usable answer ({error}); {ways}") from None
 
-    async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
+    async def answer(
+        self, task: ConsultationTask, question: str, asked: Sequence[Exchange]
+    ) -> Reply:
         heard = clean(question)[: self.words["longest_question"]]
         if not heard:
             return Reply("off_topic", SAID["zh"]["off_topic"])
         open_words = "\n".join([task.question, question, *(earlier.question for earlier in asked)])
         hidden = None if secret(task).search(open_words) else secret(task)
         said, leaked = await self._without(hidden, messages_for(task, heard, self.words))
-        reply = Reply(said.kind, " ".join(said.text.split())[:LONGEST_TEXT], _facets(task, said), leaked)
+        reply = Reply(
+            said.kind, " ".join(said.text.split())[:LONGEST_TEXT], _facets(task, said), leaked
+        )
         earlier = _told_before(reply, heard, asked)
         return again(earlier, task) if earlier else reply
 
-    async def _without(self, secret: re.Pattern[str] | None, messages: list[Message]) -> tuple[Said, bool]:
+    async def _without(
+        self, secret: re.Pattern[str] | None, messages: list[Message]
+    ) -> tuple[Said, bool]:
         """What the model says, and whether a name of the diagnosis had to be struck out, asked once to leave it out."""
         said = await self._ask(messages)
         if not secret or not secret.search(said.text):
@@ -130,27 +167,44 @@ class LLMPatient(Patient):
 def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -> list[Message]:
     """What a model is asked: its part, the record without the diagnosis, the question."""
     record = "\n".join(f"{line}：{text}" for line, text in record_lines(task).items())
-    told = secret(task).sub(WORDS["struck"], WORDS["asked"].format(complaint=task.question, record=record))
-    return [{"role": "system", "content": words["system"].strip()}, {"role": "user", "content": told + question}]
+    told = secret(task).sub(
+        WORDS["struck"], WORDS["asked"].format(complaint=task.question, record=record)
+    )
+    return [
+        {"role": "system", "content": words["system"].strip()},
+        {"role": "user", "content": told + question},
+    ]
 
 
 def record_lines(task: ConsultationTask) -> dict[str, str]:
     """The record by "name（meaning）"; of a row without facets by what was once asked, or sentence by sentence."""
     if not task.words:
-        return {f"{name}（{by}）" if by != text else name: text for name, (by, text) in memories(task).items()}
+        return {
+            f"{name}（{by}）" if by != text else name: text
+            for name, (by, text) in memories(task).items()
+        }
     tables = load_tables()
     meanings = {name: phrase.zh for name, phrase in tables.general.items()}
     meanings |= {name: facet.zh for name, facet in tables.facets.items()}
     meanings |= {name: symptom.ask[0] for name, symptom in tables.symptoms.items()}
-    general = {"age": f"{task.age}岁" if task.age is not None else "", "sex": SEXES.get(task.sex, "")}
+    general = {
+        "age": f"{task.age}岁" if task.age is not None else "",
+        "sex": SEXES.get(task.sex, ""),
+    }
     symptoms = {name: "有" if there else "没有" for name, there in task.symptoms.items()}
     told = {**general, **symptoms, **task.words}
-    return {f"{name}（{meanings[name]}）": text for name, text in told.items() if text and name in meanings}
+    return {
+        f"{name}（{meanings[name]}）": text
+        for name, text in told.items()
+        if text and name in meanings
+    }
 
 
 def clean(text: str) -> str:
     """A question on one line, without what is not seen and without the brackets of chat tokens."""
-    return " ".join("".join(char if char.isprintable() and char not in "<>|" else " " for char in text).split())
+    return " ".join(
+        "".join(char if char.isprintable() and char not in "<>|" else " " for char in text).split()
+    )
 
 
 def secret(task: ConsultationTask) -> re.Pattern[str]:

@@ -47,7 +47,9 @@ class Patient(ABC):
     description: Mapping[str, str]
 
     @abstractmethod
-    async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
+    async def answer(
+        self, task: ConsultationTask, question: str, asked: Sequence[Exchange]
+    ) -> Reply:
         """What the patient says to a question, after those asked before. Raises EpisodeError: its model failed."""
 
     async def check(self) -> None:  # noqa: B027 (nothing to ask)

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 
 from episodes.text_loop import Ending, Malformed
 
-LABEL = re.compile(r"(question|问题|diagnosis|诊断|recommendation|建议)[ \t]{0,4}[:：]", re.IGNORECASE)
+LABEL = re.compile(
+    r"(question|问题|diagnosis|诊断|recommendation|建议)[ \t]{0,4}[:：]", re.IGNORECASE
+)
 KINDS = {
     "question": "ask",
     "问题": "ask",
@@ -91,7 +93,13 @@ def _read_answer(text: str) -> Question | Conclusion | Malformed:
         asked = " ".join(word for word in words if word)
         return Question(asked) if asked else Malformed("no_question")
     named = [word for label, word in zip(labels, words, strict=True) if label == "name" and word]
-    advised = [word for label, word in zip(labels, words, strict=True) if label == "advise" and word]
+    advised = [
+        word for label, word in zip(labels, words, strict=True) if label == "advise" and word
+    ]
     if not named or labels[0] != "name":
         return Malformed("no_diagnosis")
-    return Conclusion("、".join(named), "；".join(advised)) if advised else Malformed("no_recommendation")
+    return (
+        Conclusion("、".join(named), "；".join(advised))
+        if advised
+        else Malformed("no_recommendation")
+    )

@@ -27,7 +27,10 @@ from data.conditions.records import Facet, Phrase
 from data.conditions.table import load_tables
 
 LONGEST = 400  # characters of a question that a patient listens to
-ALIKE, TELLING = 0.3, 1.5  # of a wording, and in pieces that no other item has: what a question must share with it
+ALIKE, TELLING = (
+    0.3,
+    1.5,
+)  # of a wording, and in pieces that no other item has: what a question must share with it
 NEAR = 60.0  # of 100: a question or sentence that is nearer than this answers
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
@@ -44,12 +47,16 @@ class RecordPatient(Patient):
 
     description: Mapping[str, str] = MappingProxyType({"patient": "record"})
 
-    async def answer(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
+    async def answer(
+        self, task: ConsultationTask, question: str, asked: Sequence[Exchange]
+    ) -> Reply:
         return self.reply_to(task, question, asked)
 
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """What the patient says to a question, after those asked before."""
-        told = {facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets}
+        told = {
+            facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets
+        }
         if not task.words:
             return _remembered(task, question[:LONGEST], told)
         items = asked_for(question[:LONGEST], task.question)
@@ -66,18 +73,26 @@ class RecordPatient(Patient):
 def question_for(item: str) -> str:
     """A question that asks for a facet or a symptom."""
     symptom = load_tables().symptoms.get(item)
-    return SAID["questions"]["symptom"].format(word=symptom.ask[0]) if symptom else SAID["questions"][item]
+    return (
+        SAID["questions"]["symptom"].format(word=symptom.ask[0])
+        if symptom
+        else SAID["questions"][item]
+    )
 
 
 def asked_for(question: str, complaint: str) -> list[str]:
     """What a question asks for, in its order: names of facets, symptoms, "age", "sex" and "accompanying"."""
     asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(one)]
     found = [item for sentence in asking for item in _asked_in(sentence, _plain(complaint))]
-    return list(dict.fromkeys(found)) or [item for sentence in asking[-1:] for item in _nearest(sentence)]
+    return list(dict.fromkeys(found)) or [
+        item for sentence in asking[-1:] for item in _nearest(sentence)
+    ]
 
 
 def _asks(sentence: str) -> bool:
-    return sentence.endswith(("?", "？")) or bool(ASKING.search(sentence) and not ADVICE.search(sentence))
+    return sentence.endswith(("?", "？")) or bool(
+        ASKING.search(sentence) and not ADVICE.search(sentence)
+    )
 
 
 def _asked_in(sentence: str, complaint: str) -> list[str]:
@@ -92,7 +107,11 @@ def _asked_in(sentence: str, complaint: str) -> list[str]:
     words = [word for word in words if not all(part in complaint for part in word.parts)] or words
     items = [word.item for word in words if not word.weak] or [word.item for word in words]
     symptoms = [item for item in items if item in load_tables().symptoms]
-    return [item for item in items if item not in symptoms and item != "accompanying"] or symptoms or items
+    return (
+        [item for item in items if item not in symptoms and item != "accompanying"]
+        or symptoms
+        or items
+    )
 
 
 def _plain(text: str) -> str:
@@ -112,10 +131,18 @@ def _named(sentence: str) -> list[tuple[int, AskWord]]:
     """The ask-words of a sentence in its order, and where they end. Of two that overlap it is not the weak one, then
     the longer one, then the one with less between its parts.
     """
-    here, found, left = {part for part in _ask_words() if part in sentence}, list[tuple[int, int, AskWord]](), sentence
+    here, found, left = (
+        {part for part in _ask_words() if part in sentence},
+        list[tuple[int, int, AskWord]](),
+        sentence,
+    )
     words = [word for part in here for word in _ask_words()[part] if here.issuperset(word.parts)]
-    matches = [(word, *match.span()) for word in words for match in _pattern(word.parts).finditer(sentence)]
-    for word, start, end in sorted(matches, key=lambda m: (m[0].weak, -len("".join(m[0].parts)), m[2] - m[1], *m[1:])):
+    matches = [
+        (word, *match.span()) for word in words for match in _pattern(word.parts).finditer(sentence)
+    ]
+    for word, start, end in sorted(
+        matches, key=lambda m: (m[0].weak, -len("".join(m[0].parts)), m[2] - m[1], *m[1:])
+    ):
         if "\0" not in left[start:end]:
             left = left[:start] + "\0" * (end - start) + left[end:]
             found.append((start, end, word))
@@ -126,15 +153,25 @@ def _named(sentence: str) -> list[tuple[int, AskWord]]:
 def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
     """An English part does not stand inside another word, such as "age" in "manage"; it may have an ending."""
     if all(part.isascii() for part in parts):
-        return re.compile(".{0,30}?".join(rf"(?<![a-z]){re.escape(one)}(?:s|es|d|ed|ing)?(?![a-z])" for one in parts))
+        return re.compile(
+            ".{0,30}?".join(
+                rf"(?<![a-z]){re.escape(one)}(?:s|es|d|ed|ing)?(?![a-z])" for one in parts
+            )
+        )
     return re.compile(".{0,12}?".join(map(re.escape, parts)))
 
 
 @cache
 def _ask_words() -> dict[str, list[AskWord]]:
     """Every reading of every ask-word, by its first part; all other parts are there too."""
-    asks = [(item, word) for item, thing in _things().items() for word in (*thing.ask, *thing.ask_en)]
-    words = [AskWord(parts, item, word.startswith("~")) for item, word in asks for parts in readings(word)]
+    asks = [
+        (item, word) for item, thing in _things().items() for word in (*thing.ask, *thing.ask_en)
+    ]
+    words = [
+        AskWord(parts, item, word.startswith("~"))
+        for item, word in asks
+        for parts in readings(word)
+    ]
     by_part: dict[str, list[AskWord]] = {part: [] for word in words for part in word.parts}
     for word in words:
         by_part[word.parts[0]].append(word)
@@ -154,8 +191,15 @@ def readings(word: str) -> Iterator[tuple[str, ...]]:
 def _nearest(sentence: str) -> list[str]:
     """The item of which a wording has most in common with a sentence, where that is enough."""
     here, (wordings, having) = _pieces(sentence), _wordings()
-    told = [(fsum(1 / having[piece] for piece in pieces & here), item, pieces) for item, pieces in wordings]
-    shares = [(s / fsum(1 / having[one] for one in pieces), item) for s, item, pieces in told if s >= TELLING]
+    told = [
+        (fsum(1 / having[piece] for piece in pieces & here), item, pieces)
+        for item, pieces in wordings
+    ]
+    shares = [
+        (s / fsum(1 / having[one] for one in pieces), item)
+        for s, item, pieces in told
+        if s >= TELLING
+    ]
     return [item for share, item in [max(shares, default=(0, ""))] if share > ALIKE]
 
 
@@ -165,7 +209,9 @@ def _wordings() -> tuple[list[tuple[str, set[str]]], Counter[str]]:
     pieces: dict[str, list[set[str]]] = {}
     for item, thing in _things().items():
         phrases = thing.values.values() if isinstance(thing, Facet) else [thing]
-        pieces[item] = [_pieces(text) for one in phrases for text in (one.zh, one.en, *one.lay, *one.lay_en)]
+        pieces[item] = [
+            _pieces(text) for one in phrases for text in (one.zh, one.en, *one.lay, *one.lay_en)
+        ]
     having = Counter(piece for texts in pieces.values() for piece in set().union(*texts))
     return [(item, text) for item, texts in pieces.items() for text in texts], having
 
@@ -177,7 +223,9 @@ def _pieces(text: str) -> set[str]:
 
 def again(earlier: Reply, task: ConsultationTask) -> Reply:
     """What is said to a question that was asked before."""
-    return Reply("repeated", SAID[_language(task)]["repeated"].format(text=earlier.text), earlier.facets)
+    return Reply(
+        "repeated", SAID[_language(task)]["repeated"].format(text=earlier.text), earlier.facets
+    )
 
 
 def _language(task: ConsultationTask) -> str:
@@ -186,7 +234,9 @@ def _language(task: ConsultationTask) -> str:
 
 def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
     """A record without facets, less what gives it away: by name the question, or the sentence again, and the answer."""
-    sentences = [text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()]
+    sentences = [
+        text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()
+    ]
     once = {f"exchange {number}": pair for number, pair in enumerate(task.exchanges)}
     held = once | {f"sentence {number}": (text, text) for number, text in enumerate(sentences)}
     return {name: pair for name, pair in held.items() if not _gives_away(task, pair[1])}
@@ -196,13 +246,21 @@ def _told(task: ConsultationTask, item: str, told: Container[str]) -> Reply:
     """What the record says of an item."""
     said, tables = SAID["zh"], load_tables()
     if item == "accompanying":
-        more = next((name for name, there in task.symptoms.items() if there and name not in told), None)
+        more = next(
+            (name for name, there in task.symptoms.items() if there and name not in told), None
+        )
         text = f"{task.words[more]}。" if more else said["nothing_else"]
         return Reply("informative", text, (item, more) if more else (item,))
     if item in task.words:
-        return Reply("informative", f"{'有，' if item in tables.symptoms else ''}{task.words[item]}。", (item,))
+        return Reply(
+            "informative",
+            f"{'有，' if item in tables.symptoms else ''}{task.words[item]}。",
+            (item,),
+        )
     if item in tables.symptoms:
-        return Reply("informative", said["absent"].format(word=tables.symptoms[item].ask[0]), (item,))
+        return Reply(
+            "informative", said["absent"].format(word=tables.symptoms[item].ask[0]), (item,)
+        )
     if item == "age" and task.age is not None:
         return Reply("informative", said["age"].format(age=task.age), (item,))
     if item == "sex" and task.sex in said:
@@ -217,7 +275,9 @@ def _remembered(task: ConsultationTask, question: str, told: Mapping[str, Reply]
     held = memories(task)
     for kind in ("exchange", "sentence"):
         fit = {name: text for name, (text, _) in held.items() if name.startswith(kind)}
-        near = process.extractOne(question.lower(), fit, scorer=fuzz.token_set_ratio, score_cutoff=NEAR)
+        near = process.extractOne(
+            question.lower(), fit, scorer=fuzz.token_set_ratio, score_cutoff=NEAR
+        )
         if near and near[2] in told:
             return again(told[near[2]], task)
         if near:

@@ -19,7 +19,17 @@ from data.conditions.table import load_tables
 from episodes.agent import Episode
 
 CHECKLIST = (
-    *("aggravating", "onset", "place", "character", "course", "history", "relieving", "accompanying", "habits"),
+    *(
+        "aggravating",
+        "onset",
+        "place",
+        "character",
+        "course",
+        "history",
+        "relieving",
+        "accompanying",
+        "habits",
+    ),
     *("severity", "medication", "allergies"),
 )
 BASELINES = ("silent", "checklist")
@@ -29,7 +39,11 @@ Conclude = Callable[[Sequence[Exchange]], Conclusion | None]
 
 
 def rehearse(
-    task: ConsultationTask, prompts: Prompts, turns: int, questions: Sequence[str], conclude: Conclude
+    task: ConsultationTask,
+    prompts: Prompts,
+    turns: int,
+    questions: Sequence[str],
+    conclude: Conclude,
 ) -> Episode:
     """Ask as many of the questions as the budget allows before the last turn, then conclude; or not, for None."""
     episode = Episode(prompts.opening(task.question, turns))
@@ -37,7 +51,9 @@ def rehearse(
         reply = PATIENT.reply_to(task, question, episode.events)
         episode.events.append(Exchange(question, reply))
         _say(episode, spoken(question))
-        episode.messages.append({"role": "user", "content": prompts.said(reply.text, turn + 1, turns)})
+        episode.messages.append(
+            {"role": "user", "content": prompts.said(reply.text, turn + 1, turns)}
+        )
     conclusion = conclude(episode.events)
     episode.stop_reason = "answered" if conclusion else "max_turns"
     if conclusion:
@@ -52,7 +68,9 @@ def _say(episode: Episode, reply: str) -> None:
     episode.turns += 1
 
 
-def gold_episode(task: ConsultationTask, prompts: Prompts, turns: int, diagnosis: str = "") -> Episode:
+def gold_episode(
+    task: ConsultationTask, prompts: Prompts, turns: int, diagnosis: str = ""
+) -> Episode:
     """Ask for what distinguishes, one after the other, then give the gold conclusion; `diagnosis`: by another name."""
     conclusion = Conclusion(diagnosis or task.reference, task.recommendation)
     questions = [question_for(item) for item in task.distinguishing]
@@ -78,9 +96,13 @@ def best_match(task: ConsultationTask, told: Iterable[str]) -> Conclusion | None
     group = tables.group(task.complaint)
     if not group:
         return None
-    chances = posterior(tables, group, {item: value for item in told if (value := _value(task, item)) is not None})
+    chances = posterior(
+        tables, group, {item: value for item in told if (value := _value(task, item)) is not None}
+    )
     likeliest = group[max(chances, key=lambda name: chances[name])]
-    return Conclusion(likeliest.zh, "；".join(item.replace("*", "") for item in likeliest.advice_zh))
+    return Conclusion(
+        likeliest.zh, "；".join(item.replace("*", "") for item in likeliest.advice_zh)
+    )
 
 
 def _value(task: ConsultationTask, item: str) -> Value | None:
@@ -90,5 +112,7 @@ def _value(task: ConsultationTask, item: str) -> Value | None:
         return task.symptoms.get(item, False)
     if item in tables.facets:
         values: dict[str, Phrase] = {**tables.facets[item].values}
-        return next((name for name, phrase in values.items() if task.words.get(item) in phrase.lay), None)
+        return next(
+            (name for name, phrase in values.items() if task.words.get(item) in phrase.lay), None
+        )
     return {"age": task.age, "sex": task.sex or None}.get(item)

@@ -85,8 +85,17 @@ def _clauses(text: str) -> list[str]:
 
 def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
     """The share of the distinguishing facets that the patient was asked for; None: none are known."""
-    told = {facet for event in episode.events if isinstance(event, Exchange) for facet in event.reply.facets}
-    return len(told & {*task.distinguishing}) / len(task.distinguishing) if task.distinguishing else None
+    told = {
+        facet
+        for event in episode.events
+        if isinstance(event, Exchange)
+        for facet in event.reply.facets
+    }
+    return (
+        len(told & {*task.distinguishing}) / len(task.distinguishing)
+        if task.distinguishing
+        else None
+    )
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
@@ -109,7 +118,9 @@ def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
     if share is not None:
         questions = sum(kinds[kind] for kind in KINDS)
         needed = len(task.distinguishing)
-        values["inquiry"] = share * needed / max(needed, questions) if conclusion_of(episode) else 0.0
+        values["inquiry"] = (
+            share * needed / max(needed, questions) if conclusion_of(episode) else 0.0
+        )
     return values
 
 
@@ -121,7 +132,9 @@ class Scheme:
 
     def __init__(self, name: str, judge: Judge | None) -> None:
         if name not in NAMES and "=" not in name:
-            raise AgentError(f"--reward {name}: expected {', '.join(NAMES)}, or weights such as format=0.1,diagnosis=1")
+            raise AgentError(
+                f"--reward {name}: expected {', '.join(NAMES)}, or weights such as format=0.1,diagnosis=1"
+            )
         self.name, self.judge = name, judge
         self.rubric = parse_rubric(name, RUBRIC.weights) if "=" in name else RUBRIC
         self.amounts = TABLES[name] if name in SUMS else {}
@@ -131,11 +144,16 @@ class Scheme:
         if not self.amounts:
             return self.rubric.highest
         end = sum(self.amounts[name] for name in ("diagnosis", "recommendation", "turn"))
-        return float(end + max(0.0, self.amounts["informative"] + self.amounts["turn"]) * (turns - 1))
+        return float(
+            end + max(0.0, self.amounts["informative"] + self.amounts["turn"]) * (turns - 1)
+        )
 
     async def score(self, task: ConsultationTask, episode: Episode) -> Reward:
         """What an episode earns; unscored with its cause where the judge failed."""
-        conclusion, counters = conclusion_of(episode), {name: float(n) for name, n in kinds_of(episode).items()}
+        conclusion, counters = (
+            conclusion_of(episode),
+            {name: float(n) for name, n in kinds_of(episode).items()},
+        )
         if conclusion and self.judge:
             verdict = await self.judge.judge(case_of(task, conclusion))
             if verdict.score is None:
@@ -144,21 +162,38 @@ class Scheme:
         else:
             values = conclusion_values(task, conclusion)
         weights = {name: RUBRIC.weights[name] for name in values}
-        score = sum(values[name] * weight for name, weight in weights.items()) / sum(weights.values())
-        paid = self._summed(task, episode, values) if self.amounts else self._weighed(task, episode, values)
+        score = sum(values[name] * weight for name, weight in weights.items()) / sum(
+            weights.values()
+        )
+        paid = (
+            self._summed(task, episode, values)
+            if self.amounts
+            else self._weighed(task, episode, values)
+        )
         return Reward(math.fsum(paid.values()), paid, score=min(1.0, score), counters=counters)
 
-    def _weighed(self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]) -> dict[str, float]:
+    def _weighed(
+        self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]
+    ) -> dict[str, float]:
         known = {**values, **term_values(task, episode)}
-        return self.rubric.weigh({name: value for name, value in known.items() if name in self.rubric.names})
+        return self.rubric.weigh(
+            {name: value for name, value in known.items() if name in self.rubric.names}
+        )
 
-    def _summed(self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]) -> dict[str, float]:
+    def _summed(
+        self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]
+    ) -> dict[str, float]:
         """What each kind of event earned, all of its kind together."""
         conclusion = conclusion_of(episode)
         if conclusion and self.amounts["match"] == "words" and not self.judge:
             gold = {"diagnosis": task.reference, "recommendation": task.recommendation}
             values = {name: word_f1(vars(conclusion)[name], text) for name, text in gold.items()}
-        often = {**kinds_of(episode), "turn": len(episode.events), "no_diagnosis": float(conclusion is None), **values}
+        often = {
+            **kinds_of(episode),
+            "turn": len(episode.events),
+            "no_diagnosis": float(conclusion is None),
+            **values,
+        }
         return {name: self.amounts[name] * number for name, number in often.items()}
 
 
@@ -166,16 +201,23 @@ def conclusion_values(task: ConsultationTask, conclusion: Conclusion | None) -> 
     """The values of diagnosis and advice by the rules; 0 without a conclusion."""
     return {
         "diagnosis": diagnosis_value(task, conclusion.diagnosis) if conclusion else 0.0,
-        "recommendation": recommendation_value(task, conclusion.recommendation) if conclusion else 0.0,
+        "recommendation": recommendation_value(task, conclusion.recommendation)
+        if conclusion
+        else 0.0,
     }
 
 
 def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:
     """What a judge sees."""
     gold = Conclusion(task.reference, task.recommendation)
-    return Case(task.question, str(conclusion), str(gold), [task.description] if task.description else [])
+    return Case(
+        task.question, str(conclusion), str(gold), [task.description] if task.description else []
+    )
 
 
 def judged(verdict: Verdict) -> dict[str, float]:
     """A judge's values of diagnosis and advice; one that gives a single score has it count for both."""
-    return {name: verdict.parts.get(name, verdict.score or 0.0) for name in ("diagnosis", "recommendation")}
+    return {
+        name: verdict.parts.get(name, verdict.score or 0.0)
+        for name in ("diagnosis", "recommendation")
+    }

@@ -9,7 +9,9 @@ from episodes.shown import Shown, annotated, exchanges
 def shown(record: Record) -> list[Shown]:
     """The transcript; a reply outside the protocol says what was wrong with it."""
     pairs = exchanges(record["dialogue"], "doctor")
-    return annotated(record, [({"problem": doctor.get("problem")}, _told(patient)) for doctor, patient in pairs])
+    return annotated(
+        record, [({"problem": doctor.get("problem")}, _told(patient)) for doctor, patient in pairs]
+    )
 
 
 def _told(patient: Record) -> dict[str, str | None]:

@@ -53,12 +53,20 @@ def read_rows(path: Path | str) -> list[Row]:
     Raises AgentError: not readable, or empty.
     """
     try:
-        rows = _parquet(path) if Path(path).suffix == ".parquet" else [row for _, row in read_jsonl(Path(path))]
+        rows = (
+            _parquet(path)
+            if Path(path).suffix == ".parquet"
+            else [row for _, row in read_jsonl(Path(path))]
+        )
     except (OSError, ValueError) as error:
-        raise AgentError(f"{path} cannot be read: {error}; expected a parquet or JSONL file of consultations") from None
+        raise AgentError(
+            f"{path} cannot be read: {error}; expected a parquet or JSONL file of consultations"
+        ) from None
     if not rows:
         raise AgentError(f"{path} has no rows")
-    numbers = [str((row.get("extra_info") or {}).get("index", number)) for number, row in enumerate(rows)]
+    numbers = [
+        str((row.get("extra_info") or {}).get("index", number)) for number, row in enumerate(rows)
+    ]
     often = Counter(numbers)
     for number, (name, row) in enumerate(zip(numbers, rows, strict=True)):
         row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
@@ -98,12 +106,18 @@ def _task_of(row: Row) -> ConsultationTask:
         wording=extra.get("wording") or "",
         condition=extra.get("condition") or "",
         complaint=extra.get("complaint") or "",
-        names=(condition.zh, condition.en, *condition.aliases_zh, *condition.aliases_en) if condition else (),
+        names=(condition.zh, condition.en, *condition.aliases_zh, *condition.aliases_en)
+        if condition
+        else (),
         advice=condition.advice_zh if condition else (),
         age=extra.get("age"),
         sex=extra.get("sex") or "",
-        words={name: _text(words) for name, words in json.loads(extra.get("facets") or "{}").items()},
-        symptoms={name: bool(there) for name, there in json.loads(extra.get("symptoms") or "{}").items()},
+        words={
+            name: _text(words) for name, words in json.loads(extra.get("facets") or "{}").items()
+        },
+        symptoms={
+            name: bool(there) for name, there in json.loads(extra.get("symptoms") or "{}").items()
+        },
         distinguishing=tuple(extra.get("distinguishing") or ()),
         exchanges=tuple(map(_exchange, model.get("patient_information") or ())),
         description=_text(model.get("enhanced_description") or ""),
@@ -112,7 +126,9 @@ def _task_of(row: Row) -> ConsultationTask:
 
 def _complaint(prompt: list[dict[str, Any]]) -> str:
     """What the patient says first; the reference's prompts put it on a line among instructions."""
-    said = _text(next((message["content"] for message in prompt if message["role"] == "user"), None))
+    said = _text(
+        next((message["content"] for message in prompt if message["role"] == "user"), None)
+    )
     return said.removeprefix(PREFIX).strip().splitlines()[0] if said.startswith(PREFIX) else said
 
 

@@ -28,7 +28,10 @@ from data.database.schema import TABLES, TEXTBOOK, Cells, write_database
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_PATH = HERE / "medical.db"
-TEXTBOOK_FILES = {"drugs_info": HERE / "textbook_drugs.tsv", "disease": HERE / "textbook_diseases.tsv"}
+TEXTBOOK_FILES = {
+    "drugs_info": HERE / "textbook_drugs.tsv",
+    "disease": HERE / "textbook_diseases.tsv",
+}
 TIMES = ("created_at", "create_at", "update_at")
 
 
@@ -40,7 +43,9 @@ def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
     """
     empty: Cells = {column: WRITTEN_AT if column in TIMES else None for column in TABLES[table]}
     with TEXTBOOK_FILES[table].open(encoding="utf-8", newline="") as file:
-        for key, cells in enumerate(csv.DictReader(file, delimiter="\t", strict=True), start=first_key):
+        for key, cells in enumerate(
+            csv.DictReader(file, delimiter="\t", strict=True), start=first_key
+        ):
             unknown = cells.keys() - empty.keys()
             if unknown:
                 raise ValueError(f"{TEXTBOOK_FILES[table]}: not columns of {table}: {unknown}")
@@ -53,18 +58,32 @@ def build(options: argparse.Namespace) -> None:
     refuse_existing(options.output, options.force)
     invented = {"drugs_info": options.fictional_drugs, "disease": options.fictional_diseases}
     fictional = fictional_rows(options.seed, *invented.values())
-    rows = {table: chain(fictional[table], textbook_rows(table, count + 1)) for table, count in invented.items()}
+    rows = {
+        table: chain(fictional[table], textbook_rows(table, count + 1))
+        for table, count in invented.items()
+    }
     counts = write_database(options.output, rows)
-    print(f"{options.output}: " + ", ".join(f"{count} rows in {name}" for name, count in counts.items()))
+    print(
+        f"{options.output}: "
+        + ", ".join(f"{count} rows in {name}" for name, count in counts.items())
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m data.build_database")
     add, count = parser.add_argument, number(int, lambda count: count >= 0, "of rows, 0 or more")
-    add("--output", type=Path, default=DEFAULT_PATH, help="file to write (default: data/medical.db)")
+    add(
+        "--output", type=Path, default=DEFAULT_PATH, help="file to write (default: data/medical.db)"
+    )
     add("--seed", type=int, default=SEED, help=f"same seed, same invented rows (default: {SEED})")
     add("--fictional-drugs", type=count, default=DRUGS, metavar="N", help=f"default: {DRUGS}")
-    add("--fictional-diseases", type=count, default=DISEASES, metavar="N", help=f"default: {DISEASES}")
+    add(
+        "--fictional-diseases",
+        type=count,
+        default=DISEASES,
+        metavar="N",
+        help=f"default: {DISEASES}",
+    )
     add("--force", action="store_true", help="replace an existing file")
     options = parser.parse_args(arguments)
     return run_command("build_database", lambda: build(options), afterwards="nothing was written")

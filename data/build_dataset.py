@@ -63,7 +63,9 @@ def make_dataset(url: str, request: Request, seed: int = SEED) -> Dataset:
     return Generator(catalogue, request, rng).fill(url)
 
 
-def request_for(rows: int | Mapping[str, int] = ROWS, mix: Shares = MIX, rates: Rates | None = None) -> Request:
+def request_for(
+    rows: int | Mapping[str, int] = ROWS, mix: Shares = MIX, rates: Rates | None = None
+) -> Request:
     """What is to be made: rows by split, or all together and shared out like ROWS; types by their shares.
 
     Raises:
@@ -72,7 +74,9 @@ def request_for(rows: int | Mapping[str, int] = ROWS, mix: Shares = MIX, rates: 
     wanted = share_out(rows, ROWS) if isinstance(rows, int) else rows
     for given, known in ((wanted, ROWS), (mix, MIX)):
         if given.keys() - known.keys() or sum(given.values()) <= 0 or min(given.values()) < 0:
-            raise DataError(f"{dict(given)}: expected numbers above 0 for some of {', '.join(known)}")
+            raise DataError(
+                f"{dict(given)}: expected numbers above 0 for some of {', '.join(known)}"
+            )
     by_type = {split: share_out(wanted.get(split, 0), mix) for split in ROWS}
     return Request(by_type, SHARES, rates or Rates())
 
@@ -92,10 +96,15 @@ def report(dataset: Dataset, request: Request) -> list[str]:
     lines = []
     for split, rows in dataset.splits.items():
         kinds = Counter(row["task_type"] for row in rows)
-        lines.append(f"{split}: {len(rows)} rows, " + ", ".join(f"{kind} {count}" for kind, count in kinds.items()))
+        lines.append(
+            f"{split}: {len(rows)} rows, "
+            + ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+        )
     refused = ", ".join(f"{count} {reason}" for reason, count in sorted(dataset.refused.items()))
     lines.append(f"drafts refused and replaced: {refused or 'none'}")
-    lines.append(f"names, search words and filter values in more than one split: {len(overlap(dataset.splits))}")
+    lines.append(
+        f"names, search words and filter values in more than one split: {len(overlap(dataset.splits))}"
+    )
     for (split, kind), count in dataset.missing(request).items():
         lines.append(f"not made: {count} {kind} rows of {split}; the database has no more to ask")
     return lines
@@ -111,11 +120,15 @@ def _build(options: argparse.Namespace) -> None:
     if options.output.exists() and not options.output.is_dir():
         raise UsageError(f"{options.output} is not a folder")
     options.output.mkdir(parents=True, exist_ok=True)
-    files = {split: options.output / f"{split}.parquet" for split in ROWS} | {"all": options.output / JSONL}
+    files = {split: options.output / f"{split}.parquet" for split in ROWS} | {
+        "all": options.output / JSONL
+    }
     for file in files.values():
         refuse_existing(file, options.force)
     url = options.db or load_settings().database_url
-    request = request_for(options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate))
+    request = request_for(
+        options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate)
+    )
     dataset = make_dataset(url, request, options.seed)
     lines = report(dataset, request)
     if options.paraphrase:
@@ -131,14 +144,51 @@ def _build(options: argparse.Namespace) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = new_parser(__doc__, prog="python -m data.build_dataset")
     add, share = parser.add_argument, number(float, lambda share: 0 <= share <= 1, "from 0 to 1")
-    add("--db", metavar="URL", help="SQLAlchemy URL (default: DATABASE_URL, else the embedded database)")
-    add("--output", type=Path, default=HERE, metavar="DIR", help="folder to write to (default: data/)")
+    add(
+        "--db",
+        metavar="URL",
+        help="SQLAlchemy URL (default: DATABASE_URL, else the embedded database)",
+    )
+    add(
+        "--output",
+        type=Path,
+        default=HERE,
+        metavar="DIR",
+        help="folder to write to (default: data/)",
+    )
     add("--seed", type=int, default=SEED, help=f"same seed, same rows (default: {SEED})")
-    add("--rows", type=_rows, default=ROWS, help="N in all, or train=N,val=N,test=N (default: 960, 96, 320)")
-    add("--mix", type=_pairs, default={}, metavar="TYPE=SHARE,...", help="other shares of types; 0: none")
-    add("--typo-rate", type=share, default=0.12, help="share of one-field questions with a misspelt name (0.12)")
-    add("--partial-rate", type=share, default=0.10, help="share with a part of the name, or another name (0.10)")
-    add("--paraphrase", type=share, default=0.0, metavar="SHARE", help="share of questions an LLM rewords (0)")
+    add(
+        "--rows",
+        type=_rows,
+        default=ROWS,
+        help="N in all, or train=N,val=N,test=N (default: 960, 96, 320)",
+    )
+    add(
+        "--mix",
+        type=_pairs,
+        default={},
+        metavar="TYPE=SHARE,...",
+        help="other shares of types; 0: none",
+    )
+    add(
+        "--typo-rate",
+        type=share,
+        default=0.12,
+        help="share of one-field questions with a misspelt name (0.12)",
+    )
+    add(
+        "--partial-rate",
+        type=share,
+        default=0.10,
+        help="share with a part of the name, or another name (0.10)",
+    )
+    add(
+        "--paraphrase",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of questions an LLM rewords (0)",
+    )
     add("--force", action="store_true", help="replace existing files")
     return parser
 
@@ -149,9 +199,14 @@ def _rows(text: str) -> int | dict[str, int]:
 
 def _pairs(text: str, kind: Callable[[str], Any] = float) -> dict[str, Any]:
     try:
-        return {name.strip(): kind(value) for name, _, value in (part.partition("=") for part in text.split(","))}
+        return {
+            name.strip(): kind(value)
+            for name, _, value in (part.partition("=") for part in text.split(","))
+        }
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected NAME=NUMBER,... (or a number of rows), got {text!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"expected NAME=NUMBER,... (or a number of rows), got {text!r}"
+        ) from None
 
 
 if __name__ == "__main__":

@@ -18,12 +18,25 @@ from pathlib import Path
 
 from common.command import new_parser, run_command
 from common.files import refuse_existing
-from data.load import COLUMNS, TABLES, DataError, count_without_reference, fill_answers, load_rows, write_rows
+from data.load import (
+    COLUMNS,
+    TABLES,
+    DataError,
+    count_without_reference,
+    fill_answers,
+    load_rows,
+    write_rows,
+)
 
 SHOWN = 5  # rows left out that are named
 
 
-def convert(source: Path, target: Path, database_url: str | None = None, tables: Iterable[str] = tuple(TABLES)) -> str:
+def convert(
+    source: Path,
+    target: Path,
+    database_url: str | None = None,
+    tables: Iterable[str] = tuple(TABLES),
+) -> str:
     """Write the rows of `source` to `target`, complete or not at all, with answers drafted if a database is given.
 
     Returns how many rows were written, answers drafted and still missing, and which columns were left out.
@@ -38,13 +51,17 @@ def convert(source: Path, target: Path, database_url: str | None = None, tables:
     refused = [f"row {number} ({asked})" for number, row in loaded if (asked := markup_asked(row))]
     rows = [without_markup(row) for _, row in loaded if not markup_asked(row)]
     if not rows:
-        raise DataError(f"{source}: every question asks for HTML, such as {refused[0]}; expected words")
+        raise DataError(
+            f"{source}: every question asks for HTML, such as {refused[0]}; expected words"
+        )
     drafted = fill_answers(rows, database_url, tables) if database_url else 0
     write_rows(rows, target)
     bare = f"{count_without_reference(rows)} without an answer (judged without a reference)"
     notes = [f"{len(rows)} rows", f"{drafted} answers drafted", bare]
     if refused:
-        notes.append(f"{len(refused)} rows left out, whose question asks for HTML: {', '.join(refused[:SHOWN])}")
+        notes.append(
+            f"{len(refused)} rows left out, whose question asks for HTML: {', '.join(refused[:SHOWN])}"
+        )
     left_out = {column for row in rows for column in row} - set(COLUMNS)
     if left_out:
         notes.append(f"columns left out: {', '.join(sorted(left_out))}")
@@ -56,8 +73,16 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--out", type=Path, required=True, metavar="X.parquet", help="file to write")
-    add("--draft-answers", action="store_true", help="write missing answers from gold SQL or evidence")
-    add("--db", metavar="URL", help="database for drafting (default: DATABASE_URL, else the embedded one)")
+    add(
+        "--draft-answers",
+        action="store_true",
+        help="write missing answers from gold SQL or evidence",
+    )
+    add(
+        "--db",
+        metavar="URL",
+        help="database for drafting (default: DATABASE_URL, else the embedded one)",
+    )
     add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
     add("--force", action="store_true", help="replace --out if it exists")
     options = parser.parse_args(arguments)
@@ -71,7 +96,9 @@ def run(options: argparse.Namespace) -> None:
     from common.settings import load_settings
 
     refuse_existing(options.out, options.force)
-    settings = load_settings().under({"database_url": options.db, "database_tables": options.tables})
+    settings = load_settings().under(
+        {"database_url": options.db, "database_tables": options.tables}
+    )
     url = settings.database_url if options.draft_answers else None
     print(f"{options.out}: {convert(options.file, options.out, url, settings.tables)}")
 

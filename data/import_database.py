@@ -38,17 +38,43 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m data.import_database")
     add = parser.add_argument
     add("source", help="a file (.csv .tsv .xlsx .json .jsonl .parquet) or a database URL")
-    add("--to", required=True, metavar="URL", help="target, e.g. sqlite:///my.db; postgresql+psycopg, mysql+pymysql")
-    add("--table", choices=sorted(TABLES), help="the table the rows are for (default: by the columns)")
+    add(
+        "--to",
+        required=True,
+        metavar="URL",
+        help="target, e.g. sqlite:///my.db; postgresql+psycopg, mysql+pymysql",
+    )
+    add(
+        "--table",
+        choices=sorted(TABLES),
+        help="the table the rows are for (default: by the columns)",
+    )
     add("--part", metavar="NAME", help="only this sheet or table of the source")
-    add("--mapping", type=Path, metavar="FILE", help="JSON or YAML: source column: our column (null: leave out)")
-    add("--propose", action="store_true", help="ask the LLM of TEACHER_MODEL; it sees column names and a few cells")
-    add("--header-row", type=positive(int), metavar="N", help="the row of column names (CSV, Excel; default: found)")
+    add(
+        "--mapping",
+        type=Path,
+        metavar="FILE",
+        help="JSON or YAML: source column: our column (null: leave out)",
+    )
+    add(
+        "--propose",
+        action="store_true",
+        help="ask the LLM of TEACHER_MODEL; it sees column names and a few cells",
+    )
+    add(
+        "--header-row",
+        type=positive(int),
+        metavar="N",
+        help="the row of column names (CSV, Excel; default: found)",
+    )
     add("--encoding", help="of a text file (default: UTF-8 or GB18030, whichever decodes it)")
     add("--strip-html", action="store_true", help="remove tags, entities and control characters")
     add("--label", default="imported", help="the column `source` of these rows (default: imported)")
     existing = parser.add_mutually_exclusive_group()
-    for mode, what in ((REPLACE, "delete the table's rows first"), (APPEND, "keep them and number the new ones on")):
+    for mode, what in (
+        (REPLACE, "delete the table's rows first"),
+        (APPEND, "keep them and number the new ones on"),
+    ):
         existing.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=what)
     add("--skip-rejected", action="store_true", help="import the other rows when some are rejected")
     add("--dry-run", action="store_true", help="read and report, write nothing")
@@ -62,31 +88,42 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     """Command line; returns the exit code: 0 done, 1 failed or rows rejected, 2 wrong usage, 130 interrupted."""
     options = parse(arguments)
-    return run_command("import_database", lambda: run(options), afterwards="the target is unchanged")
+    return run_command(
+        "import_database", lambda: run(options), afterwards="the target is unchanged"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Import, and say what was read, left out and written; returns the exit code."""
     target = Target(options.to, options.mode)
     given: Given = read_mapping(options.mapping) if options.mapping else {}
-    parts, table = open_parts(options.source, options.encoding, options.part, options.header_row), options.table
+    parts, table = (
+        open_parts(options.source, options.encoding, options.part, options.header_row),
+        options.table,
+    )
     if options.propose:
         from data.intake.proposal import confirmed_mapping
 
         table, given = confirmed_mapping(parts, table, given)
     planned, skipped = plan_parts(parts, table, given)
     for name in skipped:
-        print(f"left out: {name}, its columns are those of neither table, or of another than asked for")
+        print(
+            f"left out: {name}, its columns are those of neither table, or of another than asked for"
+        )
     for item in planned:
         if len(item.unused) > len(item.mapping):
             print(_columns(item))
             count = f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of {item.part.name}"
-            raise Failure(f"{count} fit none of {item.table}; decide about each in a file for --mapping")
+            raise Failure(
+                f"{count} fit none of {item.table}; decide about each in a file for --mapping"
+            )
     target.check({item.table for item in planned})
     try:
         return _import(options, planned, target)
     except sqlite3.Error as error:
-        raise Failure(f"rows cannot be kept in a temporary file: {error}; TMPDIR chooses its folder") from None
+        raise Failure(
+            f"rows cannot be kept in a temporary file: {error}; TMPDIR chooses its folder"
+        ) from None
 
 
 def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:
@@ -95,15 +132,26 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     with whole as draft, draft.open("w", encoding="utf-8", newline="") as out:
         report = csv.writer(out, delimiter="\t", lineterminator="\n")
         report.writerow(("part", "row", "column", "kind", "reason"))
-        rejected = sum(_stage(item, staging, options.strip_html, report.writerow) for item in planned)
+        rejected = sum(
+            _stage(item, staging, options.strip_html, report.writerow) for item in planned
+        )
     if rejected and not options.skip_rejected:
-        print("nothing imported: mend the source, or give --skip-rejected to import the other rows", file=sys.stderr)
+        print(
+            "nothing imported: mend the source, or give --skip-rejected to import the other rows",
+            file=sys.stderr,
+        )
         return 1
     for table in {item.table for item in planned} if target.mode == APPEND else ():
         there = target.names(table)
-        known = [*dict.fromkeys(name for row in staging.rows(table) if (name := row[NAME_COLUMN[table]]) in there)]
+        known = [
+            *dict.fromkeys(
+                name for row in staging.rows(table) if (name := row[NAME_COLUMN[table]]) in there
+            )
+        ]
         if known:
-            print(f"{table} has {len(known)} of the names already: {'、'.join(map(str, known[:SHOWN]))}")
+            print(
+                f"{table} has {len(known)} of the names already: {'、'.join(map(str, known[:SHOWN]))}"
+            )
     if not options.dry_run:
         rows = {item.table: staging.rows(item.table) for item in planned}
         for table, written in target.write(rows, options.label).items():
@@ -111,7 +159,9 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     return 0
 
 
-def _stage(item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]) -> int:
+def _stage(
+    item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]
+) -> int:
     """Read a part, print what was read and left out, and note the latter; returns the number of rejected rows."""
     name, rows = item.part.name, Counter[str]()
     shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], REJECTED: []}
@@ -141,7 +191,10 @@ def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> No
 def _columns(item: Planned) -> str:
     """What is used as what, what is not, and the lines that decide about it."""
     lines = [f"  the column names are in row {item.part.header}"] if item.part.header > 1 else []
-    lines.append("  columns: " + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items()))
+    lines.append(
+        "  columns: "
+        + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items())
+    )
     ignored = [column for column in item.part.columns if column not in item.mapping]
     lines += ["  not used: " + ", ".join(ignored)] if ignored else []
     lines += ["  to decide about them, lines for the file of --mapping:"] if item.unused else []

@@ -65,10 +65,14 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
     for number, row, problems in iterate_rows(Path(path)):
         if problems:
             column, reason = problems[0]
-            raise DataError(f"{path}, row {number}, column {column}: {reason}" if column else reason)
+            raise DataError(
+                f"{path}, row {number}, column {column}: {reason}" if column else reason
+            )
         earlier = first_seen.setdefault(row["id"], number)
         if earlier != number:
-            raise DataError(f"{path}, row {number}, column id: {row['id']!r} is already the id of row {earlier}")
+            raise DataError(
+                f"{path}, row {number}, column id: {row['id']!r} is already the id of row {earlier}"
+            )
         rows.append(row)
     return rows
 
@@ -92,7 +96,9 @@ def count_without_reference(rows: Iterable[Row]) -> int:
     return sum(1 for row in rows if not row["answer"])
 
 
-def fill_answers(rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)) -> int:
+def fill_answers(
+    rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
+) -> int:
     """Write an answer into every row that has none and whose gold gives one; returns how many were written.
 
     Raises:
@@ -107,7 +113,9 @@ def fill_answers(rows: Iterable[Row], database_url: str, tables: Iterable[str] =
     return len(bare) - count_without_reference(bare)
 
 
-def check_rows(rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)) -> list[Finding]:
+def check_rows(
+    rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
+) -> list[Finding]:
     """What is wrong with each row's gold (`problems`) and what could not be checked (`unchecked`), in order.
 
     Raises:
@@ -133,7 +141,9 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
             continue
         names = {ALIASES.get(name, name) for name in record}
         if number == 0 and (missing := [column for column in REQUIRED if column not in names]):
-            raise DataError(f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}")
+            raise DataError(
+                f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}"
+            )
         yield number, *normalise(record)
     if number < 0:
         raise DataError(f"{path} has no rows")
@@ -149,9 +159,14 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
     """
     if not path.is_file():
         seen = "is a folder" if path.is_dir() else "does not exist"
-        raise DataError(f"{path} {seen}; expected a Parquet or JSONL file with the columns id, question and answer")
+        raise DataError(
+            f"{path} {seen}; expected a Parquet or JSONL file with the columns id, question and answer"
+        )
     with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
-        first = next((text[:1] for line in head if (text := line.removeprefix(b"\xef\xbb\xbf").lstrip())), b"")
+        first = next(
+            (text[:1] for line in head if (text := line.removeprefix(b"\xef\xbb\xbf").lstrip())),
+            b"",
+        )
     if not first:
         raise DataError(f"{path} is empty; expected rows with the columns id and question")
     what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
@@ -206,7 +221,9 @@ def _sql(value: Any) -> str:
         return _text(value)
     _, found = _json(value)
     if not isinstance(found, list):
-        raise _Wrong(f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or a list of texts")
+        raise _Wrong(
+            f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or a list of texts"
+        )
     several = [statement for statement in map(_text, found) if statement]
     one = len(several) == 1 and not several[0].lstrip().startswith("[")
     return several[0] if one else compact(several) if several else ""
@@ -235,8 +252,15 @@ def _evidence(value: Any) -> str:
         raise _Wrong(f"{_SHORT.repr(items)}: expected a list of {{table, row_id, field, quote}}")
     if any("source_table" in item for item in items):
         items = [{"table": item.get("source_table"), **item} for item in items]
-        text = compact([{name: part for name, part in item.items() if name != "source_table"} for item in items])
-    strange = [item for item in items if not _are([item.get("table"), item.get("field")], str | None)]
+        text = compact(
+            [
+                {name: part for name, part in item.items() if name != "source_table"}
+                for item in items
+            ]
+        )
+    strange = [
+        item for item in items if not _are([item.get("table"), item.get("field")], str | None)
+    ]
     if strange:
         raise _Wrong(f"{_SHORT.repr(strange[0])}: expected table and field as text")
     return text
@@ -254,13 +278,17 @@ def _meta_names(meta: Any) -> list[str] | None:
     entity = meta.get("entity") if isinstance(meta, dict) else None
     if not isinstance(entity, dict):
         return None
-    return [value for key, value in entity.items() if "name" in key and isinstance(value, str) and value]
+    return [
+        value for key, value in entity.items() if "name" in key and isinstance(value, str) and value
+    ]
 
 
 def _json(value: Any) -> tuple[str, Any]:
     """JSON text, and what it says; text stays as it is, a nested value is written out."""
     if not isinstance(value, str | dict | list | None):
-        raise _Wrong(f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values")
+        raise _Wrong(
+            f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values"
+        )
     try:
         said = json.loads(value.strip() or "null") if isinstance(value, str) else value
         written = compact(said)

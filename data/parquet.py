@@ -63,7 +63,11 @@ def _type(form: Any) -> Any:
 
     if isinstance(form, Mapping):
         return arrow.struct({name: _type(part) for name, part in form.items()})
-    return arrow.list_(_type(form[0])) if isinstance(form, list) else {str: arrow.string(), int: arrow.int64()}[form]
+    return (
+        arrow.list_(_type(form[0]))
+        if isinstance(form, list)
+        else {str: arrow.string(), int: arrow.int64()}[form]
+    )
 
 
 def drawing_parser(program: str, doc: str | None) -> argparse.ArgumentParser:

@@ -35,7 +35,9 @@ def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> Non
     from rich.table import Table
 
     console.print(escape(f"compared with {report['database']}"))
-    table = Table("task type", title=f"{report['rows']} rows, entity overlap {report['entity_overlap']}")
+    table = Table(
+        "task type", title=f"{report['rows']} rows, entity overlap {report['entity_overlap']}"
+    )
     for heading in ("rows", "valid", "not checkable", "invalid", "without answer"):
         table.add_column(heading, justify="right")
     for name, counts in report["by_task_type"].items():
@@ -43,10 +45,15 @@ def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> Non
     console.print(table)
     for problem in report["problems"][:SHOWN_PROBLEMS]:
         file, key = (f"{problem[name]} " if problem.get(name) else "" for name in ("file", "id"))
-        console.print(escape(f"{file}row {problem['row']} {key}{problem['field']}: {problem['message']}"))
+        console.print(
+            escape(f"{file}row {problem['row']} {key}{problem['field']}: {problem['message']}")
+        )
     if (more := len(report["problems"]) - SHOWN_PROBLEMS) > 0:
         fields = Counter(problem["field"] for problem in report["problems"]).most_common()
-        console.print(f"... and {more} more problems; in all: " + ", ".join(f"{name} {n}" for name, n in fields))
+        console.print(
+            f"... and {more} more problems; in all: "
+            + ", ".join(f"{name} {n}" for name, n in fields)
+        )
     for reason, count in reasons.most_common(SHOWN_REASONS):
         console.print(escape(f"not checkable: {reason} ({count} times)"))
 
@@ -56,11 +63,19 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--json", action="store_true", help="print nothing but the report as JSON")
-    add("--sample", type=positive(int), metavar="N", help="check only the first N rows of each file")
+    add(
+        "--sample", type=positive(int), metavar="N", help="check only the first N rows of each file"
+    )
     database = parser.add_mutually_exclusive_group()
     add = database.add_argument
-    add("--db", metavar="URL", help="database to check against (default: DATABASE_URL, else the embedded one)")
-    parser.add_argument("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
+    add(
+        "--db",
+        metavar="URL",
+        help="database to check against (default: DATABASE_URL, else the embedded one)",
+    )
+    parser.add_argument(
+        "--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)"
+    )
     rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
     add("--rebuild-from-evidence", nargs="?", const="", metavar="PATH", help=rebuilt)
     parser.add_argument("--force", action="store_true", help="replace the file at PATH")
@@ -78,7 +93,9 @@ def run(options: argparse.Namespace) -> int:
     from data.questions.rebuild import rebuild
 
     with tempfile.TemporaryDirectory() as folder:
-        settings = load_settings().under({"database_url": options.db, "database_tables": options.tables})
+        settings = load_settings().under(
+            {"database_url": options.db, "database_tables": options.tables}
+        )
         url = settings.database_url
         if options.rebuild_from_evidence is not None:
             target = Path(options.rebuild_from_evidence or f"{folder}/evidence.db")

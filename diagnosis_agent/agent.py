@@ -42,7 +42,8 @@ class DiagnosisAgent(Agent):
     name = "diagnosis"
     prompt_version = "1"
     splits: Mapping[str, Path] = {
-        split: ROOT / "data" / "diagnosis" / f"{split}.parquet" for split in ("train", "val", "test")
+        split: ROOT / "data" / "diagnosis" / f"{split}.parquet"
+        for split in ("train", "val", "test")
     }
     headline = "accuracy"
     turns = 6
@@ -66,7 +67,12 @@ class DiagnosisAgent(Agent):
 
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        add("--simulator", choices=PARTNERS, default="record", help="who answers orders; default: the record itself")
+        add(
+            "--simulator",
+            choices=PARTNERS,
+            default="record",
+            help="who answers orders; default: the record itself",
+        )
         models = "its model, over SIMULATOR_MODEL: the name it is served by (llm), a model folder or hub id (served)"
         add("--simulator-model", metavar="MODEL", help=models)
         schemes = "terms (diagnosis_agent/rewards.toml), or weights: NAME=WEIGHT,.."
@@ -75,8 +81,16 @@ class DiagnosisAgent(Agent):
         add("--turn-penalty", type=turn_penalty, metavar="AMOUNT@TURNS", help=penalty)
         single = "evaluations: ask for the next examination and the diagnosis at each point of the recommended history"
         add("--single-turn", action="store_true", help=single)
-        add("--rubrics", metavar="FILE", help="evaluations: criteria by case (JSON) that TEACHER_MODEL scores")
-        add("--prompts", metavar="FILE", help="other words for the doctor, as in diagnosis_agent/prompts.toml")
+        add(
+            "--rubrics",
+            metavar="FILE",
+            help="evaluations: criteria by case (JSON) that TEACHER_MODEL scores",
+        )
+        add(
+            "--prompts",
+            metavar="FILE",
+            help="other words for the doctor, as in diagnosis_agent/prompts.toml",
+        )
 
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:
         if options.get("simulator") != "served":
@@ -86,7 +100,11 @@ class DiagnosisAgent(Agent):
         return [Service(ADDRESS, model_of(settings.under(options), "served"))]
 
     def sizes(self, device: str) -> Sizes:
-        return Sizes(prompt=256, response=1184, reply=64) if device == "cpu" else Sizes(3072, 8192, 1024)
+        return (
+            Sizes(prompt=256, response=1184, reply=64)
+            if device == "cpu"
+            else Sizes(3072, 8192, 1024)
+        )
 
     def rows(self, path: Path | str) -> list[Row]:
         from diagnosis_agent.task import read_rows
@@ -117,7 +135,9 @@ class DiagnosisAgent(Agent):
 
         return shown(record)
 
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
         from diagnosis_agent.task import task_of
 
         if role == "simulator":
@@ -129,11 +149,16 @@ class DiagnosisAgent(Agent):
         from diagnosis_agent.prompts import load_prompts
         from diagnosis_agent.rehearsal import gold_episode
 
-        budgets = ((task, drawn_turns(settings, task.id) or settings.max_turns) for task in map(task_of, rows))
+        budgets = (
+            (task, drawn_turns(settings, task.id) or settings.max_turns)
+            for task in map(task_of, rows)
+        )
         gold = (gold_episode(task, load_prompts(), turns) for task, turns in budgets)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
-    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
         """The patients are drawn from the tables, not taken from `rows`, which are too few to learn from."""
         from diagnosis_agent.lessons import lessons
 

@@ -22,7 +22,9 @@ TO_THE_JUDGE = (
 )
 
 
-def dishonest_episodes(task: DiagnosisTask, prompts: Prompts, turns: int, random: Random) -> dict[str, Episode]:
+def dishonest_episodes(
+    task: DiagnosisTask, prompts: Prompts, turns: int, random: Random
+) -> dict[str, Episode]:
     """A badly led case of every kind."""
     tables = load_tables()
     names = (task.reference, *task.aliases)

@@ -46,7 +46,9 @@ class DiagnosisEnvironment(RuledEnvironment):
         super().__init__(settings, WORDS)
         self.simulator = simulator_of(settings, options, evaluating)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
-        self.scheme = Scheme(options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0))
+        self.scheme = Scheme(
+            options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0)
+        )
         self.highest = self.scheme.rubric.highest
         self.single_turn, rubrics = bool(options.get("single_turn")), options.get("rubrics")
         if (self.single_turn or rubrics) and not evaluating:
@@ -73,7 +75,11 @@ class DiagnosisEnvironment(RuledEnvironment):
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         reward = await self.scheme.score(_own(task), episode)
-        verdict = await self.rubrics.verdict(_own(task), episode) if self.rubrics and reward.total is not None else None
+        verdict = (
+            await self.rubrics.verdict(_own(task), episode)
+            if self.rubrics and reward.total is not None
+            else None
+        )
         if verdict is None:
             return reward
         if verdict.score is None:

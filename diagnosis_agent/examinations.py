@@ -21,8 +21,35 @@ LONGEST = 120  # characters of an order that are listened to
 SHORT = 4  # a word of fewer letters, or with a digit, is spelt right or another one: CT and MRI, T3 and T4
 LONG = 12  # a word of so many letters may have two mistakes, a shorter one has one
 NOISE = {
-    *("a", "an", "the", "of", "for", "and", "with", "by", "on", "to", "please", "order", "obtain", "perform", "repeat"),
-    *("urgent", "routine", "test", "testing", "scan", "study", "level", "levels", "measurement", "serum"),
+    *(
+        "a",
+        "an",
+        "the",
+        "of",
+        "for",
+        "and",
+        "with",
+        "by",
+        "on",
+        "to",
+        "please",
+        "order",
+        "obtain",
+        "perform",
+        "repeat",
+    ),
+    *(
+        "urgent",
+        "routine",
+        "test",
+        "testing",
+        "scan",
+        "study",
+        "level",
+        "levels",
+        "measurement",
+        "serum",
+    ),
     *("bedside", "contrast", "diagnostic", "left", "plain", "right"),
 }
 LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray, D dimer: one word
@@ -38,7 +65,9 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     outside, _, inside = text.partition("(")
     readings = [words for part in (text, outside, inside) if (words := _words(part))]
     indices = (_index_of({name: [name] for name in own}), _tables())
-    found = (find(words, index) for find in (_exact, _nearest) for index in indices for words in readings)
+    found = (
+        find(words, index) for find in (_exact, _nearest) for index in indices for words in readings
+    )
     return next((name for name in found if name), None)
 
 
@@ -54,7 +83,9 @@ def _exact(words: Words, index: Index) -> str | None:
 
 def _nearest(words: Words, index: Index) -> str | None:
     """The one examination with a name of which each word is spelt next to one of these; None: none, or several."""
-    names = {name for other, name in index.items() if len(other) == len(words) and _alike(words, other)}
+    names = {
+        name for other, name in index.items() if len(other) == len(words) and _alike(words, other)
+    }
     return names.pop() if len(names) == 1 else None
 
 
@@ -79,10 +110,17 @@ def _alike(words: Words, others: Words) -> bool:
 def _tables() -> Index:
     """Every name; and what a number of one examination alone is called, where nothing else is."""
     every = load_tables().examinations.values()
-    parts = [(_words(text), one.en) for one in every for part in one.parts.values() for text in (part.en, part.zh)]
+    parts = [
+        (_words(text), one.en)
+        for one in every
+        for part in one.parts.values()
+        for text in (part.en, part.zh)
+    ]
     homes = {words: {name for other, name in parts if other == words} for words, _ in parts}
     alone = {words: names.pop() for words, names in homes.items() if len(names) == 1}
-    return alone | _index_of({one.en: (one.en, *one.aliases_en, one.zh, *one.aliases_zh) for one in every})
+    return alone | _index_of(
+        {one.en: (one.en, *one.aliases_en, one.zh, *one.aliases_zh) for one in every}
+    )
 
 
 def _index_of(names: Mapping[str, Iterable[str]]) -> dict[Words, str]:
@@ -101,4 +139,8 @@ def _word(word: str) -> str:
     word = re.sub("[ao]e", "e", word)
     word = re.sub("(?<=[a-z]{3})graph(y|s|ies)?$", "gram", word)
     word = {"examination": "exam", "examinations": "exam", "exams": "exam"}.get(word, word)
-    return word[:-1] if len(word) > SHORT and word.endswith("s") and not word.endswith(("ss", "is", "us")) else word
+    return (
+        word[:-1]
+        if len(word) > SHORT and word.endswith("s") and not word.endswith(("ss", "is", "us"))
+        else word
+    )

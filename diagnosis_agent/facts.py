@@ -6,7 +6,15 @@ from statistics import fmean
 from typing import Any
 
 from diagnosis_agent.protocol import Conclusion
-from diagnosis_agent.reward import conclusion_of, examination_values, key_of, key_seen, kinds_of, results_of, values_of
+from diagnosis_agent.reward import (
+    conclusion_of,
+    examination_values,
+    key_of,
+    key_seen,
+    kinds_of,
+    results_of,
+    values_of,
+)
 from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import hits_of
 from diagnosis_agent.task import DiagnosisTask
@@ -17,7 +25,10 @@ from episodes.text_loop import Malformed
 def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
     """Numbers whose mean says something; shares of orders are None where none was made."""
     values, kinds, orders = values_of(task, episode), kinds_of(episode), len(results_of(episode))
-    shares = {f"{kind}_examinations": kinds[kind] / orders if orders else None for kind in ("repeated", "unavailable")}
+    shares = {
+        f"{kind}_examinations": kinds[kind] / orders if orders else None
+        for kind in ("repeated", "unavailable")
+    }
     return {
         "accuracy": values["diagnosis"],
         "accuracy_concluded": values["diagnosis"] if conclusion_of(episode) else None,
@@ -32,14 +43,24 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
 
 def record_of(task: DiagnosisTask, episode: Episode) -> Record:
     """Gold, what of it was seen, and the dialogue as it was understood."""
-    replies = [str(message["content"]) for message in episode.messages if message["role"] == "assistant"]
-    said = [event for event in episode.events if isinstance(event, Exchange | Malformed | Conclusion)]
+    replies = [
+        str(message["content"]) for message in episode.messages if message["role"] == "assistant"
+    ]
+    said = [
+        event for event in episode.events if isinstance(event, Exchange | Malformed | Conclusion)
+    ]
     return {
         "condition": task.condition,
-        "gold": {"diagnosis": task.reference, "aliases": list(task.aliases), "examinations": list(task.key)},
+        "gold": {
+            "diagnosis": task.reference,
+            "aliases": list(task.aliases),
+            "examinations": list(task.key),
+        },
         "key": sorted(key_of(task)),
         "key_seen": sorted(key_seen(task, episode)),
-        "dialogue": [turn for event, text in zip(said, replies, strict=False) for turn in _turns(event, text)],
+        "dialogue": [
+            turn for event, text in zip(said, replies, strict=False) for turn in _turns(event, text)
+        ],
     }
 
 
@@ -47,7 +68,12 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
     """What the doctor said, and what came back."""
     doctor: dict[str, Any] = {"role": "doctor", "content": text}
     if isinstance(event, Exchange):
-        back = {"role": "simulator", "content": event.result.text, "name": event.result.name, "kind": event.result.kind}
+        back = {
+            "role": "simulator",
+            "content": event.result.text,
+            "name": event.result.name,
+            "kind": event.result.kind,
+        }
         return [doctor | vars(event.order), back]
     return [doctor | ({"problem": event.problem} if isinstance(event, Malformed) else vars(event))]
 
@@ -58,4 +84,6 @@ def failure(record: Record) -> str:
         return "no_diagnosis"
     if record["facts"]["accuracy"] >= 1:
         return "right"
-    return "ordered_too_little" if len(record["key_seen"]) < len(record["key"]) else "wrong_diagnosis"
+    return (
+        "ordered_too_little" if len(record["key_seen"]) < len(record["key"]) else "wrong_diagnosis"
+    )

@@ -38,7 +38,10 @@ class CaseWords(JudgeWords):
         """The values of diagnosis and examinations; a count is no more than there are."""
         assert isinstance(said, Answers)
         gold = case.gold or {}
-        recommended, covered = min(said.recommended, len(case.context)), min(said.covered, len(gold["key"]))
+        recommended, covered = (
+            min(said.recommended, len(case.context)),
+            min(said.covered, len(gold["key"])),
+        )
         found = f1(recommended, gold["orders"], covered, len(gold["key"]))
         return {"diagnosis": float(said.diagnosis == "Correct"), "examinations": found}
 

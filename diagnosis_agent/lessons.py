@@ -26,27 +26,48 @@ from episodes.agent import Conversation, Lessons
 
 BUDGETS = (6, 6, 6, 6, 4, 5, 7, 8)
 # What is ordered beside the point.
-ASIDE = ("fasting plasma glucose", "electrolytes", "renal function tests", "lipid panel", "coagulation screen")
+ASIDE = (
+    "fasting plasma glucose",
+    "electrolytes",
+    "renal function tests",
+    "lipid panel",
+    "coagulation screen",
+)
 # Percent of the right cases with a mistake before (shown, not learned): another suspicion, a malformed reply.
 DETOURS = {"suspicion": 45, "malformed": 5}
-FLAWS = {"at_once": 52, "aside": 10, "early": 12, "wrong_order": 4, "malformed": 4, "right": 18}  # percent of phase B
+FLAWS = {
+    "at_once": 52,
+    "aside": 10,
+    "early": 12,
+    "wrong_order": 4,
+    "malformed": 4,
+    "right": 18,
+}  # percent of phase B
 
 Step = tuple[Order | str, bool]  # what the doctor says, and whether it is learned
 
 
 def lessons(right: int, flawed: int, random: Random) -> Lessons:
     """So many cases of each kind."""
-    drawn = draw_diagnosis_cases(load_tables(), {**ROWS, "lessons": right + flawed}, seed=0)["lessons"]
+    drawn = draw_diagnosis_cases(load_tables(), {**ROWS, "lessons": right + flawed}, seed=0)[
+        "lessons"
+    ]
     tasks = [task_of({"id": str(number), **row}) for number, row in enumerate(drawn)]
     teacher = Teacher(random)
     mistakes = {**DETOURS, "right": 100 - sum(DETOURS.values())}
     kinds = random.choices([*mistakes], [*mistakes.values()], k=right)
     flaws = random.choices([*FLAWS], [*FLAWS.values()], k=flawed)
     return Lessons(
-        [teacher.lesson(task, kind, False) for task, kind in zip(tasks[:right], kinds, strict=True)],
+        [
+            teacher.lesson(task, kind, False)
+            for task, kind in zip(tasks[:right], kinds, strict=True)
+        ],
         [teacher.lesson(task, flaw, True) for task, flaw in zip(tasks[right:], flaws, strict=True)],
         "",
-        {f"share_{name}": share for name, share in ({"suspicion": DETOURS["suspicion"]} | FLAWS).items()},
+        {
+            f"share_{name}": share
+            for name, share in ({"suspicion": DETOURS["suspicion"]} | FLAWS).items()
+        },
     )
 
 
@@ -63,7 +84,11 @@ class Teacher:
         guesses = kind in ("at_once", "aside", "early")
         orders = [order for order, _ in steps]
         episode = rehearse(
-            task, self.prompts, turns, orders, lambda results: best_match(task, results) if guesses else task.reference
+            task,
+            self.prompts,
+            turns,
+            orders,
+            lambda results: best_match(task, results) if guesses else task.reference,
         )
         return Conversation(episode.messages, [*(learn for _, learn in steps), True])
 
@@ -71,10 +96,18 @@ class Teacher:
         """What the doctor says before the diagnosis."""
         orders = [Order(task.reference, name, WHY) for name in by_use(task)]
         right: list[Step] = [(order, True) for order in orders]
-        aside = [Order(task.reference, name, WHY) for name in self.random.sample(ASIDE, 2) if name not in task.key]
+        aside = [
+            Order(task.reference, name, WHY)
+            for name in self.random.sample(ASIDE, 2)
+            if name not in task.key
+        ]
         if kind == "suspicion":
             at = self.random.choice((0, 0, 1))
-            return [*right[:at], *((order, learned) for order in self._suspicions(task)), *right[at:]]
+            return [
+                *right[:at],
+                *((order, learned) for order in self._suspicions(task)),
+                *right[at:],
+            ]
         if kind == "malformed":
             at = self.random.randrange(len(right))
             return [*right[:at], (self._broken(spoken(orders[at])), learned), *right[at:]]
@@ -86,7 +119,11 @@ class Teacher:
 
     def _suspicions(self, task: DiagnosisTask) -> list[Order]:
         """One or two conditions of the complaint that it is not, each with an examination that would settle it."""
-        others = [one for name, one in load_tables().group(task.group or "").items() if name != task.condition]
+        others = [
+            one
+            for name, one in load_tables().group(task.group or "").items()
+            if name != task.condition
+        ]
         wrong = self.random.sample(others, self.random.choice((1, 1, 2)))
         found = [Order(one.en, name, WHY) for one in wrong for name in self._settling(one, task)]
         return list({order.examination: order for order in found}.values())
@@ -107,5 +144,9 @@ class Teacher:
 def by_use(task: DiagnosisTask) -> list[str]:
     """The recommended examinations, first those that are recommended for most conditions of the complaint."""
     tables = load_tables()
-    keys = [tables.examinations[key].en for one in tables.group(task.group or "").values() for key in one.key]
+    keys = [
+        tables.examinations[key].en
+        for one in tables.group(task.group or "").values()
+        for key in one.key
+    ]
     return sorted(task.key, key=lambda name: -keys.count(name))

@@ -46,10 +46,15 @@ ADDRESS = "simulator_url"
 CAUSES = {"malformed": "simulator_malformed", "timeout": "simulator_timeout"}
 SEVERAL = re.compile(r"[,;+&]|\band\b")
 CHAT_TOKEN = re.compile(r"<\|[^|]{0,40}\|>")
-RANGE = re.compile(r" \(reference range: (.+)\)\Z", re.DOTALL)  # as diagnosis_agent/task.py writes it
+RANGE = re.compile(
+    r" \(reference range: (.+)\)\Z", re.DOTALL
+)  # as diagnosis_agent/task.py writes it
 WITHHELD = "The report of this examination is not released."
 KNOWN = DiagnosisTask(
-    id="known", question="Cough and fever.", reference="pneumonia", text="A man of 40 with cough and fever."
+    id="known",
+    question="Cough and fever.",
+    reference="pneumonia",
+    text="A man of 40 with cough and fever.",
 )
 
 
@@ -88,14 +93,22 @@ class LLMSimulator(Simulator):
     Raises AgentError: no model or no address is named.
     """
 
-    def __init__(self, settings: Settings, name: str, address: str | None = None, evaluating: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, name: str, address: str | None = None, evaluating: bool = False
+    ) -> None:
         self.settings, self.name, self.model = settings, name, model_of(settings, name)
-        self.urls = [url.strip() for url in (settings.simulator_base_url or "").split(",") if url.strip()]
+        self.urls = [
+            url.strip() for url in (settings.simulator_base_url or "").split(",") if url.strip()
+        ]
         if name == "served":
             self.urls = [address] if address else []
         elif not self.urls:
-            raise AgentError(f"--simulator {name} needs an address; set SIMULATOR_BASE_URL, many joined by commas")
-        self.temperature = settings.simulator_eval_temperature if evaluating else settings.simulator_temperature
+            raise AgentError(
+                f"--simulator {name} needs an address; set SIMULATOR_BASE_URL, many joined by commas"
+            )
+        self.temperature = (
+            settings.simulator_eval_temperature if evaluating else settings.simulator_temperature
+        )
         self.description: Mapping[str, str] = {
             "simulator": name, "simulator_model": self.model, "simulator_temperature": f"{self.temperature:g}",
         }  # fmt: skip
@@ -116,7 +129,10 @@ class LLMSimulator(Simulator):
     @cached_property
     def source(self) -> list[str]:
         """Whose results these are: two models may be served by one name, and one model at two addresses in turn."""
-        return [self.model, *(weights_of(self.model) if self.name == "served" else sorted(self.urls))]
+        return [
+            self.model,
+            *(weights_of(self.model) if self.name == "served" else sorted(self.urls)),
+        ]
 
     async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         found = examination(task, name, past)
@@ -144,9 +160,13 @@ class LLMSimulator(Simulator):
         async with self._same.setdefault(key, asyncio.Lock()):
             try:
                 kept = self.kept.get(key)
-                return self.kept.keep(key, await self.draw(task, name, past)) if kept is None else kept
+                return (
+                    self.kept.keep(key, await self.draw(task, name, past)) if kept is None else kept
+                )
             except LLMError as error:
-                raise EpisodeError(CAUSES.get(error.cause, "simulator_failed"), str(error)) from None
+                raise EpisodeError(
+                    CAUSES.get(error.cause, "simulator_failed"), str(error)
+                ) from None
 
     async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
         """A new result that does not name the diagnosis, unless the case itself does; "" after DRAWS that did.
@@ -191,4 +211,6 @@ def weights_of(model: str) -> list[str]:
 
 def simulator_model(settings: Settings, options: Options, evaluating: bool = False) -> LLMSimulator:
     """The simulator of --simulator llm or served. Raises AgentError: its model or its address is not named."""
-    return LLMSimulator(settings.under(options), str(options["simulator"]), options.get(ADDRESS), evaluating)
+    return LLMSimulator(
+        settings.under(options), str(options["simulator"]), options.get(ADDRESS), evaluating
+    )

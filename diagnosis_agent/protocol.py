@@ -64,7 +64,10 @@ def spoken(said: Order | Conclusion) -> str:
     """An order or a conclusion as a reply."""
     if isinstance(said, Conclusion):
         return f"{STOP_PHRASE}\nFinal diagnosis: {said.diagnosis}\nReason: {said.reason}"
-    lines = f"Current diagnosis: {said.diagnosis}", f"Further examination needed: {said.examination}."
+    lines = (
+        f"Current diagnosis: {said.diagnosis}",
+        f"Further examination needed: {said.examination}.",
+    )
     return "\n".join((*lines, f"Reason: {said.reason}"))
 
 
@@ -91,7 +94,9 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
 def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malformed:
     """Before the sentence of the phrase the diagnosis stands, behind the phrase the examination."""
     before, behind = text[: phrases[0].start()], text[phrases[0].end() :]
-    told, *earlier = REASON.split(before[: max(before.rfind("\n"), before.rfind(". "), 0)], maxsplit=1)
+    told, *earlier = REASON.split(
+        before[: max(before.rfind("\n"), before.rfind(". "), 0)], maxsplit=1
+    )
     listed, *later = REASON.split(behind, maxsplit=1)
     first, *more = _lines(listed) or [""]
     items = [line for line in (first, *more) if ITEM.match(line)]
@@ -99,7 +104,9 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malf
         return Malformed("several_examinations")
     name, *sentence = SENTENCE_END.split(ITEM.sub("", first, count=1), maxsplit=1)
     lines = _lines(told)
-    diagnosis = _named(next((line for line in lines if DIAGNOSIS.match(line)), lines[0] if lines else ""))
+    diagnosis = _named(
+        next((line for line in lines if DIAGNOSIS.match(line)), lines[0] if lines else "")
+    )
     reason = " ".join([*earlier, *sentence, *more, *later]).strip()
     return _whole(Order(diagnosis, name.strip(" .。"), reason))
 
@@ -112,14 +119,24 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
         return _whole(Conclusion("; ".join(filter(None, map(_named, lines))), reasons[0].strip()))
     labelled = [line for line in lines if DIAGNOSIS.match(line)] or lines[:1]
     sentences = [SENTENCE_END.split(line, maxsplit=1) for line in labelled]
-    reason = [*(rest for _, *more in sentences for rest in more), *(line for line in lines if line not in labelled)]
-    return _whole(Conclusion("; ".join(filter(None, (_named(first) for first, *_ in sentences))), " ".join(reason)))
+    reason = [
+        *(rest for _, *more in sentences for rest in more),
+        *(line for line in lines if line not in labelled),
+    ]
+    return _whole(
+        Conclusion(
+            "; ".join(filter(None, (_named(first) for first, *_ in sentences))), " ".join(reason)
+        )
+    )
 
 
 def _whole(said: Order | Conclusion) -> Order | Conclusion | Malformed:
     """What is said, or what is missing of it."""
     problems = {"diagnosis": "no_diagnosis", "examination": "no_examination", "reason": "no_reason"}
-    return next((Malformed(problem) for part, problem in problems.items() if vars(said).get(part) == ""), said)
+    return next(
+        (Malformed(problem) for part, problem in problems.items() if vars(said).get(part) == ""),
+        said,
+    )
 
 
 def _named(line: str) -> str:

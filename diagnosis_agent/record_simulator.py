@@ -40,7 +40,11 @@ class RecordSimulator(Simulator):
         if earlier:
             return earlier
         text = {own_name(other): text for other, text in task.results.items()}.get(found)
-        return Result(found, text, "recorded") if text else Result(found, _normal(task, found), "normal")
+        return (
+            Result(found, text, "recorded")
+            if text
+            else Result(found, _normal(task, found), "normal")
+        )
 
 
 def ordered(task: DiagnosisTask, name: str) -> str | None:

@@ -30,7 +30,11 @@ Conclude = Callable[[Sequence[Result]], str | None]
 
 
 def rehearse(
-    task: DiagnosisTask, prompts: Prompts, turns: int, orders: Sequence[Order | str], conclude: Conclude
+    task: DiagnosisTask,
+    prompts: Prompts,
+    turns: int,
+    orders: Sequence[Order | str],
+    conclude: Conclude,
 ) -> Episode:
     """Order as much as the budget allows before the last turn, then name a diagnosis; or not, for None.
 
@@ -51,7 +55,14 @@ def rehearse(
     return episode
 
 
-def _answer(task: DiagnosisTask, prompts: Prompts, order: Order | str, episode: Episode, turn: int, turns: int) -> str:
+def _answer(
+    task: DiagnosisTask,
+    prompts: Prompts,
+    order: Order | str,
+    episode: Episode,
+    turn: int,
+    turns: int,
+) -> str:
     """What is read after an order, before turn `turn` of `turns`; noted in the episode."""
     if isinstance(order, str):
         malformed = read_reply(order)
@@ -86,7 +97,11 @@ def baseline_episode(name: str, task: DiagnosisTask, prompts: Prompts, turns: in
     """ "at_once" orders nothing; "everything" what the record has, in its order, as long as the budget lasts. Both name
     what the tables then hold likeliest: of conditions that are as likely, as all are at first, the table's first.
     """
-    orders = [Order("not known yet", other, WHY) for other in task.results] if name == "everything" else []
+    orders = (
+        [Order("not known yet", other, WHY) for other in task.results]
+        if name == "everything"
+        else []
+    )
     return rehearse(task, prompts, turns, orders, lambda results: best_match(task, results))
 
 

@@ -75,7 +75,9 @@ def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
     if judged:
         return dict(judged.values)
     conclusion, share = conclusion_of(episode), examination_values(task, episode)["f1"]
-    right = conclusion is not None and names_it(conclusion.diagnosis, (task.reference, *task.aliases))
+    right = conclusion is not None and names_it(
+        conclusion.diagnosis, (task.reference, *task.aliases)
+    )
     return {"diagnosis": float(right)} | ({} if share is None else {"examinations": share})
 
 
@@ -91,7 +93,9 @@ class Scheme:
     Raises UsageError: neither.
     """
 
-    def __init__(self, name: str, judge: Judge | None, penalty: tuple[float, int] = (0.0, 0)) -> None:
+    def __init__(
+        self, name: str, judge: Judge | None, penalty: tuple[float, int] = (0.0, 0)
+    ) -> None:
         if name not in SCHEMES and "=" not in name:
             expected = f"{', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1"
             raise AgentError(f"--reward {name}: expected {expected}")
@@ -109,18 +113,24 @@ class Scheme:
             if cause:
                 return Reward(None, {}, cause, counters=counters)
         values = self._values(task, episode) if conclusion else {}
-        paid = self.rubric.weigh({name: value for name, value in values.items() if name in self.rubric.names})
+        paid = self.rubric.weigh(
+            {name: value for name, value in values.items() if name in self.rubric.names}
+        )
         amount, free = self.penalty
         if amount and episode.turns > free:
             paid["turns"] = -amount * (episode.turns - free)
         total = math.fsum(paid.values())
-        return Reward(total, paid, score=min(1.0, max(0.0, total / self.rubric.highest)), counters=counters)
+        return Reward(
+            total, paid, score=min(1.0, max(0.0, total / self.rubric.highest)), counters=counters
+        )
 
     def _values(self, task: DiagnosisTask, episode: Episode) -> dict[str, float]:
         malformed = kinds_of(episode)["malformed"]
         return {"format": 1 - malformed / max(1, episode.turns), **values_of(task, episode)}
 
-    async def _ask(self, task: DiagnosisTask, episode: Episode, conclusion: Conclusion) -> str | None:
+    async def _ask(
+        self, task: DiagnosisTask, episode: Episode, conclusion: Conclusion
+    ) -> str | None:
         """Note the judge's values among the events; the cause where it has none."""
         assert self.judge
         episode.events = [event for event in episode.events if not isinstance(event, Judged)]
@@ -128,7 +138,9 @@ class Scheme:
         verdict = await self.judge.judge(case_of(task, episode, conclusion))
         if verdict.score is not None:
             given = {"diagnosis": verdict.score, **verdict.parts}
-            episode.events.append(Judged({name: given.get(name, value) for name, value in values.items()}))
+            episode.events.append(
+                Judged({name: given.get(name, value) for name, value in values.items()})
+            )
         return verdict.cause
 
 

@@ -47,7 +47,9 @@ class Rubrics:
             self.by_case = FORM.validate_python(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, ValidationError) as error:
             seen = " ".join(str(error).split())[:200]
-            raise AgentError(f"--rubrics {path}: {seen}; expected {{id: [{{criterion, weight}}, ..]}}") from None
+            raise AgentError(
+                f"--rubrics {path}: {seen}; expected {{id: [{{criterion, weight}}, ..]}}"
+            ) from None
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
         self.settings, self.judge = settings, cache(self._judge)
 
@@ -56,19 +58,33 @@ class Rubrics:
         if task.id not in self.by_case:
             return None
         turns = [
-            f"{message['role']}: {message['content']}" for message in episode.messages if message["role"] != "system"
+            f"{message['role']}: {message['content']}"
+            for message in episode.messages
+            if message["role"] != "system"
         ]
-        return await self.judge(task.id).judge(Case(task.question, "\n".join(turns), task.reference))
+        return await self.judge(task.id).judge(
+            Case(task.question, "\n".join(turns), task.reference)
+        )
 
     def _judge(self, case: str) -> LLMJudge:
         criteria, settings = self.by_case[case], self.settings
         total = sum(one.weight for one in criteria)
         weights = {f"met_{number}": one.weight / total for number, one in enumerate(criteria, 1)}
-        asked = "\n".join(f"{name}: {one.criterion}" for name, one in zip(weights, criteria, strict=True))
+        asked = "\n".join(
+            f"{name}: {one.criterion}" for name, one in zip(weights, criteria, strict=True)
+        )
 
         def material(of: Case) -> dict[str, str | None]:
             return {"true diagnosis": of.reference, "criteria": asked, "work-up": of.answer}
 
-        words = JudgeWords(**RUBRIC_WORDS, weights=weights, material=material, known_case=Case("", ""))
+        words = JudgeWords(
+            **RUBRIC_WORDS, weights=weights, material=material, known_case=Case("", "")
+        )
         key = reveal(settings.teacher_api_key)
-        return LLMJudge(words, str(settings.teacher_model), settings.teacher_base_url, key, settings.judge_timeout)
+        return LLMJudge(
+            words,
+            str(settings.teacher_model),
+            settings.teacher_base_url,
+            key,
+            settings.judge_timeout,
+        )

@@ -9,7 +9,9 @@ from episodes.shown import Shown, annotated, exchanges
 def shown(record: Record) -> list[Shown]:
     """The transcript; a reply outside the protocol says what was wrong with it."""
     pairs = exchanges(record["dialogue"], "doctor")
-    return annotated(record, [(_ordered(doctor), {"kind": result.get("kind")}) for doctor, result in pairs])
+    return annotated(
+        record, [(_ordered(doctor), {"kind": result.get("kind")}) for doctor, result in pairs]
+    )
 
 
 def _ordered(doctor: Record) -> dict[str, str | None]:

@@ -39,7 +39,9 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
             episode.messages = [*history[:at], message]
             said = read_reply(str(message["content"] or ""))
             if at < points[-1]:
-                hit = isinstance(said, Order) and ordered(task, said.examination) in to_come[number:]
+                hit = (
+                    isinstance(said, Order) and ordered(task, said.examination) in to_come[number:]
+                )
                 episode.events.append(Next(hit))
             elif isinstance(said, Conclusion):
                 episode.events.append(said)

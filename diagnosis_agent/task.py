@@ -46,9 +46,15 @@ def read_rows(path: Path | str) -> list[Row]:
     Raises AgentError: not readable, or empty.
     """
     try:
-        rows = _parquet(path) if Path(path).suffix == ".parquet" else [row for _, row in read_jsonl(Path(path))]
+        rows = (
+            _parquet(path)
+            if Path(path).suffix == ".parquet"
+            else [row for _, row in read_jsonl(Path(path))]
+        )
     except (OSError, ValueError) as error:
-        raise AgentError(f"{path} cannot be read: {error}; expected a parquet or JSONL file of cases") from None
+        raise AgentError(
+            f"{path} cannot be read: {error}; expected a parquet or JSONL file of cases"
+        ) from None
     if not rows:
         raise AgentError(f"{path} has no rows")
     extras = [row["extra_info"] if isinstance(row.get("extra_info"), dict) else {} for row in rows]
@@ -61,7 +67,9 @@ def read_rows(path: Path | str) -> list[Row]:
 
 
 def _name(extra: Mapping[str, Any], number: int) -> str:
-    return str(next(name for name in (extra.get("id"), extra.get("index"), number) if name is not None))
+    return str(
+        next(name for name in (extra.get("id"), extra.get("index"), number) if name is not None)
+    )
 
 
 def _parquet(path: Path | str) -> list[Row]:
@@ -83,10 +91,16 @@ def task_of(row: Row) -> DiagnosisTask:
 
 def _task_of(row: Row) -> DiagnosisTask:
     extra = row["extra_info"]
-    known = {name: _text(name, extra[name]) for name in ("condition", "group", "sex") if extra.get(name) is not None}
+    known = {
+        name: _text(name, extra[name])
+        for name in ("condition", "group", "sex")
+        if extra.get(name) is not None
+    }
     if known.get("condition", "") not in {"", *load_tables().conditions}:
         raise ValueError(f"condition {known['condition']!r} is not in data/conditions")
-    question = _text("prompt", next((turn["content"] for turn in row["prompt"] if turn["role"] == "user"), None))
+    question = _text(
+        "prompt", next((turn["content"] for turn in row["prompt"] if turn["role"] == "user"), None)
+    )
     return DiagnosisTask(
         id=str(row["id"]),
         question=question,
@@ -109,7 +123,10 @@ def _result(examination: Mapping[str, Any]) -> tuple[str, str]:
     """Name and result, with the reference range where there is one."""
     name, results = (_text(f"examinations.{key}", examination[key]) for key in ("name", "results"))
     usual = examination.get("reference_range")
-    return name, f"{results} (reference range: {_text('reference_range', usual)})" if usual else results
+    return (
+        name,
+        f"{results} (reference range: {_text('reference_range', usual)})" if usual else results,
+    )
 
 
 def _texts(name: str, values: Any) -> tuple[str, ...]:

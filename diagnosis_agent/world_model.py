@@ -19,7 +19,12 @@ from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Conversation, Message
 
-STEPS = ("physical", "lab", "imaging", "procedure")  # of care; what the tables do not know comes last
+STEPS = (
+    "physical",
+    "lab",
+    "imaging",
+    "procedure",
+)  # of care; what the tables do not know comes last
 RANGE_SHOWN = 0.5
 MOST_EVENTS = 8  # of a text
 OTHERS = 4  # examinations that the case has nothing of, each normal
@@ -48,12 +53,20 @@ def _text(task: DiagnosisTask, events: Sequence[tuple[str, str]], random: Random
 def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:
     """Recorded results by name, and those of some other examinations of the tables where the case is theirs."""
     names = [one.en for one in load_tables().examinations.values()] if task.condition else []
-    others = [RecordSimulator().result_of(task, name, []) for name in random.sample(names, min(OTHERS, len(names)))]
-    return [*task.results.items(), *((one.name, one.text) for one in others if one.kind == "normal")]
+    others = [
+        RecordSimulator().result_of(task, name, [])
+        for name in random.sample(names, min(OTHERS, len(names)))
+    ]
+    return [
+        *task.results.items(),
+        *((one.name, one.text) for one in others if one.kind == "normal"),
+    ]
 
 
 def in_order(events: Sequence[tuple[str, str]], random: Random) -> list[tuple[str, str]]:
     """Step by step, shuffled within a step."""
     kinds = {one.en: one.kind for one in load_tables().examinations.values()}
     shuffled = random.sample(events, len(events))
-    return sorted(shuffled, key=lambda one: STEPS.index(kinds[one[0]]) if one[0] in kinds else len(STEPS))
+    return sorted(
+        shuffled, key=lambda one: STEPS.index(kinds[one[0]]) if one[0] in kinds else len(STEPS)
+    )

@@ -59,7 +59,10 @@ def rules(made: Made) -> dict[str, float]:
     results, usual = split_range(made.recorded)
     recorded, written = values_of(results), values_of(made.text)
     if not usual:
-        return {"similarity": word_f1(made.text, results), "consistency": float(bool(made.text.strip()))}
+        return {
+            "similarity": word_f1(made.text, results),
+            "consistency": float(bool(made.text.strip())),
+        }
     sides = {name: (float(low), float(high)) for name, low, high in _ranges(usual)}
 
     def side(name: str, values: Values) -> int:
@@ -104,7 +107,9 @@ def numbers(results: Sequence[Made], seed: int = 0) -> dict[str, Any]:
                 "spread": pstdev(written) / width,
             }
     every = list(by_examination.values())
-    means = {key: fmean(one[key] for one in every) if every else None for key in ("wasserstein", "floor")}
+    means = {
+        key: fmean(one[key] for one in every) if every else None for key in ("wasserstein", "floor")
+    }
     spread = median(one["spread"] for one in every) if every else None
     return {**means, "spread": spread, "numbers": len(every), "by_examination": by_examination}
 

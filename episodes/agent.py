@@ -29,7 +29,9 @@ Record = dict[str, Any]
 ToolSpec = dict[str, Any]
 Options = Mapping[str, Any]
 Answer = Callable[[str], Awaitable[str]]  # what the policy says to a person -> what the person says
-Format = Callable[[Sequence[Record]], Any]  # from lines of episodes.jsonl, one a task, to a JSON value
+Format = Callable[
+    [Sequence[Record]], Any
+]  # from lines of episodes.jsonl, one a task, to a JSON value
 
 SERVED_NAME = "policy"  # of every model that is served here, a partner's too
 ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has fooled the reward
@@ -144,7 +146,9 @@ class Environment(ABC):
     """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
 
     highest: float  # the most an episode can earn
-    accepted_from: Mapping[str, float] = MappingProxyType({})  # by kind of `dishonest`, where it is not ACCEPTED_FROM
+    accepted_from: Mapping[str, float] = MappingProxyType(
+        {}
+    )  # by kind of `dishonest`, where it is not ACCEPTED_FROM
     paid = False  # whether scoring asks a model that costs money or time
     ways_out = "choose another judge, or drop the rows that it cannot tell"  # where it does not pass (judge_check.py)
     converses = False  # whether `asked` lets the person speak again
@@ -215,7 +219,9 @@ class Agent(ABC):
 
     name: str  # as commands know it
     prompt_version: str
-    tools: Sequence[ToolSpec] = ()  # what the policy may call; (): its chat template need not know tools
+    tools: Sequence[
+        ToolSpec
+    ] = ()  # what the policy may call; (): its chat template need not know tools
     splits: Mapping[str, Path]  # the data files by "train", "val", "test"
     headline: str = "score"
     turns: int = 3
@@ -223,9 +229,15 @@ class Agent(ABC):
     demo: Sequence[str] = ()  # verl's keys of its demo, where that trains otherwise than --ci
     columns: Sequence[Column] = ()  # its own ones of the evaluation's table
     baselines: Sequence[str] = ()
-    formats: Mapping[str, Format] = MappingProxyType({})  # in which others read an evaluation's scored episodes
-    failures: Sequence[str] = ()  # kinds in the order a report shows them, "right" first (`failure`)
-    unreachable: Mapping[str, str] = MappingProxyType({})  # settings or options that lead its judge or partner nowhere
+    formats: Mapping[str, Format] = MappingProxyType(
+        {}
+    )  # in which others read an evaluation's scored episodes
+    failures: Sequence[
+        str
+    ] = ()  # kinds in the order a report shows them, "right" first (`failure`)
+    unreachable: Mapping[str, str] = MappingProxyType(
+        {}
+    )  # settings or options that lead its judge or partner nowhere
 
     @property
     def folder(self) -> Path:
@@ -262,7 +274,9 @@ class Agent(ABC):
         """Models to serve while episodes are played."""
         return ()
 
-    def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
+    def check(
+        self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
+    ) -> list[str]:
         """Look at the rows of a run, and complete them, before anything heavy starts; notes for the screen.
 
         Without `plays` this process only trains: what episodes need (a database, a partner) may be elsewhere.
@@ -286,7 +300,9 @@ class Agent(ABC):
         """What happened in an episode, as a page shows it."""
         return transcript(record)
 
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
         """Supervised data for a role ("policy"; others by agent): what a model is warmed up with."""
         raise AgentError(f"the {self.name} agent has no demonstrations for the role {role!r}")
 
@@ -299,9 +315,13 @@ class Agent(ABC):
 
         return kept_episodes(path, self.name)
 
-    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
         """What its bundled model is made from."""
-        raise AgentError(f"the {self.name} agent brings no recipe for a tiny model; warm one up with --base MODEL")
+        raise AgentError(
+            f"the {self.name} agent brings no recipe for a tiny model; warm one up with --base MODEL"
+        )
 
 
 @dataclass(frozen=True)

@@ -44,32 +44,51 @@ class Probed:
         """Dishonest kinds that are worth no less than an honest one that must beat them."""
         worths = [reward.worth for reward in self.honest.values()]
         least = {True: worths[0], False: min(worths)}
-        return [kind for kind, reward in self.dishonest.items() if reward.worth >= least[kind in self.partly_right]]
+        return [
+            kind
+            for kind, reward in self.dishonest.items()
+            if reward.worth >= least[kind in self.partly_right]
+        ]
 
     def __str__(self) -> str:
         shown = [*self.honest.items(), *((kind, self.dishonest[kind]) for kind in self.unbeaten)]
         return f"{self.task.id} {self.task.question}: {', '.join(f'{kind} {of.worth:.2f}' for kind, of in shown)}"
 
 
-async def check_judge(environment: Environment, tasks: Sequence[Task], most: int = TASKS) -> list[Probed]:
+async def check_judge(
+    environment: Environment, tasks: Sequence[Task], most: int = TASKS
+) -> list[Probed]:
     """What the episodes of at most so many tasks earned; nothing of tasks of which no honest answer is known.
 
     Raises Failure, such as ServiceError: what episodes need does not answer, or no honest episode has a score.
     """
     await environment.check()
-    most, random, probed, asked = min(most, PAID_TASKS) if environment.paid else most, Random(0), [], Counter[str]()
+    most, random, probed, asked = (
+        min(most, PAID_TASKS) if environment.paid else most,
+        Random(0),
+        [],
+        Counter[str](),
+    )
     sample = tasks[:: max(1, len(tasks) // most)][:most]
     for number, task in enumerate(watched(sample, "asking the judge", "tasks")):
         try:
             honest, bad = await environment.honest(task), environment.dishonest(task, random)
             turn = PAID_KINDS * number % len(bad) if environment.paid and bad else 0
             kinds = [*honest, *[*bad, *bad][turn:][: PAID_KINDS if environment.paid else len(bad)]]
-            rewards = await asyncio.gather(*(environment.score(task, {**bad, **honest}[kind]) for kind in kinds))
+            rewards = await asyncio.gather(
+                *(environment.score(task, {**bad, **honest}[kind]) for kind in kinds)
+            )
         except EpisodeError as error:
             raise ServiceError(f"task {task.id} cannot be scored: {error}") from None
-        scored = {kind: reward for kind, reward in zip(kinds, rewards, strict=True) if reward.score is not None}
+        scored = {
+            kind: reward
+            for kind, reward in zip(kinds, rewards, strict=True)
+            if reward.score is not None
+        }
         asked.update(reward.unscored or "scored" for reward in rewards[: len(honest)])
-        good, dishonest = ({kind: scored[kind] for kind in side if kind in scored} for side in (honest, bad))
+        good, dishonest = (
+            {kind: scored[kind] for kind in side if kind in scored} for side in (honest, bad)
+        )
         if dishonest and good and next(iter(good)) == next(iter(honest)):
             probed.append(Probed(task, good, dishonest, environment.accepted_from))
     if asked and not asked["scored"]:
@@ -83,7 +102,13 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
     beaten = f"an honest answer does not beat each dishonest one ({', '.join(f'{kind} {n}' for kind, n in kinds)})"
     disorder = [of for of in probed if of.unbeaten]
     poor = [of for of in probed if next(iter(of.honest.values())).worth < GOOD]
-    faults = ((disorder, MOST_DISORDER, beaten), (poor, MOST_POOR, f"the surest honest one earns less than {GOOD:g}"))
+    faults = (
+        (disorder, MOST_DISORDER, beaten),
+        (poor, MOST_POOR, f"the surest honest one earns less than {GOOD:g}"),
+    )
     found = [fault for fault in faults if len(fault[0]) > fault[1] * len(probed)]
-    told = [f"on {len(of)} of {len(probed)} tasks {what}, and {most:.0%} may" for of, most, what in found]
+    told = [
+        f"on {len(of)} of {len(probed)} tasks {what}, and {most:.0%} may"
+        for of, most, what in found
+    ]
     return "\n  ".join(["; ".join(told), *map(str, found[0][0][:SHOWN])]) if found else None

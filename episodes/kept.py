@@ -23,7 +23,12 @@ from episodes.play import Scored
 def keep(path: Path, agent: str, scored: Scored, tools: Sequence[ToolSpec]) -> None:
     """Add a line; it is on the disk when this returns. Raises OSError."""
     kept = {"agent": agent, "task": scored.task.id, "reward": scored.reward.total}
-    line = json.dumps({**kept, "messages": scored.episode.messages, "tools": [*tools]}, ensure_ascii=False) + "\n"
+    line = (
+        json.dumps(
+            {**kept, "messages": scored.episode.messages, "tools": [*tools]}, ensure_ascii=False
+        )
+        + "\n"
+    )
     with open(path, "ab") as file:
         file.write(line.encode("utf-8", "replace"))  # half of a surrogate pair fits no UTF-8
         file.flush()
@@ -32,9 +37,13 @@ def keep(path: Path, agent: str, scored: Scored, tools: Sequence[ToolSpec]) -> N
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
     """The lines of a file. Raises AgentError: no episodes, or another agent's; FileError: not readable."""
-    found = [conversation_of(row, agent, f"{path}, line {number}") for number, row in read_jsonl(path)]
+    found = [
+        conversation_of(row, agent, f"{path}, line {number}") for number, row in read_jsonl(path)
+    ]
     if not found:
-        raise AgentError(f"{path} has no episodes; python -m evaluation.play {agent} --save {path} keeps some")
+        raise AgentError(
+            f"{path} has no episodes; python -m evaluation.play {agent} --save {path} keeps some"
+        )
     return found
 
 
@@ -42,8 +51,12 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
     """Raises AgentError: it is not the row of an episode, or of another agent's."""
     messages, tools = row.get("messages"), row.get("tools", [])
     if row.get("agent", agent) != agent:
-        raise AgentError(f"{where}: expected an episode of the {agent} agent, got one of {row['agent']!r}")
-    if not (isinstance(messages, list) and all(map(_is_message, messages)) and isinstance(tools, list)):
+        raise AgentError(
+            f"{where}: expected an episode of the {agent} agent, got one of {row['agent']!r}"
+        )
+    if not (
+        isinstance(messages, list) and all(map(_is_message, messages)) and isinstance(tools, list)
+    ):
         raise AgentError(f"{where}: expected messages of an episode, got {shortly(row)}")
     replies = sum(message["role"] == "assistant" for message in messages)
     if not replies:

@@ -39,7 +39,9 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     in one episode, the closing one included; default: as the settings say.
     """
 
-    def __init__(self, agent: Agent, options: Options | None = None, turns: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, agent: Agent, options: Options | None = None, turns: tuple[int, int] | None = None
+    ) -> None:
         super().__init__()
         self.agent, self.options, self.turns = agent, dict(options or {}), turns
 
@@ -55,7 +57,9 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     def random(self) -> Random:
         return Random()
 
-    async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
+    async def training_rollout_async(
+        self, task: dict[str, Any], resources: Any, rollout: Any
+    ) -> float | None:
         """Run and score one episode; return the total reward, None where it could not be scored."""
         endpoint = endpoint_of(resources[RESOURCE], rollout, reveal(self.settings.agl_token))
         checked = self.agent.task(task, self.settings)
@@ -64,8 +68,12 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         canary = asyncio.create_task(self._judge_canary(checked))
         try:
             episode = self.environment.play(checked, policy)
-            scored = await play(self.environment, checked, episode, policy, self.settings.episode_timeout)
-            note = note_of(scored, dict(self.environment.facts(checked, scored.episode)), await canary)
+            scored = await play(
+                self.environment, checked, episode, policy, self.settings.episode_timeout
+            )
+            note = note_of(
+                scored, dict(self.environment.facts(checked, scored.episode)), await canary
+            )
         finally:
             canary.cancel()
         if scored.detail:
@@ -77,7 +85,9 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
     async def _judge_canary(self, task: Task) -> dict[str, int]:
         """How many known-bad episodes of this task were scored and accepted; none when it is not its turn."""
-        bad = self.environment.dishonest(task, self.random)  # also where none is kept: it may remember the task
+        bad = self.environment.dishonest(
+            task, self.random
+        )  # also where none is kept: it may remember the task
         if not bad or self.random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
         kind = self.random.choice(list(bad))
@@ -91,22 +101,34 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
     base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
     sampling = dict(llm.sampling_parameters)
     known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
-    traced = not isinstance(llm, agl.ProxyLLM)  # the proxy records; without it, the tracer of this process
+    traced = not isinstance(
+        llm, agl.ProxyLLM
+    )  # the proxy records; without it, the tracer of this process
     key = llm.api_key or (None if traced else token)
     return Endpoint(base_url, llm.model, key, extra=sampling, traced=traced, **known)
 
 
-def note_of(scored: Scored, facts: dict[str, float | None], canaries: dict[str, int]) -> dict[str, Any]:
+def note_of(
+    scored: Scored, facts: dict[str, float | None], canaries: dict[str, int]
+) -> dict[str, Any]:
     """Return the episode annotation; facts of a scored episode are measures like those the reward brings."""
     episode, reward = scored.episode, scored.reward
-    known = {name: value for name, value in facts.items() if value is not None and reward.total is not None}
+    known = {
+        name: value
+        for name, value in facts.items()
+        if value is not None and reward.total is not None
+    }
     return {
         "terms": reward.terms,
         "total": reward.total,
         "unscored": reward.unscored,
         "stop_reason": episode.stop_reason,
         "calls": episode.turns,
-        "counters": {"turns": episode.turns, "answered": int(bool(episode.answer)), **reward.counters},
+        "counters": {
+            "turns": episode.turns,
+            "answered": int(bool(episode.answer)),
+            **reward.counters,
+        },
         "measures": {**known, **reward.measures},
         "canaries": canaries,
         "question": scored.task.question[:SHOWN],

@@ -20,7 +20,9 @@ PASSING_STATUS = 503
 
 def providers() -> frozenset[str]:
     """The providers litellm knows: what may stand before the slash of a model name."""
-    return frozenset(str(getattr(provider, "value", provider)) for provider in load_litellm().provider_list)
+    return frozenset(
+        str(getattr(provider, "value", provider)) for provider in load_litellm().provider_list
+    )
 
 
 def litellm_client() -> httpx.AsyncClient:
@@ -32,8 +34,12 @@ class _Transport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(await request.aread())
         try:
-            reply = await load_litellm().acompletion(**body, drop_params=True, num_retries=0, max_retries=0)
+            reply = await load_litellm().acompletion(
+                **body, drop_params=True, num_retries=0, max_retries=0
+            )
         except Exception as error:  # as a server would: the openai client retries what may pass and raises the rest
             status = getattr(error, "status_code", None) or PASSING_STATUS
-            return httpx.Response(int(status), json={"error": {"message": str(error), "type": type(error).__name__}})
+            return httpx.Response(
+                int(status), json={"error": {"message": str(error), "type": type(error).__name__}}
+            )
         return httpx.Response(200, json=reply.model_dump(mode="json"))

@@ -9,7 +9,9 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-_LISTS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_LISTS: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 STOP_REASONS, UNSCORED = _LISTS["stop_reasons"], _LISTS["unscored"]
 
 

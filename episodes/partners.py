@@ -26,4 +26,6 @@ def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> st
     if model:
         return model
     expected = "a model folder or hub id" if kind == SERVED else llm_name
-    raise AgentError(f"--{role} {kind} needs {expected}; give --{role}-model or set {role.upper()}_MODEL")
+    raise AgentError(
+        f"--{role} {kind} needs {expected}; give --{role}-model or set {role.upper()}_MODEL"
+    )

@@ -28,7 +28,11 @@ class Scored:
 
 
 async def play(
-    environment: Environment, task: Task, episode: Awaitable[Episode], policy: Policy | None, timeout: float
+    environment: Environment,
+    task: Task,
+    episode: Awaitable[Episode],
+    policy: Policy | None,
+    timeout: float,
 ) -> Scored:
     """Wait for an episode and score it, all within `timeout` seconds.
 
@@ -40,7 +44,9 @@ async def play(
         async with asyncio.timeout(timeout):
             played = await episode
             if played.stop_reason not in STOP_REASONS:
-                raise ValueError(f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.toml")
+                raise ValueError(
+                    f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.toml"
+                )
             _count(played, policy)
             reward, detail = await environment.score(task, played), ""
     except TimeoutError:
@@ -54,4 +60,7 @@ async def play(
 def _count(episode: Episode, policy: Policy | None) -> None:
     if policy is not None:
         episode.turns = policy.turns
-        episode.prompt_tokens, episode.completion_tokens = policy.prompt_tokens, policy.completion_tokens
+        episode.prompt_tokens, episode.completion_tokens = (
+            policy.prompt_tokens,
+            policy.completion_tokens,
+        )

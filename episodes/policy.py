@@ -21,7 +21,9 @@ from episodes.agent import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 
 # How vLLM, litellm and OpenAI word a prompt that does not fit.
-CONTEXT_OVERFLOW = re.compile(r"context.{0,3}(length|window)|max_model_len|longer than the maximum", re.IGNORECASE)
+CONTEXT_OVERFLOW = re.compile(
+    r"context.{0,3}(length|window)|max_model_len|longer than the maximum", re.IGNORECASE
+)
 MAX_RETRIES = 2
 
 
@@ -68,7 +70,9 @@ class ChatPolicy:
             body["tools"] = list(tools)
             if self.turns + 1 == self.max_turns:
                 body["tool_choice"] = "none"
-        sampling = {name: getattr(self.endpoint, name) for name in ("temperature", "top_p", "max_tokens")}
+        sampling = {
+            name: getattr(self.endpoint, name) for name in ("temperature", "top_p", "max_tokens")
+        }
         body |= {name: value for name, value in sampling.items() if value is not None}
         return self._message(await self._ask(body))
 
@@ -97,7 +101,9 @@ class ChatPolicy:
             self.completion_tokens += usage.completion_tokens
         message: Message = {"role": "assistant", "content": choice.message.content}
         if choice.message.tool_calls:
-            message["tool_calls"] = [call.model_dump(exclude_none=True) for call in choice.message.tool_calls]
+            message["tool_calls"] = [
+                call.model_dump(exclude_none=True) for call in choice.message.tool_calls
+            ]
         return message
 
 
@@ -126,7 +132,9 @@ async def _client(endpoint: Endpoint) -> AsyncOpenAI:
         pool = _open_pool(loop)
         _pools[loop] = await anext(pool), pool
     return _pools[loop][0].with_options(
-        base_url=endpoint.base_url, api_key=endpoint.api_key or "none", http_client=endpoint.http_client
+        base_url=endpoint.base_url,
+        api_key=endpoint.api_key or "none",
+        http_client=endpoint.http_client,
     )
 
 

@@ -36,17 +36,23 @@ class Prompts:
 
     def opening(self, complaint: str, turns: int) -> list[Message]:
         """The messages an episode begins with."""
-        first = self._with_last(self.first.format(complaint=complaint, text="", turn=1, turns=turns), 1, turns)
+        first = self._with_last(
+            self.first.format(complaint=complaint, text="", turn=1, turns=turns), 1, turns
+        )
         system = [{"role": "system", "content": self.system}] if self.system else []
         return [*system, {"role": "user", "content": first}]
 
     def said(self, text: str, turn: int, turns: int) -> str:
         """The partner's words, before the policy's reply number `turn` of `turns`."""
-        return self._with_last(self.turn.format(text=text, turn=turn, turns=turns, complaint=""), turn, turns)
+        return self._with_last(
+            self.turn.format(text=text, turn=turn, turns=turns, complaint=""), turn, turns
+        )
 
     def wrong(self, problem: str, turn: int, turns: int) -> str:
         """What a malformed reply is answered with."""
-        words = self.malformed.format(text=self.problems[problem], turn=turn, turns=turns, complaint="")
+        words = self.malformed.format(
+            text=self.problems[problem], turn=turn, turns=turns, complaint=""
+        )
         return self._with_last(words, turn, turns)
 
     def _with_last(self, words: str, turn: int, turns: int) -> str:
@@ -76,7 +82,11 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
 def _check(prompts: Prompts, answered: Sequence[str]) -> None:
     if strange := {*prompts.problems} - {*answered}:
         raise ValueError(f"problems are {', '.join(answered)}, not {', '.join(strange)}")
-    if wrong := [name for name in ("version", "system", "last") if not isinstance(getattr(prompts, name), str)]:
+    if wrong := [
+        name
+        for name in ("version", "system", "last")
+        if not isinstance(getattr(prompts, name), str)
+    ]:
         raise ValueError(f"{wrong[0]} is no text")
     prompts.opening("", 2)
     prompts.said("", 1, 2)

@@ -39,7 +39,10 @@ def transcript(record: Record) -> list[Shown]:
     """The messages of an episode; calls of tools are pieces of their own. [] where none are kept."""
     messages = record.get("transcript") or []
     first = len(list(takewhile(lambda message: message["role"] != "assistant", messages)))
-    told = [Shown(PROMPT, _text(message["content"]), notes={"role": message["role"]}) for message in messages[:first]]
+    told = [
+        Shown(PROMPT, _text(message["content"]), notes={"role": message["role"]})
+        for message in messages[:first]
+    ]
     return [*told, *(piece for message in messages[first:] for piece in _pieces(message))]
 
 
@@ -60,7 +63,11 @@ def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Show
 def exchanges(dialogue: Sequence[Record], policy: str) -> list[tuple[Record, Record]]:
     """Of a dialogue each turn of `policy`, a role, with the partner's turn after it; {} where none is."""
     pairs = zip(dialogue, [*dialogue[1:], {}], strict=True)
-    return [(turn, {} if after.get("role") == policy else after) for turn, after in pairs if turn["role"] == policy]
+    return [
+        (turn, {} if after.get("role") == policy else after)
+        for turn, after in pairs
+        if turn["role"] == policy
+    ]
 
 
 def _pieces(message: Record) -> list[Shown]:
@@ -68,7 +75,9 @@ def _pieces(message: Record) -> list[Shown]:
         return [Shown(WORLD, _text(message["content"]))]
     said = [Shown(POLICY, _text(message["content"]))] if message.get("content") else []
     calls = [call["function"] for call in message.get("tool_calls") or ()]
-    return said + [Shown(POLICY, call["arguments"], "json", {"calls": call["name"]}) for call in calls]
+    return said + [
+        Shown(POLICY, call["arguments"], "json", {"calls": call["name"]}) for call in calls
+    ]
 
 
 def _text(content: Any) -> str:

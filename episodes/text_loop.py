@@ -19,7 +19,9 @@ from episodes.outcomes import PolicyStop
 from episodes.prompts import Prompts
 
 Respond = Callable[[str, Episode], Awaitable[str | None]]
-Partner = Callable[[Any, Episode], Awaitable[str]]  # of a reply as it was read; notes in `events` what happened
+Partner = Callable[
+    [Any, Episode], Awaitable[str]
+]  # of a reply as it was read; notes in `events` what happened
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,11 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
                 episode.messages.append({"role": "user", "content": words})
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
-    if policy.finish_reason == "length" and episode.stop_reason in ("answered", "no_answer", "bad_reply"):
+    if policy.finish_reason == "length" and episode.stop_reason in (
+        "answered",
+        "no_answer",
+        "bad_reply",
+    ):
         episode.stop_reason = "length"
     return episode
 

@@ -24,7 +24,14 @@ from episodes.outcomes import EpisodeError, PolicyStop
 # Tools run one after the other, so that a transcript has one order.
 ONE_BY_ONE = agents.ToolExecutionConfig(max_function_tool_concurrency=1)
 RUN_CONFIG = agents.RunConfig(tracing_disabled=True, tool_execution=ONE_BY_ONE)
-JSON_TYPES = {"string": str, "integer": int, "number": int | float, "boolean": bool, "object": dict, "array": list}
+JSON_TYPES = {
+    "string": str,
+    "integer": int,
+    "number": int | float,
+    "boolean": bool,
+    "object": dict,
+    "array": list,
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,9 @@ class Tool:
     call: Callable[..., Awaitable[str]]
 
 
-async def play_with_tools(policy: Policy, instructions: str, question: str, tools: Sequence[Tool]) -> Episode:
+async def play_with_tools(
+    policy: Policy, instructions: str, question: str, tools: Sequence[Tool]
+) -> Episode:
     """Let the policy answer a question; `instructions` is the system prompt.
 
     Raises EpisodeError: the policy's endpoint or a tool failed.
@@ -49,12 +58,17 @@ async def play_with_tools(policy: Policy, instructions: str, question: str, tool
         model=_PolicyModel(policy, episode),
     )
     try:
-        result = await agents.Runner.run(agent, question, max_turns=policy.max_turns, run_config=RUN_CONFIG)
+        result = await agents.Runner.run(
+            agent, question, max_turns=policy.max_turns, run_config=RUN_CONFIG
+        )
         episode.answer = str(result.final_output or "").strip() or None
         episode.stop_reason = "answered" if episode.answer else "no_answer"
     except agents.MaxTurnsExceeded:
         episode.stop_reason = "max_turns"
-    except (agents.ModelBehaviorError, RecursionError):  # the latter: arguments nested too deep to be read
+    except (
+        agents.ModelBehaviorError,
+        RecursionError,
+    ):  # the latter: arguments nested too deep to be read
         episode.stop_reason = "bad_tool_call"
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
@@ -62,7 +76,11 @@ async def play_with_tools(policy: Policy, instructions: str, question: str, tool
         if isinstance(error.__cause__, EpisodeError):
             raise error.__cause__ from error
         raise
-    if policy.finish_reason == "length" and episode.stop_reason in ("answered", "no_answer", "bad_tool_call"):
+    if policy.finish_reason == "length" and episode.stop_reason in (
+        "answered",
+        "no_answer",
+        "bad_tool_call",
+    ):
         episode.stop_reason = "length"
     return episode
 
@@ -74,12 +92,20 @@ class _PolicyModel(agents.Model):
         self._policy, self._episode = policy, episode
 
     async def get_response(
-        self, system_instructions: str | None, input: Any, model_settings: Any, tools: Any, *rest: Any, **named: Any
+        self,
+        system_instructions: str | None,
+        input: Any,
+        model_settings: Any,
+        tools: Any,
+        *rest: Any,
+        **named: Any,
     ) -> agents.ModelResponse:
         messages: list[Any] = list(Converter.items_to_messages(input))
         if system_instructions:
             messages.insert(0, {"role": "system", "content": system_instructions})
-        message = await self._policy.reply(messages, [dict(Converter.tool_to_openai(tool)) for tool in tools])
+        message = await self._policy.reply(
+            messages, [dict(Converter.tool_to_openai(tool)) for tool in tools]
+        )
         self._episode.messages.append(message)
         reply = ChatCompletionMessage.model_validate(message)
         items = Converter.message_to_output_items(reply)
@@ -95,7 +121,9 @@ def _function_tool(tool: Tool, episode: Episode) -> agents.FunctionTool:
 
     async def invoke(context: Any, arguments: str) -> str:
         text = await tool.call(**_arguments(arguments, function["parameters"]))
-        episode.messages.append({"role": "tool", "tool_call_id": context.tool_call_id, "content": text})
+        episode.messages.append(
+            {"role": "tool", "tool_call_id": context.tool_call_id, "content": text}
+        )
         return text
 
     return agents.FunctionTool(
@@ -109,7 +137,9 @@ def _function_tool(tool: Tool, episode: Episode) -> agents.FunctionTool:
 
 def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
     """The required arguments of a call; what else stands there is ignored."""
-    kinds = {name: JSON_TYPES[schema["properties"][name]["type"]] for name in schema.get("required", [])}
+    kinds = {
+        name: JSON_TYPES[schema["properties"][name]["type"]] for name in schema.get("required", [])
+    }
     try:
         given = json.loads(text) if kinds else {}
         found = {name: given[name] for name in kinds}

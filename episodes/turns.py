@@ -21,7 +21,9 @@ def turns(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", text)
     fewest, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= fewest <= most:
-        raise ArgumentTypeError(f"expected a number of 1 or more, or a range such as 2-10, got {text!r}")
+        raise ArgumentTypeError(
+            f"expected a number of 1 or more, or a range such as 2-10, got {text!r}"
+        )
     return fewest, most
 
 
@@ -33,14 +35,20 @@ def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None =
     own = settings.max_turns if "max_turns" in settings.model_fields_set else agent.turns
     fewest, most = given or (settings.min_turns or own, own)
     if fewest > most:
-        raise AgentError(f"MIN_TURNS={fewest} is above the most turns of a run, {most}; lower it, or raise MAX_TURNS")
+        raise AgentError(
+            f"MIN_TURNS={fewest} is above the most turns of a run, {most}; lower it, or raise MAX_TURNS"
+        )
     if fewest < most and not agent.draws_turns:
         where = "--max-turns" if given else "MIN_TURNS to MAX_TURNS"
-        raise AgentError(f"{where} {fewest}-{most}: the {agent.name} agent draws no budgets by task; give one number")
+        raise AgentError(
+            f"{where} {fewest}-{most}: the {agent.name} agent draws no budgets by task; give one number"
+        )
     return settings.under({"min_turns": fewest, "max_turns": most})
 
 
 def drawn_turns(settings: Settings, task_id: str) -> int | None:
     """The budget of a task, by its id and TURNS_SEED; None where all tasks have the same."""
     fewest, most = settings.min_turns or settings.max_turns, settings.max_turns
-    return Random(f"{settings.turns_seed}/{task_id}").randint(fewest, most) if fewest < most else None
+    return (
+        Random(f"{settings.turns_seed}/{task_id}").randint(fewest, most) if fewest < most else None
+    )

@@ -20,18 +20,32 @@ Part = tuple[float | None, list[float] | None]
 Grouped = list[tuple[str, int, float]]  # of each episode its task, its group and its headline
 
 
-def gains_by(agent: Agent, before: Sequence[Record], after: Sequence[Record], seed: int) -> dict[str, Part]:
+def gains_by(
+    agent: Agent, before: Sequence[Record], after: Sequence[Record], seed: int
+) -> dict[str, Part]:
     """Of each name of `gain_groups` that part of the gain, in [-1, 1], and its 95 % interval, tasks resampled in pairs.
 
     Episodes without a headline or a group are left out; (None, None) where fewer than two tasks are left.
     """
-    names = dict.fromkeys(name for record in (*before, *after) for name in agent.gain_groups(record))
-    return {name: _part(_grouped(agent, before, name), _grouped(agent, after, name), seed) for name in names}
+    names = dict.fromkeys(
+        name for record in (*before, *after) for name in agent.gain_groups(record)
+    )
+    return {
+        name: _part(_grouped(agent, before, name), _grouped(agent, after, name), seed)
+        for name in names
+    }
 
 
 def _grouped(agent: Agent, records: Sequence[Record], name: str) -> Grouped:
-    known = [(record["id"], agent.gain_groups(record).get(name), headline_of(agent, record)) for record in records]
-    return [(task, group, value) for task, group, value in known if group is not None and value is not None]
+    known = [
+        (record["id"], agent.gain_groups(record).get(name), headline_of(agent, record))
+        for record in records
+    ]
+    return [
+        (task, group, value)
+        for task, group, value in known
+        if group is not None and value is not None
+    ]
 
 
 def _part(before: Grouped, after: Grouped, seed: int) -> Part:
@@ -43,7 +57,10 @@ def _part(before: Grouped, after: Grouped, seed: int) -> Part:
     groups, n = sorted({group for _, group, _ in before + after}), len(tasks)
     sides = np.array([_sums(side, tasks, groups) for side in (before, after)])
     generator, equal = np.random.default_rng(seed), np.full(n, 1 / n)
-    drawn = [_moved(generator.multinomial(n, equal, size=CHUNK) / n, sides) for _ in range(RESAMPLES // CHUNK)]
+    drawn = [
+        _moved(generator.multinomial(n, equal, size=CHUNK) / n, sides)
+        for _ in range(RESAMPLES // CHUNK)
+    ]
     limits: Any = np.percentile(np.concatenate(drawn), TAILS)
     return float(_moved(equal[None], sides)[0]), [float(bound) for bound in limits]
 
@@ -53,7 +70,10 @@ def _sums(side: Grouped, tasks: Sequence[str], groups: Sequence[int]) -> Any:
     import numpy as np
 
     often, sums = Counter(task for task, *_ in side), np.zeros((2, len(tasks), len(groups)))
-    rows, columns = ({name: at for at, name in enumerate(tasks)}, {group: at for at, group in enumerate(groups)})
+    rows, columns = (
+        {name: at for at, name in enumerate(tasks)},
+        {group: at for at, group in enumerate(groups)},
+    )
     for task, group, value in side:
         if task in rows:
             sums[:, rows[task], columns[group]] += np.array([1.0, value]) / often[task]
@@ -67,4 +87,6 @@ def _moved(weights: Any, sides: Any) -> Any:
     share, value = (weights @ sides).swapaxes(0, 1)
     seen = share > 0
     headline = value / np.where(seen, share, 1.0)
-    return ((share[1] - share[0]) * headline.sum(axis=0) / np.maximum(1, seen.sum(axis=0))).sum(axis=-1)
+    return ((share[1] - share[0]) * headline.sum(axis=0) / np.maximum(1, seen.sum(axis=0))).sum(
+        axis=-1
+    )

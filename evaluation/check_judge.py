@@ -34,7 +34,9 @@ HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "acce
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags, its own among them."""
     parser = new_parser(__doc__, prog="python -m evaluation.check_judge")
-    parser.add_argument("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
+    parser.add_argument(
+        "agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names())
+    )
     parser.add_argument("--data", type=Path, help="default: the agent's training file")
     most = f"tasks, at most; default: {TASKS}, and few with a judge that costs money or time"
     parser.add_argument("--sample", type=positive(int), default=TASKS, metavar="N", help=most)
@@ -53,7 +55,11 @@ def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence
             found[kind, "no", environment.accepted_from.get(kind, ACCEPTED_FROM)].append(reward)
     rows = []
     for (kind, honest, bound), rewards in found.items():
-        means = [fmean(of.score or 0 for of in rewards), fmean(of.total or 0 for of in rewards), bound]
+        means = [
+            fmean(of.score or 0 for of in rewards),
+            fmean(of.total or 0 for of in rewards),
+            bound,
+        ]
         shares = [*means, fmean(of.worth >= bound for of in rewards)]
         rows.append((kind, honest, str(len(rewards)), *(f"{share:.2f}" for share in shares)))
     return [HEADER, *sorted(rows, key=lambda row: (row[1] == "no", -float(row[4])))]
@@ -61,9 +67,15 @@ def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence
 
 def check(agent: Agent, arguments: argparse.Namespace) -> int:
     """Ask, print what was found, and return the exit code."""
-    settings, rows = with_turns(agent, load_settings()), agent.rows(arguments.data or agent.splits["train"])
+    settings, rows = (
+        with_turns(agent, load_settings()),
+        agent.rows(arguments.data or agent.splits["train"]),
+    )
     print("\n".join(agent.check({"train": rows}, settings, plays=True)), file=sys.stderr)
-    tasks, options = [agent.task(row, settings) for row in rows], registry.own_options(agent, arguments)
+    tasks, options = (
+        [agent.task(row, settings) for row in rows],
+        registry.own_options(agent, arguments),
+    )
     with (
         serve_environment(agent, settings, options, ROOT / "outputs" / "check_judge") as served,
         closing(agent.open(settings, served, evaluating=True)) as environment,
@@ -71,7 +83,10 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
         probed = asyncio.run(check_judge(environment, tasks, arguments.sample))
     problem = problem_of(probed)
     print("\n".join(table(rows_of(probed, environment))))
-    print(f"{problem}\n{environment.ways_out}" if problem else f"{len(probed)} tasks: nothing wrong", file=sys.stderr)
+    print(
+        f"{problem}\n{environment.ways_out}" if problem else f"{len(probed)} tasks: nothing wrong",
+        file=sys.stderr,
+    )
     return 1 if problem else 0
 
 

@@ -50,8 +50,17 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """What was evaluated."""
-        model, data, unscored = self.scores["model"], self.scores["data"], self.scores["overall"]["unscored"]
-        return {"folder": str(self.folder), "model": model, "data": data, "unscored": sum(unscored.values())}
+        model, data, unscored = (
+            self.scores["model"],
+            self.scores["data"],
+            self.scores["overall"]["unscored"],
+        )
+        return {
+            "folder": str(self.folder),
+            "model": model,
+            "data": data,
+            "unscored": sum(unscored.values()),
+        }
 
 
 def read_evaluation(folder: Path) -> Evaluation:
@@ -79,7 +88,9 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
         raise UsageError(f"{a.folder} is of the {of_a} agent, {b.folder} of the {of_b} agent")
     both = [name for name in a.means if name in b.means and a.asked(name) == b.asked(name)]
     if not both:
-        raise UsageError(f"{a.folder} and {b.folder} have no question in common (same id, same text)")
+        raise UsageError(
+            f"{a.folder} and {b.folder} have no question in common (same id, same text)"
+        )
     episodes = [b.episodes[name] for name in both]
     groups = {f"by_{column}": groups_of(episodes, column) for column in GROUPINGS}
     changes = sorted((b.means[name] - a.means[name], name) for name in both)
@@ -90,7 +101,10 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
         "left_out": len(a.means.keys() | b.means.keys()) - len(both),
         "different_conditions": _different_conditions(a.scores, b.scores),
         "overall": _difference(a, b, episodes, seed),
-        **{by: {name: _difference(a, b, part, seed) for name, part in parts.items()} for by, parts in groups.items()},
+        **{
+            by: {name: _difference(a, b, part, seed) for name, part in parts.items()}
+            for by, parts in groups.items()
+        },
         "better": [_change(a, b, name) for change, name in reversed(changes) if change > SAME],
         "worse": [_change(a, b, name) for change, name in changes if change < -SAME],
     }
@@ -107,12 +121,17 @@ def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, lis
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _difference(a: Evaluation, b: Evaluation, episodes: Sequence[Record], seed: int) -> dict[str, Any]:
+def _difference(
+    a: Evaluation, b: Evaluation, episodes: Sequence[Record], seed: int
+) -> dict[str, Any]:
     names = [episode["id"] for episode in episodes]
     changes = [b.means[name] - a.means[name] for name in names]
     return {
         "n": len(names),
-        **{side: fmean(of.means[name] for name in names) for side, of in zip(SIDES, (a, b), strict=True)},
+        **{
+            side: fmean(of.means[name] for name in names)
+            for side, of in zip(SIDES, (a, b), strict=True)
+        },
         "difference": fmean(changes),
         "ci95": interval(changes, seed, bounds=(-1.0, 1.0)),
         "better": sum(change > SAME for change in changes),
@@ -124,34 +143,54 @@ def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
     """A question that changed; the answers are those of its first scored episode."""
     first = a.episodes[name]
     sides = {
-        side: {"score": of.means[name], **{key: of.episodes[name][key] for key in ("answer", "stop_reason")}}
+        side: {
+            "score": of.means[name],
+            **{key: of.episodes[name][key] for key in ("answer", "stop_reason")},
+        }
         for side, of in zip(SIDES, (a, b), strict=True)
     }
-    return {"id": name, **{key: first[key] for key in ("task_type", "question", "reference")}, **sides}
+    return {
+        "id": name,
+        **{key: first[key] for key in ("task_type", "question", "reference")},
+        **sides,
+    }
 
 
 def report_of(result: dict[str, Any]) -> Report:
     """What `compare` found, in points: differences overall and by group, then the questions that changed most."""
-    tables: dict[str, Rows] = {"": [HEADER, *(_row(name, part) for name, part in groups_in(result).items())]}
+    tables: dict[str, Rows] = {
+        "": [HEADER, *(_row(name, part) for name, part in groups_in(result).items())]
+    }
     for name in ("better", "worse"):
         if changes := result[name]:
             most = f", the {SHOWN} that changed most" if len(changes) > SHOWN else ""
-            tables[f"{len(changes)} questions {name}{most}"] = [CHANGED, *map(_changed_row, changes[:SHOWN])]
+            tables[f"{len(changes)} questions {name}{most}"] = [
+                CHANGED,
+                *map(_changed_row, changes[:SHOWN]),
+            ]
     return Report("B against A", _facts(result), tables)
 
 
 def _facts(result: dict[str, Any]) -> list[str]:
     """What is compared, and what has to be known before the numbers are believed."""
-    lines = [f"{side.upper()}: {result[side]['model']} ({result[side]['folder']})" for side in SIDES]
+    lines = [
+        f"{side.upper()}: {result[side]['model']} ({result[side]['folder']})" for side in SIDES
+    ]
     if not result["same_data"]:
         files = " and ".join(result[side]["data"]["file"] for side in SIDES)
-        lines.append(f"THE DATA FILES DIFFER ({files}): only questions with the same id, text and answer are compared")
+        lines.append(
+            f"THE DATA FILES DIFFER ({files}): only questions with the same id, text and answer are compared"
+        )
     if result["left_out"]:
-        lines.append(f"{result['left_out']} questions are left out: only one of the two has a score for them")
+        lines.append(
+            f"{result['left_out']} questions are left out: only one of the two has a score for them"
+        )
     for name, (first, second) in result["different_conditions"].items():
         lines.append(f"CONDITIONS DIFFER: {name} was {first} in A and {second} in B")
     low, high = result["overall"]["ci95"]
-    verdict = "better" if low > 0 else "worse" if high < 0 else "no difference that chance could not make"
+    verdict = (
+        "better" if low > 0 else "worse" if high < 0 else "no difference that chance could not make"
+    )
     interval = f"95 % interval of the difference in points: {_span([low, high])}"
     return [*lines, f"B against A: {verdict} ({interval})"]
 
@@ -163,19 +202,37 @@ def _span(shares: Sequence[float]) -> str:
 def _row(name: str, part: dict[str, Any]) -> list[str]:
     means = [points(part[side]) for side in SIDES]
     counts = [str(part[name]) for name in ("better", "worse")]
-    return [name, str(part["n"]), *means, points(part["difference"], "+.1f"), _span(part["ci95"]), *counts]
+    return [
+        name,
+        str(part["n"]),
+        *means,
+        points(part["difference"], "+.1f"),
+        _span(part["ci95"]),
+        *counts,
+    ]
 
 
 def _changed_row(change: dict[str, Any]) -> list[str]:
     episodes = [change[side] for side in SIDES]
     answers = [episode["answer"] or f"({episode['stop_reason']})" for episode in episodes]
-    short = [text if len(text) <= ANSWER_LENGTH else text[: ANSWER_LENGTH - 1] + "…" for text in answers]
-    return [change["question"], change["id"], *(points(episode["score"]) for episode in episodes), *short]
+    short = [
+        text if len(text) <= ANSWER_LENGTH else text[: ANSWER_LENGTH - 1] + "…" for text in answers
+    ]
+    return [
+        change["question"],
+        change["id"],
+        *(points(episode["score"]) for episode in episodes),
+        *short,
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m evaluation.compare", description=__doc__.splitlines()[0])
-    parser.add_argument("a", type=Path, metavar="A", help="folder of an evaluation, such as before training")
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.compare", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "a", type=Path, metavar="A", help="folder of an evaluation, such as before training"
+    )
     parser.add_argument("b", type=Path, metavar="B", help="folder of another one, such as after it")
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.add_argument("--seed", type=int, default=0, help="of the intervals")
@@ -183,11 +240,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def body() -> None:
         result = compare(read_evaluation(arguments.a), read_evaluation(arguments.b), arguments.seed)
-        print(json.dumps(result, ensure_ascii=False)) if arguments.json else report_of(result).show()
+        print(json.dumps(result, ensure_ascii=False)) if arguments.json else report_of(
+            result
+        ).show()
 
     return run_command("compare", body)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, is no error
+    signal.signal(
+        signal.SIGPIPE, signal.SIG_DFL
+    )  # a reader that has seen enough, such as head, is no error
     sys.exit(main())

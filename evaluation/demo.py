@@ -27,7 +27,17 @@ from common.command import Failure, UsageError, number, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
 from episodes import registry
-from evaluation.demo_report import AFTER, BEFORE, PICTURE, RESULT, TRAIN, build, read_result, seed_rows, show
+from evaluation.demo_report import (
+    AFTER,
+    BEFORE,
+    PICTURE,
+    RESULT,
+    TRAIN,
+    build,
+    read_result,
+    seed_rows,
+    show,
+)
 from evaluation.report_page import read
 from evaluation.report_picture import draw
 from evaluation.tables import table
@@ -44,15 +54,29 @@ SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m evaluation.demo", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.demo", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("agent", nargs="?", help=", ".join(registry.names()))
-    parser.add_argument("--seed", type=SEED, default=1, help="order of the training tasks; default: 1")
+    parser.add_argument(
+        "--seed", type=SEED, default=1, help="order of the training tasks; default: 1"
+    )
     parser.add_argument("--model", help="model to begin with; default: the bundled one")
     parser.add_argument("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
     parser.add_argument("--run-dir", type=Path, help="default: runs/demo-<agent>-seed<N>-<time>")
-    parser.add_argument("--collect", type=Path, nargs="+", metavar="DIR", help="run nothing, show these finished demos")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="with --collect: draw them into a new PNG")
-    parser.add_argument("overrides", nargs="*", metavar="key=value", help="for the training command")
+    parser.add_argument(
+        "--collect",
+        type=Path,
+        nargs="+",
+        metavar="DIR",
+        help="run nothing, show these finished demos",
+    )
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE", help="with --collect: draw them into a new PNG"
+    )
+    parser.add_argument(
+        "overrides", nargs="*", metavar="key=value", help="for the training command"
+    )
     arguments = parser.parse_intermixed_args(argv)
     wrong = [text for text in arguments.overrides if "=" not in text]
     if wrong:
@@ -74,10 +98,19 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     model = _path(arguments.model or agent.model)
     tasks = [] if arguments.n is None else ["--n", str(arguments.n)]
     evaluate = ["-m", "evaluation.evaluate", agent.name, *tasks, "--model"]
-    train = [f"train_{agent.name}_agent.py", "--ci", "--model", model, "--run-dir", str(folder / TRAIN)]
+    train = [
+        f"train_{agent.name}_agent.py",
+        "--ci",
+        "--model",
+        model,
+        "--run-dir",
+        str(folder / TRAIN),
+    ]
     run_part(BEFORE, [*evaluate, model, "--out", str(folder / BEFORE)])
     evaluated = (time.monotonic() - start) / 60
-    run_part(TRAIN, [*train, f"data.seed={arguments.seed}", *agent.demo, *arguments.overrides], evaluated)
+    run_part(
+        TRAIN, [*train, f"data.seed={arguments.seed}", *agent.demo, *arguments.overrides], evaluated
+    )
     run_part(AFTER, [*evaluate, str(folder / TRAIN), "--out", str(folder / AFTER)], evaluated)
     facts = {
         "minutes": round((time.monotonic() - start) / 60, 2),
@@ -86,7 +119,9 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "command": shlex.join([".venv/bin/python", "-m", "evaluation.demo", *argv]),
     }
     result = build(agent, folder, facts)
-    write_text(folder / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n", force=False)
+    write_text(
+        folder / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n", force=False
+    )
     draw(read([folder]), folder / PICTURE)
     show(result)
     print(f"{folder / PICTURE}\n{folder}", flush=True)
@@ -149,7 +184,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def body() -> None:
-        collect(arguments.collect, arguments.picture) if arguments.collect else demo(arguments, argv)
+        collect(arguments.collect, arguments.picture) if arguments.collect else demo(
+            arguments, argv
+        )
 
     return run_command("demo", body, afterwards="what the parts wrote stays in the folder")
 

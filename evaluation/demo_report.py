@@ -57,13 +57,22 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
         **facts,
         "commit": commit(),
         "by_failure": by_failure(agent, *episodes),
-        **{by: {name: _difference(part) for name, part in comparison[by].items()} for by in PARTS[1:]},
-        **{name: {side: points(scores[side]["overall"].get(name)) for side in SIDES} for name in shown},
+        **{
+            by: {name: _difference(part) for name, part in comparison[by].items()}
+            for by in PARTS[1:]
+        },
+        **{
+            name: {side: points(scores[side]["overall"].get(name)) for side in SIDES}
+            for name in shown
+        },
         "stop_reasons": {side: scores[side]["overall"]["stop_reasons"] for side in SIDES},
         **{name: scores[BEFORE][name] for name in ("sampling", "data")},
         "different_conditions": comparison["different_conditions"],
         "curve": steps,
-        "validation": {BEFORE: validation["first_reward"]["mean"], AFTER: validation["reward"]["mean"]},
+        "validation": {
+            BEFORE: validation["first_reward"]["mean"],
+            AFTER: validation["reward"]["mean"],
+        },
         "training": {name: summary[name] for name in PLAYED},
     }
 
@@ -78,11 +87,16 @@ def points(share: float | None) -> float | None:
 
 
 def _difference(part: dict[str, Any]) -> dict[str, Any]:
-    numbers = {name: points(part[key]) for name, key in ((BEFORE, "a"), (AFTER, "b"), ("gain", "difference"))}
+    numbers = {
+        name: points(part[key])
+        for name, key in ((BEFORE, "a"), (AFTER, "b"), ("gain", "difference"))
+    }
     return {**numbers, "ci95": [points(bound) for bound in part["ci95"]], "n_eval": part["n"]}
 
 
-def _parts_of_the_gain(agent: Agent, before: Sequence[Record], after: Sequence[Record]) -> dict[str, Any]:
+def _parts_of_the_gain(
+    agent: Agent, before: Sequence[Record], after: Sequence[Record]
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, (part, bounds) in gains_by(agent, before, after, seed=0).items():
         found |= {name: points(part), f"{name}_ci95": [*map(points, bounds)] if bounds else None}
@@ -106,7 +120,9 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
 
     Raises UsageError: no episode has a score.
     """
-    values = [(record, value) for record in records if (value := headline_of(agent, record)) is not None]
+    values = [
+        (record, value) for record in records if (value := headline_of(agent, record)) is not None
+    ]
     if not values:
         raise UsageError("no episode of an evaluation has a score")
     losses: dict[str, list[float]] = {kind: [] for kind in agent.failures}
@@ -147,14 +163,19 @@ def read_result(folder: Path) -> dict[str, Any]:
         found = _read(folder / RESULT)
         return {name: found[name] for name in ("headline", "by_failure", "curve")} | found
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{folder} holds no finished demo: {type(error).__name__}: {error}") from None
+        raise UsageError(
+            f"{folder} holds no finished demo: {type(error).__name__}: {error}"
+        ) from None
 
 
 def seed_rows(results: Sequence[dict[str, Any]]) -> Rows:
     """Several demos as a table, a line each."""
     rows: list[Sequence[str]] = [SEEDS]
     for result in results:
-        ended = [100 * result["stop_reasons"][side].get("answered", 0) / result["n_eval"] for side in SIDES]
+        ended = [
+            100 * result["stop_reasons"][side].get("answered", 0) / result["n_eval"]
+            for side in SIDES
+        ]
         run = [number(result["minutes"]), str(result["steps"]), " -> ".join(map(number, ended))]
         rows.append([str(result["seed"]), *_gain_row("", result)[2:], *run])
     return rows
@@ -189,7 +210,16 @@ def _facts(result: dict[str, Any]) -> list[str]:
         f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
         f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
         f"ceiling of the cold start: {'not known' if result['ceiling'] is None else result['ceiling']}",
-        *(f"{name.replace('_', ' ')}: {result[name]:+.1f} ({span(bounds)})" for name, bounds in parts.items()),
-        *(f"episodes ended, {side}: {named(reasons)}" for side, reasons in result["stop_reasons"].items()),
-        *(f"CONDITIONS DIFFER: {name} was {first} before and {second} after" for name, (first, second) in differ),
+        *(
+            f"{name.replace('_', ' ')}: {result[name]:+.1f} ({span(bounds)})"
+            for name, bounds in parts.items()
+        ),
+        *(
+            f"episodes ended, {side}: {named(reasons)}"
+            for side, reasons in result["stop_reasons"].items()
+        ),
+        *(
+            f"CONDITIONS DIFFER: {name} was {first} before and {second} after"
+            for name, (first, second) in differ
+        ),
     ]

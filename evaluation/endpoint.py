@@ -55,7 +55,11 @@ class Said(BaseModel):
 
     @property
     def text(self) -> str:
-        return self.content if isinstance(self.content, str) else "\n".join(part.text for part in self.content or ())
+        return (
+            self.content
+            if isinstance(self.content, str)
+            else "\n".join(part.text for part in self.content or ())
+        )
 
 
 class Body(BaseModel):
@@ -76,11 +80,18 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
     app.add_exception_handler(HTTPException, _refusal)
     for name, kind in PAGE.items():
-        app.add_api_route(f"/{name}", _asset(FOLDER / (name or "page.html"), kind), response_model=None)
+        app.add_api_route(
+            f"/{name}", _asset(FOLDER / (name or "page.html"), kind), response_model=None
+        )
 
     @app.get("/v1/models")
     def models() -> Response:
-        one = {"id": host.agent.name, "object": "model", "created": 0, "owned_by": "medical-agent-rl"}
+        one = {
+            "id": host.agent.name,
+            "object": "model",
+            "created": 0,
+            "owned_by": "medical-agent-rl",
+        }
         return _json({"object": "list", "data": [one]})
 
     @app.get("/agent")
@@ -94,7 +105,9 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
         asked, streams = _asked(host, await _body(request))
         answer = Answer(host.agent.name)
         if streams:
-            return EventSourceResponse(_events(host, asked, answer), sep="\n", headers={"Cache-Control": "no-store"})
+            return EventSourceResponse(
+                _events(host, asked, answer), sep="\n", headers={"Cache-Control": "no-store"}
+            )
         return await _unless_gone(request, _whole(host, asked, answer))
 
     free = [f"/{name}" for name in PAGE]
@@ -108,7 +121,10 @@ async def _body(request: Request) -> Body:
     try:
         return Body.model_validate_json(await request.body())
     except ValidationError as error:
-        wrong = (f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}" for one in error.errors()[:3])
+        wrong = (
+            f"{'.'.join(map(str, one['loc'])) or 'body'}: {one['msg']}"
+            for one in error.errors()[:3]
+        )
         raise HTTPException(400, "; ".join(wrong)) from None
 
 
@@ -118,14 +134,20 @@ def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
     Raises HTTPException: another model is meant, or nothing is asked.
     """
     if body.model != host.agent.name:
-        raise HTTPException(404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}")
-    words, said = ([one.text for one in body.messages if one.role == role] for role in ("user", "assistant"))
+        raise HTTPException(
+            404, f"there is no model {body.model[:80]!r} here; it is {host.agent.name!r}"
+        )
+    words, said = (
+        [one.text for one in body.messages if one.role == role] for role in ("user", "assistant")
+    )
     if body.case:
         return Asked([], case=body.case, temperature=body.temperature), body.stream
     if not host.environment.converses:
         words, said = words[-1:], []
     if not (words and words[0].strip()):
-        raise HTTPException(400, "messages: expected one of the role user that says something, or a case")
+        raise HTTPException(
+            400, "messages: expected one of the role user that says something, or a case"
+        )
     return Asked(words, said, temperature=body.temperature), body.stream
 
 
@@ -142,11 +164,15 @@ class Answer:
     def whole(self, end: End, steps: list[Any]) -> str:
         message = {"role": "assistant", "content": end.content}
         choice = {"index": 0, "message": message, "finish_reason": finish_of(end)}
-        return self._json("chat.completion", choice, usage=usage_of(end), agent=vars(end) | {"steps": steps})
+        return self._json(
+            "chat.completion", choice, usage=usage_of(end), agent=vars(end) | {"steps": steps}
+        )
 
     def _json(self, kind: str, choice: dict[str, Any], **more: Any) -> str:
         head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
-        return json.dumps({**head, "choices": [choice], **more})  # ASCII: half a surrogate pair has no UTF-8
+        return json.dumps(
+            {**head, "choices": [choice], **more}
+        )  # ASCII: half a surrogate pair has no UTF-8
 
 
 def finish_of(end: End) -> str:
@@ -215,7 +241,9 @@ def _asset(path: Path, kind: str) -> Any:
 
 
 def _json(value: Any) -> Response:
-    return Response(json.dumps(value), media_type="application/json", headers={"Cache-Control": "no-store"})
+    return Response(
+        json.dumps(value), media_type="application/json", headers={"Cache-Control": "no-store"}
+    )
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

@@ -45,24 +45,49 @@ class Unscored(Exception):
     """An episode without a score."""
 
 
-def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Agent, argparse.Namespace]:
+def parse_arguments(
+    argv: Sequence[str] | None, settings: Settings
+) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags; an agent's own flags are known once it is."""
     words = sys.argv[1:] if argv is None else argv
     agent = next((registry.get(word) for word in words if word in registry.names()), None)
-    parser = argparse.ArgumentParser(prog="python -m evaluation.evaluate", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.evaluate", description=__doc__.splitlines()[0]
+    )
     add = parser.add_argument
     add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--model", help=MODELS)
-    who.add_argument("--gold", action="store_true", help="no model: gold episodes, as the agent knows them")
-    who.add_argument("--baseline", choices=agent.baselines if agent else None, help="no model: one of the agent's own")
+    who.add_argument(
+        "--gold", action="store_true", help="no model: gold episodes, as the agent knows them"
+    )
+    who.add_argument(
+        "--baseline",
+        choices=agent.baselines if agent else None,
+        help="no model: one of the agent's own",
+    )
     add("--data", type=Path, help="default: the agent's test file")
-    add("--n", type=positive(int), help="tasks, a sample with every task type's share; default: all")
+    add(
+        "--n", type=positive(int), help="tasks, a sample with every task type's share; default: all"
+    )
     add("--k", type=positive(int), default=1, help="episodes a task; default: 1")
-    add("--seed", type=int, default=0, help="of the choice of tasks, of drawn budgets and of the intervals")
-    add("--out", type=Path, help="folder; default: outputs/evaluations/ and a name made of the flags")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        help="of the choice of tasks, of drawn budgets and of the intervals",
+    )
+    add(
+        "--out",
+        type=Path,
+        help="folder; default: outputs/evaluations/ and a name made of the flags",
+    )
     add("--concurrency", type=positive(int), default=32, help="episodes at a time; default: 32")
-    add("--format", choices=agent.formats if agent else None, help="also write the episodes in a form of the agent's")
+    add(
+        "--format",
+        choices=agent.formats if agent else None,
+        help="also write the episodes in a form of the agent's",
+    )
     add("--force", action="store_true", help="throw away what is in --out")
     add_flags(parser, settings)
     if agent:
@@ -85,14 +110,26 @@ def choose_player(agent: Agent, arguments: argparse.Namespace, settings: Setting
 
 
 def configuration(
-    agent: Agent, arguments: argparse.Namespace, player: Player, environment: Environment, tasks: int
+    agent: Agent,
+    arguments: argparse.Namespace,
+    player: Player,
+    environment: Environment,
+    tasks: int,
 ) -> dict[str, Any]:
     """Everything the scores depend on, as JSON values; two evaluations with the same may be continued."""
-    sampling = {"temperature": arguments.temperature, "top_p": 1.0, "max_tokens": arguments.max_tokens}
+    sampling = {
+        "temperature": arguments.temperature,
+        "top_p": 1.0,
+        "max_tokens": arguments.max_tokens,
+    }
     return {
         "agent": agent.name,
         **player.fingerprint(),
-        "data": {"file": arguments.data.name, "sha256": file_digest(arguments.data), "questions": tasks},
+        "data": {
+            "file": arguments.data.name,
+            "sha256": file_digest(arguments.data),
+            "questions": tasks,
+        },
         "k": arguments.k,
         "seed": arguments.seed,
         "sampling": sampling if player.samples else None,
@@ -104,7 +141,11 @@ def configuration(
 
 def default_folder(config: dict[str, Any]) -> Path:
     """A folder that the same flags, and no others, lead to."""
-    parts = [part for part in Path(config["model"]).parts if part not in ("/", "actor", "huggingface", "checkpoints")]
+    parts = [
+        part
+        for part in Path(config["model"]).parts
+        if part not in ("/", "actor", "huggingface", "checkpoints")
+    ]
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:8]
     return DEFAULT_FOLDER / "-".join([config["agent"], *parts[-2:], digest])
 
@@ -119,7 +160,11 @@ async def play_sample(
     if policy:
         episode: Awaitable[Episode] = environment.play(task, policy)
     else:
-        episode = _gold(environment, task) if player.kind == "gold" else environment.baseline(player.name, task)
+        episode = (
+            _gold(environment, task)
+            if player.kind == "gold"
+            else environment.baseline(player.name, task)
+        )
     return await play(environment, task, episode, policy, settings.episode_timeout)
 
 
@@ -147,7 +192,12 @@ async def play_all(
         unscored.pop(sample.key, None)
         return record
 
-    how: dict[str, Any] = {"work": work, "journal": journal, "concurrency": concurrency, "failures": Unscored}
+    how: dict[str, Any] = {
+        "work": work,
+        "journal": journal,
+        "concurrency": concurrency,
+        "failures": Unscored,
+    }
     await run_all(samples, lambda sample: sample.key, title="episodes", **how)
     if unscored:
         again = [sample for sample in samples if sample.key in unscored]
@@ -159,7 +209,9 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     """Play, score and write; returns the exit code."""
     player = choose_player(agent, arguments, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
-    settings = with_turns(agent, settings.under({"turns_seed": arguments.seed}), arguments.max_turns)
+    settings = with_turns(
+        agent, settings.under({"turns_seed": arguments.seed}), arguments.max_turns
+    )
     fewest, most = settings.min_turns, settings.max_turns
     arguments.max_turns = most if fewest == most else f"{fewest}-{most}"
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
@@ -170,11 +222,15 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         config = configuration(agent, arguments, player, environment, len(rows))
     folder: Path = arguments.out or default_folder(config)
     if not arguments.force and results.finished(folder, config):
-        print(f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr)
+        print(
+            f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr
+        )
         return report(agent, results.read_scores(folder), folder, arguments.format)
     folder.mkdir(parents=True, exist_ok=True)
     others = [folder / results.SCORES, folder / results.TABLE]
-    with open_journal(folder / results.EPISODES, config, force=arguments.force, others=others) as journal:
+    with open_journal(
+        folder / results.EPISODES, config, force=arguments.force, others=others
+    ) as journal:
         unscored: dict[str, Any] = {}
         if any(sample.key not in journal for sample in samples):
             with player_opened(agent, player, folder, arguments, settings) as play_one:
@@ -208,7 +264,10 @@ def report(agent: Agent, scores: dict[str, Any], folder: Path, form: str | None 
     unscored = scores["overall"]["unscored"]
     if unscored:
         count = sum(unscored.values())
-        print(f"evaluate: {count} episodes have no score; the same command tries them again", file=sys.stderr)
+        print(
+            f"evaluate: {count} episodes have no score; the same command tries them again",
+            file=sys.stderr,
+        )
     print(folder)
     return 1 if unscored else 0
 

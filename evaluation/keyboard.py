@@ -24,7 +24,13 @@ FENCE = '"""'
 HOW = f"A line is your reply; {FENCE} on a line of its own begins and ends one of several lines."
 HOW_TO_CALL = "/NAME and its arguments call a tool; the beginning of a name will do."
 HOW_TO_SUGGEST = "Enter alone shows what the model would say; Enter again says it."
-STYLES = {"system": "magenta", "user": "cyan", "tool": "yellow", "assistant": "green", "end": "bold"}
+STYLES = {
+    "system": "magenta",
+    "user": "cyan",
+    "tool": "yellow",
+    "assistant": "green",
+    "end": "bold",
+}
 
 
 class InputEnded(Failure):
@@ -88,7 +94,11 @@ class KeyboardPolicy:
     def _explain(self) -> None:
         if self.tools:
             show("tools", "\n".join(map(described, self.tools)))
-        how = [HOW, *([HOW_TO_CALL] if self.tools else []), *([HOW_TO_SUGGEST] if self.model else [])]
+        how = [
+            HOW,
+            *([HOW_TO_CALL] if self.tools else []),
+            *([HOW_TO_SUGGEST] if self.model else []),
+        ]
         show("how to play", "\n".join(how))
 
     async def _choose(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
@@ -111,7 +121,9 @@ class KeyboardPolicy:
         """Raises UsageError: there is no model, or it has nothing to say."""
         if self.model is None:
             raise UsageError("an empty reply is none; type one, or give --model for suggestions")
-        self.model.turns = self.turns  # its tools are forbidden with the last reply, as the person's are
+        self.model.turns = (
+            self.turns
+        )  # its tools are forbidden with the last reply, as the person's are
         try:
             message = await self.model.reply(messages, tools)
         except (EpisodeError, PolicyStop) as error:
@@ -131,7 +143,10 @@ def described(tool: ToolSpec) -> str:
     """A tool in one line, its parameters included."""
     function = tool["function"]
     properties = function.get("parameters", {}).get("properties", {})
-    words = [f"{name}: {of.get('description') or of.get('type', 'any')}" for name, of in properties.items()]
+    words = [
+        f"{name}: {of.get('description') or of.get('type', 'any')}"
+        for name, of in properties.items()
+    ]
     return f"/{function['name']}  {function.get('description', '')}  ({'; '.join(words) or 'no arguments'})"
 
 
@@ -141,11 +156,19 @@ def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
         return {"role": "assistant", "content": typed}
     name, _, rest = typed[1:].partition(" ")
     functions = {tool["function"]["name"]: tool["function"] for tool in tools}
-    found = [name] if name in functions else [known for known in functions if known.startswith(name)]
+    found = (
+        [name] if name in functions else [known for known in functions if known.startswith(name)]
+    )
     if len(found) != 1:
-        raise UsageError(f"/{name} is {'several' if found else 'none'} of the tools {', '.join(functions)}")
+        raise UsageError(
+            f"/{name} is {'several' if found else 'none'} of the tools {', '.join(functions)}"
+        )
     arguments = json.dumps(arguments_of(functions[found[0]], rest.strip()), ensure_ascii=False)
-    call = {"id": f"typed-{number}", "type": "function", "function": {"name": found[0], "arguments": arguments}}
+    call = {
+        "id": f"typed-{number}",
+        "type": "function",
+        "function": {"name": found[0], "arguments": arguments},
+    }
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
@@ -160,6 +183,11 @@ def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or not {*function.get("parameters", {}).get("required", ())} <= found.keys():
-        raise UsageError(f"{function['name']} takes a JSON object with {list(parameters)}, got {text[:80]!r}")
+    if (
+        not isinstance(found, dict)
+        or not {*function.get("parameters", {}).get("required", ())} <= found.keys()
+    ):
+        raise UsageError(
+            f"{function['name']} takes a JSON object with {list(parameters)}, got {text[:80]!r}"
+        )
     return found

@@ -20,7 +20,11 @@ from episodes.agent import Agent, Record
 
 Clusters = list[list[float]]
 
-GROUPINGS = ("task_type", "difficulty", "wording")  # what a task carries to be grouped by; "" is in no group
+GROUPINGS = (
+    "task_type",
+    "difficulty",
+    "wording",
+)  # what a task carries to be grouped by; "" is in no group
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
 RESAMPLES = 10_000
 CHUNK = 500  # resamples drawn at a time, and fewer of many questions: memory stays at DRAWN numbers
@@ -31,7 +35,9 @@ TAILS = (2.5, 97.5)  # percentiles: a 95 % interval
 def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """The scores of all records, and of each group of every grouping by itself."""
     return {"overall": scores_of(agent, records, seed)} | {
-        f"by_{column}": {name: scores_of(agent, part, seed) for name, part in groups_of(records, column).items()}
+        f"by_{column}": {
+            name: scores_of(agent, part, seed) for name, part in groups_of(records, column).items()
+        }
         for column in GROUPINGS
     }
 
@@ -52,7 +58,9 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
     return {
         "n": len(score),
         "episodes": len(scored),
-        "unscored": dict(Counter(record["unscored"] for record in records if record["score"] is None)),
+        "unscored": dict(
+            Counter(record["unscored"] for record in records if record["score"] is None)
+        ),
         "score": mean(score),
         "ci95": interval([*map(fmean, score)], seed),
         "terms": _means(scored, "terms"),
@@ -62,7 +70,10 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
         **agent.summarise(scored),
         **_passes(score),
         "turns": mean(clusters(scored, itemgetter("turns"))),
-        "tokens": {name: mean(clusters(scored, itemgetter(f"{name}_tokens"))) for name in ("prompt", "completion")},
+        "tokens": {
+            name: mean(clusters(scored, itemgetter(f"{name}_tokens")))
+            for name in ("prompt", "completion")
+        },
         "stop_reasons": dict(sorted(Counter(record["stop_reason"] for record in scored).items())),
         "unfinished": mean(clusters(scored, lambda r: r["stop_reason"] != "answered")),
         "latency": _latency([record["seconds"] for record in scored]),
@@ -80,7 +91,11 @@ def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]
 
 def headline_of(agent: Agent, record: Record) -> float | None:
     """The number of one episode that a demo and a comparison report; None where it has none."""
-    value = record["score"] if agent.headline == "score" or record["score"] is None else record["facts"][agent.headline]
+    value = (
+        record["score"]
+        if agent.headline == "score" or record["score"] is None
+        else record["facts"][agent.headline]
+    )
     return None if value is None else float(value)
 
 
@@ -99,7 +114,9 @@ def mean(of: Clusters) -> float | None:
     return fmean(map(fmean, of)) if of else None
 
 
-def interval(values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)) -> list[float] | None:
+def interval(
+    values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)
+) -> list[float] | None:
     """The 95 % percentile bootstrap interval [low, high] of the mean, one value a question; None without values.
 
     One question says nothing about the spread of questions: its interval is all there is, `bounds`.
@@ -144,7 +161,9 @@ def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
     """The clusters of each number in a column of named numbers, by its name; values of unscored episodes left out."""
     names = dict.fromkeys(name for record in records for name in record.get(column, {}))
     scored = [record for record in records if record["score"] is not None]
-    return {name: clusters(scored, lambda r, name=name: r.get(column, {}).get(name)) for name in names}  # type: ignore[misc]
+    return {
+        name: clusters(scored, lambda r, name=name: r.get(column, {}).get(name)) for name in names
+    }  # type: ignore[misc]
 
 
 def _latency(seconds: Sequence[float]) -> dict[str, float] | None:

@@ -39,11 +39,15 @@ A_DAY = 86_400.0  # a person may think; what the machine does has limits of its 
 GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
 
 
-def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Agent, argparse.Namespace]:
+def parse_arguments(
+    argv: Sequence[str] | None, settings: Settings
+) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags; an agent's own flags are known once it is."""
     words = sys.argv[1:] if argv is None else argv
     agent = next((registry.get(word) for word in words if word in registry.names()), None)
-    parser = argparse.ArgumentParser(prog="python -m evaluation.play", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.play", description=__doc__.splitlines()[0]
+    )
     add = parser.add_argument
     add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     add("--task", metavar="ID", help="this one; default: drawn by --seed")
@@ -71,7 +75,9 @@ def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings
     found = [row for row in rows if str(row["id"]) == arguments.task]
     if not found:
         some = ", ".join(str(row["id"]) for row in rows[:3])
-        raise UsageError(f"{file} has no task {arguments.task!r}; expected one of its {len(rows)} ids, such as {some}")
+        raise UsageError(
+            f"{file} has no task {arguments.task!r}; expected one of its {len(rows)} ids, such as {some}"
+        )
     return [agent.task(found[0], settings)]
 
 
@@ -94,7 +100,12 @@ def playing(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> 
 
 
 async def play_all(
-    agent: Agent, tasks: Sequence[Task], environment: Environment, endpoint: Any, settings: Settings, save: Path | None
+    agent: Agent,
+    tasks: Sequence[Task],
+    environment: Environment,
+    endpoint: Any,
+    settings: Settings,
+    save: Path | None,
 ) -> int:
     """Play one after the other; returns how many have no score."""
     from episodes.policy import ChatPolicy

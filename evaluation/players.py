@@ -53,7 +53,9 @@ class Player:
     def fingerprint(self) -> dict[str, Any]:
         """What distinguishes it from others; of a folder also its content."""
         content = {"model_digest": _digest(Path(self.name))} if self.kind == "served" else {}
-        address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None  # without a password
+        address = (
+            re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
+        )  # without a password
         return {"model": self.name, "kind": self.kind, "base_url": address} | content
 
 
@@ -61,11 +63,23 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
     """The flags of a command that lets a model play: where it answers, how it is sampled, what it is served on."""
     add = parser.add_argument
     add("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
-    add("--temperature", type=TEMPERATURE, default=settings.temperature, help="default: TEMPERATURE, as in training")
-    add("--max-tokens", type=positive(int), default=settings.max_tokens, help="of one reply; default: as trained")
+    add(
+        "--temperature",
+        type=TEMPERATURE,
+        default=settings.temperature,
+        help="default: TEMPERATURE, as in training",
+    )
+    add(
+        "--max-tokens",
+        type=positive(int),
+        default=settings.max_tokens,
+        help="of one reply; default: as trained",
+    )
     range_help = "or a range, drawn by task; default: MAX_TURNS, else the agent's own"
     add("--max-turns", type=turns, metavar="N|A-B", help=range_help)
-    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
+    add(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here"
+    )
     add("--n-gpus", type=positive(int), default=1, help="GPUs the vLLM started here is split over")
 
 
@@ -93,7 +107,11 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
 def model_player(agent: Agent, model: str, base_url: str | None, settings: Settings) -> Player:
     """Who plays an agent's tasks; of a run its latest checkpoint. Raises UsageError: not one for this agent."""
     player = find_player(model, base_url, settings)
-    return Player("served", servable(player.name, bool(agent.tools))) if player.kind == "served" else player
+    return (
+        Player("served", servable(player.name, bool(agent.tools)))
+        if player.kind == "served"
+        else player
+    )
 
 
 def reply_tokens(agent: Agent, player: Player) -> int:
@@ -121,7 +139,12 @@ def opened(
     own, device = registry.own_options(agent, arguments), arguments.device
     sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
     memory = ALONE - BESIDE if agent.services(settings, own) else ALONE
-    server = {"device": device, "n_gpus": arguments.n_gpus, "tools": bool(agent.tools), "memory": memory}
+    server = {
+        "device": device,
+        "n_gpus": arguments.n_gpus,
+        "tools": bool(agent.tools),
+        "memory": memory,
+    }
     with (
         serve_environment(agent, settings, own, folder, device) as options,
         contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
@@ -147,7 +170,9 @@ def open_endpoint(
     elif player.kind == "litellm":
         yield Endpoint(BASE_URL, player.name, **sampling, http_client=litellm_client())
     elif player.kind == "endpoint":
-        yield Endpoint(str(player.base_url), player.name, reveal(settings.openai_api_key), **sampling)
+        yield Endpoint(
+            str(player.base_url), player.name, reveal(settings.openai_api_key), **sampling
+        )
     else:
         print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
         with serve(player.name, log, **server) as started:
@@ -160,7 +185,11 @@ def _digest(folder: Path) -> str | None:
     if not folder.is_dir():
         return None
     digest = hashlib.sha256()
-    for path in [path for kind in ("safetensors", "json", "jinja") for path in sorted(folder.glob(f"*.{kind}"))]:
+    for path in [
+        path
+        for kind in ("safetensors", "json", "jinja")
+        for path in sorted(folder.glob(f"*.{kind}"))
+    ]:
         with path.open("rb") as file:
             digest.update(f"{path.name} {path.stat().st_size}".encode() + file.read(SAMPLED_BYTES))
             file.seek(max(0, path.stat().st_size - SAMPLED_BYTES))

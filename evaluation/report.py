@@ -26,12 +26,26 @@ NAME = "report.html"
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m evaluation.report", description=__doc__.splitlines()[0])
-    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="of a run, an evaluation or a demo")
-    parser.add_argument("--out", type=Path, metavar="FILE", help=f"default: {NAME} in the first folder")
-    parser.add_argument("--all", action="store_true", help="every episode, in parts where one page can not hold them")
-    parser.add_argument("--png", action="store_true", help="also a picture of the main curves, beside the page")
-    parser.add_argument("--markdown", action="store_true", help="also a summary in Markdown, beside the page")
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.report", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument(
+        "folders", type=Path, nargs="+", metavar="FOLDER", help="of a run, an evaluation or a demo"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help=f"default: {NAME} in the first folder"
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="every episode, in parts where one page can not hold them",
+    )
+    parser.add_argument(
+        "--png", action="store_true", help="also a picture of the main curves, beside the page"
+    )
+    parser.add_argument(
+        "--markdown", action="store_true", help="also a summary in Markdown, beside the page"
+    )
     parser.add_argument("--force", action="store_true", help="replace --out where it exists")
     return parser.parse_args(argv)
 
@@ -40,11 +54,20 @@ def report(arguments: argparse.Namespace) -> None:
     """Read the folders and write what was asked for. Raises UsageError: a folder, or an output that exists."""
     page, out = read(arguments.folders), arguments.out or arguments.folders[0] / NAME
     count = page.count if arguments.all else 1
-    paths = [out, *(out.with_name(f"{out.stem}-{part}{out.suffix}") for part in range(2, count + 1))]
-    pictures = [out.with_suffix(end) for end, asked in ((".png", arguments.png), (".md", arguments.markdown)) if asked]
+    paths = [
+        out,
+        *(out.with_name(f"{out.stem}-{part}{out.suffix}") for part in range(2, count + 1)),
+    ]
+    pictures = [
+        out.with_suffix(end)
+        for end, asked in ((".png", arguments.png), (".md", arguments.markdown))
+        if asked
+    ]
     for path in (*paths, *pictures):
         refuse_existing(path, force=arguments.force or arguments.out is None)
-    for path, text in zip(paths, page.parts(arguments.all, [path.name for path in paths]), strict=True):
+    for path, text in zip(
+        paths, page.parts(arguments.all, [path.name for path in paths]), strict=True
+    ):
         write_text(path, text, force=True)
         print(path, flush=True)
     for path in pictures:

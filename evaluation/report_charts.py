@@ -18,7 +18,9 @@ from evaluation.run_folder import Run, numbers
 
 Points = list[list[float]]
 Step = dict[str, float]
-Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task type ("": all), step and task
+Validation = dict[
+    str, dict[int, dict[str, list[float]]]
+]  # rewards by task type ("": all), step and task
 
 # group, title, metric of metrics.jsonl, and the metric it is divided by. A star is a name, which becomes the title.
 CURVES = (
@@ -56,7 +58,10 @@ def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[di
             if points:
                 found.setdefault(name, []).append({"run": number, "points": points})
     order = list(dict.fromkeys(group for group, *_ in CURVES))
-    charts = [{"group": group, "title": title, "series": series} for (group, title), series in found.items()]
+    charts = [
+        {"group": group, "title": title, "series": series}
+        for (group, title), series in found.items()
+    ]
     return sorted(charts, key=lambda chart: order.index(chart["group"]))
 
 
@@ -70,7 +75,9 @@ def absent(runs: Sequence[Run]) -> list[str]:
 def _curves(run: Run, validation: Validation) -> Iterator[tuple[tuple[str, str], Points]]:
     steps = run.steps
     for kind, rewards in sorted(validation.items()):
-        asked = watched(sorted(rewards.items()), f"intervals of {kind or 'the validation'}", "steps")
+        asked = watched(
+            sorted(rewards.items()), f"intervals of {kind or 'the validation'}", "steps"
+        )
         yield (VALIDATION, kind or ALL), [_with_interval(step, tasks) for step, tasks in asked]
     metrics = list(dict.fromkeys(metric for _, data in steps for metric in data))
     for group, title, wanted, per in CURVES:
@@ -79,7 +86,10 @@ def _curves(run: Run, validation: Validation) -> Iterator[tuple[tuple[str, str],
             name = match[1] if title == "*" else title
             if group != VALIDATION or name not in validation:
                 yield (group, name), _points(steps, match[0], per)
-    yield IDLE, [[step, 1 - share] for step, share in _points(steps, "timing_s/gen", "timing_s/step")]
+    yield (
+        IDLE,
+        [[step, 1 - share] for step, share in _points(steps, "timing_s/gen", "timing_s/step")],
+    )
 
 
 def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
@@ -96,7 +106,14 @@ def _with_interval(step: int, tasks: dict[str, list[float]]) -> list[float]:
 def note_validation(validation: Validation, record: dict[str, Any]) -> None:
     """Add a rollout of a validation to the rewards of its task; runs before there was an index are told by groups."""
     found = numbers(record)
-    if record.get("mode") == "val" and "step" in found and "reward" in found and not record.get("cause"):
+    if (
+        record.get("mode") == "val"
+        and "step" in found
+        and "reward" in found
+        and not record.get("cause")
+    ):
         for kind in {"", str(record.get("task_type") or "")}:
             tasks = validation.setdefault(kind, {}).setdefault(int(found["step"]), {})
-            tasks.setdefault(str(record.get("index", record.get("group"))), []).append(found["reward"])
+            tasks.setdefault(str(record.get("index", record.get("group"))), []).append(
+                found["reward"]
+            )

@@ -24,9 +24,29 @@ from evaluation.run_folder import EVALUATION, Run, flat
 from evaluation.tables import PARTS, Rows, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
-ASKED = ("id", "task_type", "difficulty", "wording", "question", "reference", "answer", "stop_reason")
-OWN_PATHS = ("trainer.experiment_name", "trainer.default_local_dir", "data.train_files", "data.val_files")
-COUNTS = ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "steps_without_signal")
+ASKED = (
+    "id",
+    "task_type",
+    "difficulty",
+    "wording",
+    "question",
+    "reference",
+    "answer",
+    "stop_reason",
+)
+OWN_PATHS = (
+    "trainer.experiment_name",
+    "trainer.default_local_dir",
+    "data.train_files",
+    "data.val_files",
+)
+COUNTS = (
+    "rollouts",
+    "generated_tokens",
+    "trained_tokens",
+    "weight_updates",
+    "steps_without_signal",
+)
 NUMBERS = (*COUNTS, "signal", "canaries", "stop_reasons", "seconds")
 
 
@@ -52,7 +72,9 @@ class Tally:
                 try:
                     tally._note(record, headline_of(agent, record))
                 except (KeyError, TypeError, ValueError) as error:
-                    run.say(f"a record of another version is not compared: {type(error).__name__}: {error}")
+                    run.say(
+                        f"a record of another version is not compared: {type(error).__name__}: {error}"
+                    )
         return tally
 
     def _note(self, record: Record, value: float | None) -> None:
@@ -78,11 +100,16 @@ def facts_of(run: Run) -> list[Fact]:
 
 def _evaluation_facts(run: Run) -> Iterator[Fact]:
     yield from (
-        ("What", name, run.agent if name == "agent" else text(run.scores.get(name))) for name in ("agent", "model")
+        ("What", name, run.agent if name == "agent" else text(run.scores.get(name)))
+        for name in ("agent", "model")
     )
     yield "What", "when", run.when
     for name, value in flat(
-        {name: value for name, value in run.scores.items() if name not in ("agent", "model", *PARTS)}
+        {
+            name: value
+            for name, value in run.scores.items()
+            if name not in ("agent", "model", *PARTS)
+        }
     ):
         yield "Conditions", name, text(value)
 
@@ -90,9 +117,16 @@ def _evaluation_facts(run: Run) -> Iterator[Fact]:
 def _training_facts(run: Run) -> Iterator[Fact]:
     summary = run.summary
     yield "What", "agent", run.agent
-    yield "What", "model", text(summary.get("model") or run.config.get("actor_rollout_ref.model.path"))
+    yield (
+        "What",
+        "model",
+        text(summary.get("model") or run.config.get("actor_rollout_ref.model.path")),
+    )
     yield "What", "when", run.when
-    yield from (("What", name, text(summary.get(name))) for name in ("exit_reason", "message", "device", "store"))
+    yield from (
+        ("What", name, text(summary.get(name)))
+        for name in ("exit_reason", "message", "device", "store")
+    )
     for name, value in flat(summary.get("environment") or {}):
         yield "Conditions", name, text(value)
     yield from changed_settings(run)
@@ -105,7 +139,9 @@ def changed_settings(run: Run) -> Iterator[Fact]:
     """The name of the preset and its keys that the run has otherwise."""
     section, keys = "Settings that differ from the preset", run.preset.get("keys")
     yield section, "preset", text(run.preset.get("name"))
-    told = {key.lstrip("+"): value for key, value in flat(keys if isinstance(keys, dict) else {}) if key}
+    told = {
+        key.lstrip("+"): value for key, value in flat(keys if isinstance(keys, dict) else {}) if key
+    }
     for key, value in told.items():
         usual = run.config.get(value[2:-1]) if str(value).startswith("${") else value
         if key in run.config and run.config[key] != usual:
@@ -118,7 +154,11 @@ def differing_settings(runs: Sequence[Run]) -> Rows:
     keys = dict.fromkeys(key for run in known for key in run.config if key not in OWN_PATHS)
     rows = [[key, *(text(run.config.get(key)) for run in known)] for key in keys]
     different = [row for row in rows if len(set(row[1:])) > 1]
-    return [["setting", *(run.label or "run" for run in known)], *different] if len(known) > 1 and different else ()
+    return (
+        [["setting", *(run.label or "run" for run in known)], *different]
+        if len(known) > 1 and different
+        else ()
+    )
 
 
 def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
@@ -138,17 +178,31 @@ def unscored(runs: Sequence[Run], tallies: Sequence[Tally]) -> Rows:
     for run, tally in zip(runs, tallies, strict=True):
         tokens = run.summary.get("dropped_tokens") or {}
         for cause in dict.fromkeys([*tally.causes, *tokens]):
-            rows.append([run.label, cause, text(tally.causes.get(cause)), text(tokens.get(cause)), _meaning(cause)])
+            rows.append(
+                [
+                    run.label,
+                    cause,
+                    text(tally.causes.get(cause)),
+                    text(tokens.get(cause)),
+                    _meaning(cause),
+                ]
+            )
     return rows
 
 
 def _meaning(cause: str) -> str:
-    return "scored, but its step made no update" if cause == "no_update" else UNSCORED.get(cause, "")
+    return (
+        "scored, but its step made no update" if cause == "no_update" else UNSCORED.get(cause, "")
+    )
 
 
 def differences(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[dict[str, Any]]:
     """Every other finished evaluation against the first of its agent, on the tasks both have."""
-    sides = [(run, tally) for run, tally in zip(runs, tallies, strict=True) if run.scores and tally.values]
+    sides = [
+        (run, tally)
+        for run, tally in zip(runs, tallies, strict=True)
+        if run.scores and tally.values
+    ]
     found = []
     for run, tally in sides:
         base, its = next(side for side in sides if side[0].agent == run.agent)

@@ -26,17 +26,40 @@ from common.command import UsageError
 from episodes.agent import Agent, Record
 from episodes.shown import Shown, transcript
 from evaluation.report_charts import absent, charts_of
-from evaluation.report_facts import Tally, agent_of, differences, differing_settings, facts_of, tables_of, unscored
+from evaluation.report_facts import (
+    Tally,
+    agent_of,
+    differences,
+    differing_settings,
+    facts_of,
+    tables_of,
+    unscored,
+)
 from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folders
 
 FOLDER = Path(__file__).with_name("page")
 SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
 MOST = 8  # folders side by side: as many as there are colours
-PAGE_EPISODES, PAGE_BYTES = 5_000, 32 * 2**20  # of the runs' episodes on one page; more are a sample, or parts
-MOST_TEXT, MOST_ITEMS, DEEPEST = 20_000, 400, 10  # of an episode: characters of a text, items of a list, levels
+PAGE_EPISODES, PAGE_BYTES = (
+    5_000,
+    32 * 2**20,
+)  # of the runs' episodes on one page; more are a sample, or parts
+MOST_TEXT, MOST_ITEMS, DEEPEST = (
+    20_000,
+    400,
+    10,
+)  # of an episode: characters of a text, items of a list, levels
 MOST_ROWS = 100_000  # of a table or a curve
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
-PLACED = ("id", "sample", "transcript", "tokens", "unscored", "cause", "detail")  # shown in a place of their own
+PLACED = (
+    "id",
+    "sample",
+    "transcript",
+    "tokens",
+    "unscored",
+    "cause",
+    "detail",
+)  # shown in a place of their own
 ASKED = ("task_type", "difficulty", "wording", "question", "reference")
 ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
 NAMED = (*ASKED, *ENDED, "mode", "step")
@@ -70,14 +93,21 @@ class Page:
         """The page of each part, all of them (their files are `names`) or the first, which is the sample."""
         for part in range(self.count if every else 1):
             episodes = [*self.episodes(part)]
-            shared = self.shared | {"parts": [*names] if every and len(names) > 1 else [], "part": part}
+            shared = self.shared | {
+                "parts": [*names] if every and len(names) > 1 else [],
+                "part": part,
+            }
             yield html(self.title, shared, episodes)
 
     def episodes(self, part: int) -> Iterator[str]:
         """The JSON of each episode of a part. A task is in one part only, and in the same one for every run."""
         for number, (run, agent) in enumerate(zip(self.runs, self.agents, strict=True)):
             for record in run.episodes():
-                name = str(record.get("group")) if record.get("mode") == "train" else task_of(record)[0]
+                name = (
+                    str(record.get("group"))
+                    if record.get("mode") == "train"
+                    else task_of(record)[0]
+                )
                 if zlib.crc32(name.encode("utf-8", "replace")) % self.count == part:
                     yield dumped(episode_of(number, record, agent))
 
@@ -86,7 +116,11 @@ class Page:
         """All but the episodes."""
         runs = [
             {"label": run.label or run.folder.name, "kind": run.kind, "facts": facts_of(run)}
-            | {"tables": tables_of(run, agent), "episodes": tally.episodes, "folder": str(run.folder)}
+            | {
+                "tables": tables_of(run, agent),
+                "episodes": tally.episodes,
+                "folder": str(run.folder),
+            }
             for run, agent, tally in zip(self.runs, self.agents, self.tallies, strict=True)
         ]
         return {
@@ -100,7 +134,11 @@ class Page:
             "differences": differences(self.runs, self.tallies),
             "total": self.total,
             "count": self.count,
-            "missing": [f"{run.label}: {line}" if run.label else line for run in self.runs for line in run.missing],
+            "missing": [
+                f"{run.label}: {line}" if run.label else line
+                for run in self.runs
+                for line in run.missing
+            ],
         }
 
 
@@ -134,7 +172,11 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     except MALFORMED as error:
         tokens, problem = [], f"tokens: {type(error).__name__}: {error}"
     own = {name: value for name, value in record.items() if name not in (*PLACED, *NAMED)}
-    groups = {name: numbers(own.pop(name)) for name in ("terms", "measures", "facts", "checks") if name in own}
+    groups = {
+        name: numbers(own.pop(name))
+        for name in ("terms", "measures", "facts", "checks")
+        if name in own
+    }
     return {
         "run": run,
         **dict(zip(("id", "sample"), task_of(record), strict=True)),
@@ -176,7 +218,9 @@ def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """At most MOST_ITEMS tokens each; a character of several tokens is one, as likely as all of them together."""
     whole: list[tuple[str, float]] = []
     begun = 0.0
-    for text, log_prob in zip(stretch["texts"], stretch.get("log_probs") or [0.0] * len(stretch["texts"]), strict=True):
+    for text, log_prob in zip(
+        stretch["texts"], stretch.get("log_probs") or [0.0] * len(stretch["texts"]), strict=True
+    ):
         begun += log_prob
         if text:
             whole.append((str(text), begun))
@@ -192,20 +236,31 @@ def dumped(value: Any, most: int = MOST_ITEMS) -> str:
     text = json.dumps(plain(value, most), ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode("utf-8", "backslashreplace").decode()  # half of a surrogate pair becomes JSON's escape of it
+    return text.encode(
+        "utf-8", "backslashreplace"
+    ).decode()  # half of a surrogate pair becomes JSON's escape of it
 
 
 def plain(value: Any, most: int, depth: int = 0) -> Any:
     """JSON values alone, of bounded size: NaN is null, what is cut says how much is missing."""
     if isinstance(value, str):
-        return value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]} … (+{len(value) - MOST_TEXT})"
+        return (
+            value
+            if len(value) <= MOST_TEXT
+            else f"{value[:MOST_TEXT]} … (+{len(value) - MOST_TEXT})"
+        )
     if depth > DEEPEST:
         return "…"
     if isinstance(value, dict):
-        return {str(name)[:MOST_TEXT]: plain(item, most, depth + 1) for name, item in list(value.items())[:most]}
+        return {
+            str(name)[:MOST_TEXT]: plain(item, most, depth + 1)
+            for name, item in list(value.items())[:most]
+        }
     if isinstance(value, list | tuple):
         left = len(value) - most
-        return [plain(item, most, depth + 1) for item in value[:most]] + ([f"… (+{left})"] if left > 0 else [])
+        return [plain(item, most, depth + 1) for item in value[:most]] + (
+            [f"… (+{left})"] if left > 0 else []
+        )
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     return value if value is None or isinstance(value, bool | int) else str(value)
@@ -215,9 +270,16 @@ def html(title: str, shared: dict[str, Any], episodes: Sequence[str]) -> str:
     """The page."""
     style = (FOLDER / "page.css").read_text(encoding="utf-8")
     script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    template = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined)
+    template = Environment(
+        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined
+    )
     data = f'{{"shared":{dumped(shared, MOST_ROWS)},"episodes":[{",".join(episodes)}]}}'
-    values = {"style": style, "script": script, "style_hash": _digest(style), "script_hash": _digest(script)}
+    values = {
+        "style": style,
+        "script": script,
+        "style_hash": _digest(style),
+        "script_hash": _digest(script),
+    }
     return template.get_template("page.html.j2").render(title=title, data=data, **values)
 
 

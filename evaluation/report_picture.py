@@ -44,7 +44,9 @@ def draw(page: Page, path: Path) -> None:
     results = {folder: read_result(folder) for folder in demos}
     parts = [part for part, found in ((curves, _rewards(page)), (bars, _scored(page))) if found]
     if not parts:
-        raise UsageError("there is nothing to draw: no run has a step with a reward, and no evaluation has ended")
+        raise UsageError(
+            "there is nothing to draw: no run has a step with a reward, and no evaluation has ended"
+        )
     figure = Figure(figsize=INCHES, layout="constrained")
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         part(axes, page, results)
@@ -70,10 +72,19 @@ def curves(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
     for color, (number, points) in zip(COLORS, _rewards(page).items(), strict=False):
         steps, values = zip(*points, strict=True)
         name = _name(page.runs[number], results)
-        axes.plot(steps, values, label=name, color=color, linewidth=1.6, marker="." if len(points) < 4 else "")
+        axes.plot(
+            steps,
+            values,
+            label=name,
+            color=color,
+            linewidth=1.6,
+            marker="." if len(points) < 4 else "",
+        )
         for step, value, *bounds in validation.get(number, []):
             ends = [[abs(end - value)] for end in bounds or (value, value)]
-            axes.errorbar(step, value, yerr=ends, fmt="D", color=color, markersize=4, elinewidth=0.8)
+            axes.errorbar(
+                step, value, yerr=ends, fmt="D", color=color, markersize=4, elinewidth=0.8
+            )
     axes.scatter([], [], marker="D", color="black", s=22, label="validation tasks")
     axes.set(xlabel="step", ylabel="mean reward of a step's episodes")
     axes.set_ylim(bottom=0)
@@ -89,7 +100,11 @@ def _rewards(page: Page) -> dict[int, Points]:
 
 def _points(page: Page, group: str, title: str) -> dict[int, Points]:
     """The points of a chart by the number of the run."""
-    found = [chart["series"] for chart in page.shared["charts"] if (chart["group"], chart["title"]) == (group, title)]
+    found = [
+        chart["series"]
+        for chart in page.shared["charts"]
+        if (chart["group"], chart["title"]) == (group, title)
+    ]
     return {one["run"]: one["points"] for series in found for one in series}
 
 
@@ -109,20 +124,39 @@ def bars(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
     for place, (color, (name, found)) in enumerate(zip(COLORS, scored.items(), strict=False)):
         known = [(at, *found[group]) for at, group in enumerate(groups) if group in found]
         places = [at + (place - (len(scored) - 1) / 2) * width for at, *_ in known]
-        ends = [[abs(end - height) for end in bounds or (height, height)] for _, height, bounds in known]
+        ends = [
+            [abs(end - height) for end in bounds or (height, height)] for _, height, bounds in known
+        ]
         heights = [height for _, height, _ in known]
         drawn = axes.bar(places, heights, width, color=color, label=name)
-        axes.errorbar(places, heights, yerr=[*zip(*ends, strict=True)], fmt="none", ecolor="black", elinewidth=0.8)
+        axes.errorbar(
+            places,
+            heights,
+            yerr=[*zip(*ends, strict=True)],
+            fmt="none",
+            ecolor="black",
+            elinewidth=0.8,
+        )
         if few and len(scored) < 4:
             axes.bar_label(drawn, fmt="%.0f", fontsize=7, label_type="center", color="white")
     ceilings = [result["ceiling"] for result in results.values() if result["ceiling"] is not None]
     if ceilings:
-        axes.axhline(fmean(ceilings), color=COLORS[2], linestyle="--", linewidth=1, label="ceiling of the cold start")
+        axes.axhline(
+            fmean(ceilings),
+            color=COLORS[2],
+            linestyle="--",
+            linewidth=1,
+            label="ceiling of the cold start",
+        )
     names = [name.replace("_", "\n" if few else " ") for name in groups]
     axes.set_xticks(range(len(groups)), names, fontsize=6.5, rotation=0 if few else 90)
     headlines = dict.fromkeys(agent.headline.replace("_", " ") for agent in page.agents if agent)
-    axes.set(ylabel=f"{', '.join(headlines)}, points", ylim=(0, 118), yticks=range(0, 101, 20))  # above 100: the legend
-    axes.set_title(f"by task type, {'means' if len(results) > 1 else 'with 95 % intervals'}", fontsize=10)
+    axes.set(
+        ylabel=f"{', '.join(headlines)}, points", ylim=(0, 118), yticks=range(0, 101, 20)
+    )  # above 100: the legend
+    axes.set_title(
+        f"by task type, {'means' if len(results) > 1 else 'with 95 % intervals'}", fontsize=10
+    )
     axes.legend(loc="upper left", fontsize=8, ncols=3)
 
 
@@ -132,7 +166,9 @@ def _scored(page: Page) -> dict[str, dict[str, Bar]]:
     for run, agent in zip(page.runs, page.agents, strict=True):
         if agent and tables_of(run, agent):
             groups = {"all": run.scores["overall"], **run.scores["by_task_type"]}
-            known = {group: bar for group, part in groups.items() if (bar := _bar(part, agent.headline))}
+            known = {
+                group: bar for group, part in groups.items() if (bar := _bar(part, agent.headline))
+            }
             name = run.folder.name if run.folder != run.given else run.label or run.folder.name
             found.setdefault(name, []).extend([known] if known else [])
     return {name: _together(sides) for name, sides in found.items() if sides}
@@ -148,24 +184,40 @@ def _together(sides: Sequence[dict[str, Bar]]) -> dict[str, Bar]:
     """The means of several; one alone keeps its intervals."""
     if len(sides) == 1:
         return sides[0]
-    return {group: (fmean(side[group][0] for side in sides if group in side), None) for group in sides[0]}
+    return {
+        group: (fmean(side[group][0] for side in sides if group in side), None)
+        for group in sides[0]
+    }
 
 
 def markdown(page: Page) -> str:
     """The facts, differences, tables and causes of a report; no text of an episode beyond the tables'."""
     lines = [f"# {page.title}", ""]
-    for number, (run, agent, tally) in enumerate(zip(page.runs, page.agents, page.tallies, strict=True)):
-        facts = [f"{name}: {value}" for section, name, value in facts_of(run) if section != "Versions"]
+    for number, (run, agent, tally) in enumerate(
+        zip(page.runs, page.agents, page.tallies, strict=True)
+    ):
+        facts = [
+            f"{name}: {value}" for section, name, value in facts_of(run) if section != "Versions"
+        ]
         rewards = [value for _, value in _rewards(page).get(number, [])]
         learned = (
-            [f"reward of a step: {text(rewards[0])} to {text(rewards[-1])}, {len(rewards)} steps"] if rewards else []
+            [f"reward of a step: {text(rewards[0])} to {text(rewards[-1])}, {len(rewards)} steps"]
+            if rewards
+            else []
         )
         facts = [f"{tally.episodes} episodes", *learned, *run.missing, *facts]
         lines += [
-            Report(run.label or run.folder.name, facts, tables_of(run, agent)).markdown().replace("# ", "## ", 1),
+            Report(run.label or run.folder.name, facts, tables_of(run, agent))
+            .markdown()
+            .replace("# ", "## ", 1),
             "",
         ]
     for one in differences(page.runs, page.tallies):
-        lines += [Report(one["title"], one["facts"], one["tables"]).markdown().replace("# ", "## ", 1), ""]
+        lines += [
+            Report(one["title"], one["facts"], one["tables"]).markdown().replace("# ", "## ", 1),
+            "",
+        ]
     causes = unscored(page.runs, page.tallies)
-    return "\n".join([*lines, *(["## Without a score", "", *table(causes)] if len(causes) > 1 else []), ""])
+    return "\n".join(
+        [*lines, *(["## Without a score", "", *table(causes)] if len(causes) > 1 else []), ""]
+    )

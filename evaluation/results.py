@@ -47,10 +47,14 @@ def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
         kinds[row.get("task_type") or ""].append(number)
     exact = {kind: n * len(members) / len(rows) for kind, members in kinds.items()}
     quota = {kind: int(share) for kind, share in exact.items()}
-    for kind in sorted(kinds, key=lambda kind: quota[kind] - exact[kind])[: n - sum(quota.values())]:
+    for kind in sorted(kinds, key=lambda kind: quota[kind] - exact[kind])[
+        : n - sum(quota.values())
+    ]:
         quota[kind] += 1
     chance = random.Random(seed)
-    chosen = [number for kind in sorted(kinds) for number in chance.sample(kinds[kind], quota[kind])]
+    chosen = [
+        number for kind in sorted(kinds) for number in chance.sample(kinds[kind], quota[kind])
+    ]
     return [rows[number] for number in sorted(chosen)]
 
 
@@ -89,7 +93,9 @@ def record_of(sample: Sample, scored: Scored, environment: Environment) -> Recor
     return dict(json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")))
 
 
-def write_results(agent: Agent, folder: Path, config: dict[str, Any], records: Sequence[Record]) -> dict[str, Any]:
+def write_results(
+    agent: Agent, folder: Path, config: dict[str, Any], records: Sequence[Record]
+) -> dict[str, Any]:
     """Summarise the records, write the three files, each at once, scores last; return what is in scores.json."""
     scores = config | summarise(agent, records, config["seed"])
     write_jsonl(folder / EPISODES, records, force=True)
@@ -103,9 +109,16 @@ def read_scores(folder: Path) -> dict[str, Any]:
     path = folder / SCORES
     try:
         scores = json.loads(path.read_text(encoding="utf-8"))
-        return {"agent": scores["agent"], "overall": scores["overall"], "data": scores["data"], **scores}
+        return {
+            "agent": scores["agent"],
+            "overall": scores["overall"],
+            "data": scores["data"],
+            **scores,
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} is not the result of an evaluation: {type(error).__name__}: {error}") from None
+        raise UsageError(
+            f"{path} is not the result of an evaluation: {type(error).__name__}: {error}"
+        ) from None
 
 
 def read_episodes(folder: Path) -> list[Record]:
@@ -118,7 +131,11 @@ def write_format(agent: Agent, folder: Path, name: str) -> None:
     scored = [record for record in read_episodes(folder) if record["score"] is not None]
     for number in sorted({record["sample"] for record in scored}):
         items = agent.formats[name]([record for record in scored if record["sample"] == number])
-        write_text(folder / f"{name}_{number}.json", json.dumps(items, ensure_ascii=False, indent=1) + "\n", force=True)
+        write_text(
+            folder / f"{name}_{number}.json",
+            json.dumps(items, ensure_ascii=False, indent=1) + "\n",
+            force=True,
+        )
 
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:
@@ -131,6 +148,10 @@ def finished(folder: Path, config: dict[str, Any]) -> bool:
     found = read_scores(folder)
     different = {name: value for name, value in config.items() if found.get(name) != value}
     if different:
-        was = "; ".join(f"{name} was {found.get(name)!r}, now {value!r}" for name, value in different.items())
-        raise UsageError(f"{folder} holds another evaluation: {was}. Choose another --out, or --force to replace it")
+        was = "; ".join(
+            f"{name} was {found.get(name)!r}, now {value!r}" for name, value in different.items()
+        )
+        raise UsageError(
+            f"{folder} holds another evaluation: {was}. Choose another --out, or --force to replace it"
+        )
     return True

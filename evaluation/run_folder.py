@@ -25,7 +25,14 @@ from common.terminal import QUICK_SECONDS, progress
 
 TRAINING, EVALUATION = "training", "evaluation"
 FILES = {
-    TRAINING: ("summary.json", "metrics.jsonl", "episodes.jsonl", "config.yaml", "versions.json", "timeline.json"),
+    TRAINING: (
+        "summary.json",
+        "metrics.jsonl",
+        "episodes.jsonl",
+        "config.yaml",
+        "versions.json",
+        "timeline.json",
+    ),
     EVALUATION: ("scores.json", "episodes.jsonl"),
 }
 MARKS = {  # a file that only this kind of folder has, of a run that died early as well
@@ -81,18 +88,28 @@ class Run:
     def steps(self) -> list[tuple[int, dict[str, float]]]:
         """verl's metrics, a step each; step 0 is the validation before training."""
         rows = self._lines("metrics.jsonl")
-        return [(row["step"], numbers(row.get("data"))) for row in rows if isinstance(row.get("step"), int)]
+        return [
+            (row["step"], numbers(row.get("data")))
+            for row in rows
+            if isinstance(row.get("step"), int)
+        ]
 
     @property
     def agent(self) -> str:
         """The agent's name; "" where no file says it."""
-        name = self.scores.get("agent") or str(self.config.get("trainer.project_name", "")).removesuffix("_agent")
+        name = self.scores.get("agent") or str(
+            self.config.get("trainer.project_name", "")
+        ).removesuffix("_agent")
         return str(name)
 
     @property
     def when(self) -> str:
         """When the engine was ready, or when the newest file was written; UTC."""
-        written = [path.stat().st_mtime for name in FILES[self.kind] if (path := self.folder / name).is_file()]
+        written = [
+            path.stat().st_mtime
+            for name in FILES[self.kind]
+            if (path := self.folder / name).is_file()
+        ]
         begun = numbers(self._object("timeline.json")).get("engine_ready")
         newest = max(written, default=self.folder.stat().st_mtime)
         moment = begun if begun and 0 < begun < 1e11 else newest
@@ -109,7 +126,9 @@ class Run:
 
     def _object(self, name: str) -> dict[str, Any]:
         try:
-            found = json.loads((self.folder / name).read_text(encoding="utf-8"), parse_constant=_nothing)
+            found = json.loads(
+                (self.folder / name).read_text(encoding="utf-8"), parse_constant=_nothing
+            )
         except OSError:
             return {}
         except (ValueError, RecursionError) as error:
@@ -151,11 +170,17 @@ def open_folders(folders: Sequence[Path]) -> list[Run]:
 
 def _open(folder: Path, name: str) -> list[Run]:
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder; give the folder of a run, a demo or an evaluation")
+        raise UsageError(
+            f"{folder} is no folder; give the folder of a run, a demo or an evaluation"
+        )
     if kind := kind_of(folder):
         return [Run(folder, kind, name, folder)]
     parts = [(folder / part, part) for part in DEMO if (folder / part).is_dir()]
-    runs = [Run(part, kind, f"{name} {what}".strip(), folder) for part, what in parts if (kind := kind_of(part))]
+    runs = [
+        Run(part, kind, f"{name} {what}".strip(), folder)
+        for part, what in parts
+        if (kind := kind_of(part))
+    ]
     if not runs:
         holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
         expected = "expected a run (metrics.jsonl), an evaluation (scores.json) or a demo (before, train, after)"
@@ -165,7 +190,10 @@ def _open(folder: Path, name: str) -> list[Run]:
 
 def kind_of(folder: Path) -> str | None:
     """TRAINING, EVALUATION, or None where no file tells."""
-    return next((kind for kind, marks in MARKS.items() if any((folder / mark).exists() for mark in marks)), None)
+    return next(
+        (kind for kind, marks in MARKS.items() if any((folder / mark).exists() for mark in marks)),
+        None,
+    )
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
@@ -200,7 +228,11 @@ def _nothing(name: str) -> None:
 def numbers(found: Any) -> dict[str, float]:
     """The finite numbers of a JSON object by name; {} for anything else."""
     items = found.items() if isinstance(found, dict) else ()
-    plain = {name: value for name, value in items if isinstance(value, int | float) and not isinstance(value, bool)}
+    plain = {
+        name: value
+        for name, value in items
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
     return {name: value for name, value in plain.items() if abs(value) < float("inf")}
 
 

@@ -34,17 +34,30 @@ SECONDS_TO_STOP = 3
 MOST_CONNECTIONS = 1024  # more are answered 503
 
 
-def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> tuple[Agent, argparse.Namespace]:
+def parse_arguments(
+    argv: Sequence[str] | None, settings: Settings
+) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags; an agent's own flags are known once it is."""
     words = sys.argv[1:] if argv is None else argv
     named = next((registry.get(word) for word in words if word in registry.names()), None)
-    parser = argparse.ArgumentParser(prog="python -m evaluation.serve", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m evaluation.serve", description=__doc__.splitlines()[0]
+    )
     add = parser.add_argument
     add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     add("model", metavar="MODEL", help=MODELS)
-    add("--host", default="127.0.0.1", help="address to listen on; another than this machine's own needs AGL_TOKEN")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; another than this machine's own needs AGL_TOKEN",
+    )
     add("--port", type=PORT, default=8010, help="0: a free one; default: 8010")
-    add("--concurrency", type=positive(int), default=64, help="episodes at a time, later ones wait; default: 64")
+    add(
+        "--concurrency",
+        type=positive(int),
+        default=64,
+        help="episodes at a time, later ones wait; default: 64",
+    )
     add("--data", type=Path, help="the cases a visitor may choose; default: the agent's test file")
     add_flags(parser, settings)
     if named:
@@ -75,12 +88,21 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
         assert endpoint is not None, player
         host = Host(agent, environment, endpoint, settings, rows, arguments.concurrency)
         app = build(
-            host, Path(arguments.model).name if Path(arguments.model).exists() else arguments.model, token, names
+            host,
+            Path(arguments.model).name if Path(arguments.model).exists() else arguments.model,
+            token,
+            names,
         )
         name = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-        print(f"http://{name}:{listener.getsockname()[1]}/ is the {agent.name} agent; Ctrl-C ends it", flush=True)
+        print(
+            f"http://{name}:{listener.getsockname()[1]}/ is the {agent.name} agent; Ctrl-C ends it",
+            flush=True,
+        )
         config = uvicorn.Config(
-            app, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_STOP, limit_concurrency=MOST_CONNECTIONS
+            app,
+            log_level="warning",
+            timeout_graceful_shutdown=SECONDS_TO_STOP,
+            limit_concurrency=MOST_CONNECTIONS,
         )
         uvicorn.Server(config).run(sockets=[listener])
 

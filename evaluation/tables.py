@@ -91,7 +91,10 @@ def show_table(rows: Rows, title: str = "") -> None:
 def report_of(agent: Agent, scores: Scores) -> Report:
     """The report of an evaluation: overall, and every group. Points are 100 x the share or score."""
     columns = _columns(agent)
-    rows = [[name, *(cell(part) for cell in columns.values())] for name, part in groups_in(scores).items()]
+    rows = [
+        [name, *(cell(part) for cell in columns.values())]
+        for name, part in groups_in(scores).items()
+    ]
     note = "Points are 100 x the share or score; what each column means: docs/evaluation.md."
     title = f"Evaluation of {scores['model']}"
     return Report(title, _facts(agent, scores), {"": [["group", *columns], *rows]}, note)
@@ -101,7 +104,9 @@ def groups_in(scores: Scores) -> dict[str, Any]:
     """What is said of all tasks and of each group, by its name in a table; a task type's own name says enough."""
     groups = {"overall": scores["overall"]} | scores["by_task_type"]
     for column in GROUPINGS[1:]:
-        groups |= {f"{column} {name}": part for name, part in scores.get(f"by_{column}", {}).items()}
+        groups |= {
+            f"{column} {name}": part for name, part in scores.get(f"by_{column}", {}).items()
+        }
     return groups
 
 
@@ -110,7 +115,10 @@ def _columns(agent: Agent) -> dict[str, Cell]:
     return {
         "tasks": lambda part: str(part["n"]),
         "score [95 %]": lambda part: _with_interval(part["score"], part["ci95"]),
-        **{f"{column.heading} [95 %]" if column.interval else column.heading: _own(column) for column in agent.columns},
+        **{
+            f"{column.heading} [95 %]" if column.interval else column.heading: _own(column)
+            for column in agent.columns
+        },
         "turns": lambda part: number(part["turns"], ".2f"),
         "unfinished": lambda part: points(part["unfinished"]),
         "pass@k": lambda part: points(_last(part["pass@k"])),
@@ -125,7 +133,11 @@ def _own(column: Column) -> Cell:
 
 
 def _with_interval(value: float | None, bounds: list[float] | None) -> str:
-    return points(value) if bounds is None else f"{points(value)} [{points(bounds[0])}, {points(bounds[1])}]"
+    return (
+        points(value)
+        if bounds is None
+        else f"{points(value)} [{points(bounds[0])}, {points(bounds[1])}]"
+    )
 
 
 def _last(by_k: dict[str, float]) -> float | None:
@@ -135,18 +147,30 @@ def _last(by_k: dict[str, float]) -> float | None:
 def _facts(agent: Agent, scores: Scores) -> list[str]:
     """What the numbers are of, and those that have no column, one line each."""
     overall, data, sampling = scores["overall"], scores["data"], scores["sampling"]
-    drawn = "temperature {temperature:g}, at most {max_tokens} tokens a reply".format(**sampling) if sampling else ""
-    conditions = {name: scores[name] for name in scores if name not in (*IDENTITY, *PARTS, "sampling", "k")}
+    drawn = (
+        "temperature {temperature:g}, at most {max_tokens} tokens a reply".format(**sampling)
+        if sampling
+        else ""
+    )
+    conditions = {
+        name: scores[name] for name in scores if name not in (*IDENTITY, *PARTS, "sampling", "k")
+    }
     lines = [
         f"{scores['agent']} agent, model {scores['model']} ({scores['kind']})",
         f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, sha256 {data['sha256'][:12]}, "
         f"seed {scores['seed']}, {drawn or 'no sampling'}",
         ", ".join(f"{name} {_words(value)}" for name, value in conditions.items()),
-        *(f"{name}: {_words(overall[name])}" for name in agent.summarise([]) if isinstance(overall[name], dict)),
+        *(
+            f"{name}: {_words(overall[name])}"
+            for name in agent.summarise([])
+            if isinstance(overall[name], dict)
+        ),
         f"stop reasons: {named(overall['stop_reasons'])}",
     ]
     if unscored := overall["unscored"]:
-        lines.append(f"NOT COMPLETE: {sum(unscored.values())} episodes have no score ({named(unscored)})")
+        lines.append(
+            f"NOT COMPLETE: {sum(unscored.values())} episodes have no score ({named(unscored)})"
+        )
     return lines
 
 

@@ -72,11 +72,18 @@ class Watched(ChatPolicy):
     def __init__(self, endpoint: Endpoint, max_turns: int, show: Show, said: Sequence[str]) -> None:
         super().__init__(endpoint, max_turns)
         self.show, self.said = show, deque(said)
-        self.read, self.known = 0, True  # messages read so far; whether the visitor knows what is read next
+        self.read, self.known = (
+            0,
+            True,
+        )  # messages read so far; whether the visitor knows what is read next
         self.last = ""
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        news = [] if self.known else [one for one in messages[self.read :] if one["role"] != "assistant"]
+        news = (
+            []
+            if self.known
+            else [one for one in messages[self.read :] if one["role"] != "assistant"]
+        )
         for message in news:
             self.show(message)
         self.read, self.known = len(messages), bool(self.said)
@@ -130,7 +137,9 @@ class Host:
     async def _play(self, asked: Asked, show: Show) -> End:
         row = self._row(asked.case) if asked.case else None
         task = self.agent.task(row, self.settings) if row else None
-        own: dict[str, Any] = {} if asked.temperature is None else {"temperature": asked.temperature}
+        own: dict[str, Any] = (
+            {} if asked.temperature is None else {"temperature": asked.temperature}
+        )
         budget = (task and task.max_turns) or self.settings.max_turns
         policy = Watched(replace(self.endpoint, **own), budget, show, asked.said)
         start, answer, failure = time.monotonic(), None, ""
@@ -176,5 +185,7 @@ class Host:
     def _row(self, case: str) -> Row:
         name = choice([*self.rows]) if case == RANDOM else case
         if name not in self.rows:
-            raise AgentError(f"there is no case {name[:80]!r}; GET /agent lists them, and {RANDOM!r} takes any")
+            raise AgentError(
+                f"there is no case {name[:80]!r}; GET /agent lists them, and {RANDOM!r} takes any"
+            )
         return self.rows[name]

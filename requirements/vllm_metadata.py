@@ -22,7 +22,9 @@ def write_metadata(site_packages: Path, vllm_version: str) -> Path:
     files = {
         "METADATA": f"Metadata-Version: 2.1\nName: vllm\nVersion: {vllm_version}\nSummary: {summary}\n",
         "INSTALLER": "install.sh\n",
-        "RECORD": "".join(f"{folder.name}/{name},,\n" for name in ("METADATA", "INSTALLER", "RECORD")),
+        "RECORD": "".join(
+            f"{folder.name}/{name},,\n" for name in ("METADATA", "INSTALLER", "RECORD")
+        ),
     }
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -17,7 +17,15 @@ GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a
 # Words before a diagnosis that leave it what it is.
 HEDGES = (
     *("初步诊断", "最可能是", "可能是", "考虑为", "考虑", "疑似", "诊断为"),
-    *("final diagnosis", "the diagnosis is", "most likely", "likely", "probable", "possible", "suspected"),
+    *(
+        "final diagnosis",
+        "the diagnosis is",
+        "most likely",
+        "likely",
+        "probable",
+        "possible",
+        "suspected",
+    ),
     *("轻度", "中度", "重度", "左侧", "右侧", "双侧", "mild", "moderate", "severe", "bilateral"),
     *("left-sided", "right-sided", "left", "right"),
 )
@@ -31,14 +39,18 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     if len(said) > LONGEST or not known:
         return False
     parts = [part for part in re.split(r"[()（）]", said) if part.strip()]
-    return _bare(said, known) in known or (len(parts) > 1 and all(_bare(part, known) in known for part in parts))
+    return _bare(said, known) in known or (
+        len(parts) > 1 and all(_bare(part, known) in known for part in parts)
+    )
 
 
 def mention(names: Iterable[str]) -> re.Pattern[str]:
     """What finds one of the names in a text, also spaced out or spelt the American way; an English one not inside
     another word.
     """
-    return re.compile("|".join(filter(None, map(_apart, sorted(names, key=len, reverse=True)))) or r"(?!)", re.I)
+    return re.compile(
+        "|".join(filter(None, map(_apart, sorted(names, key=len, reverse=True)))) or r"(?!)", re.I
+    )
 
 
 def _apart(name: str) -> str:
@@ -58,5 +70,9 @@ def _bare(said: str, known: Iterable[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    bare = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+    bare = "".join(
+        letter
+        for letter in unicodedata.normalize("NFKD", text)
+        if not unicodedata.combining(letter)
+    )
     return re.sub("[ao]e", "e", words_only(bare))  # anaemia and anemia, oedema and edema

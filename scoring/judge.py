@@ -43,7 +43,9 @@ class SecondOpinion:
         usage.add(replace(second.usage, cached=0))
         if first.score is None or second.score is None or "degenerate" in first.parts:
             return replace(first, usage=usage)
-        return replace(first, usage=usage, checks={"second_judge_difference": abs(first.score - second.score)})
+        return replace(
+            first, usage=usage, checks={"second_judge_difference": abs(first.score - second.score)}
+        )
 
 
 def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
@@ -54,7 +56,9 @@ def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
     """
 
     def llm(who: str) -> LLMJudge | None:
-        model, url, key = (getattr(settings, f"{who}_{name}") for name in ("model", "base_url", "api_key"))
+        model, url, key = (
+            getattr(settings, f"{who}_{name}") for name in ("model", "base_url", "api_key")
+        )
         return LLMJudge(words, model, url, reveal(key), settings.judge_timeout) if model else None
 
     first: Judge = llm("teacher") or ReferenceJudge()

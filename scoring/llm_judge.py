@@ -84,7 +84,12 @@ class LLMJudge(remote.RemoteJudge):
     name = "llm"
 
     def __init__(
-        self, words: JudgeWords, model: str, base_url: str | None, api_key: str | None, timeout: float
+        self,
+        words: JudgeWords,
+        model: str,
+        base_url: str | None,
+        api_key: str | None,
+        timeout: float,
     ) -> None:
         """`timeout` is the budget in seconds for one case, retries included."""
         super().__init__()
@@ -101,7 +106,9 @@ class LLMJudge(remote.RemoteJudge):
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
         messages = build_messages(case, self.words)
-        answer = await self.client.ask(messages, self.words.reply, max_tokens=MAX_TOKENS, spent=spent)
+        answer = await self.client.ask(
+            messages, self.words.reply, max_tokens=MAX_TOKENS, spent=spent
+        )
         parts = self.words.parts(case, answer.value)
         score = math.fsum(parts[name] * weight for name, weight in self.words.weights.items())
         return Verdict(min(1.0, score), parts)

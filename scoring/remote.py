@@ -43,7 +43,10 @@ class Breaker:
     """
 
     def __init__(
-        self, failures: int = FAILURES, pause: float = PAUSE, clock: Callable[[], float] = time.monotonic
+        self,
+        failures: int = FAILURES,
+        pause: float = PAUSE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limit, self._pause, self._clock = failures, pause, clock
         self._failures = 0

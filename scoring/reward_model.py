@@ -46,15 +46,23 @@ class RewardModelJudge(remote.RemoteJudge):
             reply = await self._connections.post(self.url, body, timeout=self.timeout)
             score = reply.get("score") if isinstance(reply, dict) else None
             # NaN fails every comparison.
-            if isinstance(score, bool) or not isinstance(score, int | float) or not low <= score <= high:
+            if (
+                isinstance(score, bool)
+                or not isinstance(score, int | float)
+                or not low <= score <= high
+            ):
                 wanted = f'{{"score": NUMBER}}, at least {low:g} and at most {high:g}'
                 raise LLMError(f"{who}: expected {wanted}, got {str(reply)[:120]}", "malformed")
             return float(score)
 
         tries, wait = remote.ATTEMPTS, remote.LONGEST_WAIT
-        return await persist(attempt, who, attempts=tries, timeout=self.timeout, rate=self._rate, longest_wait=wait)
+        return await persist(
+            attempt, who, attempts=tries, timeout=self.timeout, rate=self._rate, longest_wait=wait
+        )
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
-        raw = await self.raw_score(case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1))
+        raw = await self.raw_score(
+            case.question, case.answer, spent, (-MOST, MOST) if self.scale else (0, 1)
+        )
         score = self.scale.apply(raw) if self.scale else raw
         return Verdict(score, {"reward_model": score})

@@ -47,7 +47,11 @@ class Rubric:
         if outside:
             raise ValueError(f"values of terms lie in [0, 1], got {outside}")
         weights = self.weights.items()
-        return {name: values[name] * weight * self.factor(name, values) for name, weight in weights if name in values}
+        return {
+            name: values[name] * weight * self.factor(name, values)
+            for name, weight in weights
+            if name in values
+        }
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,9 @@ class Reward:
 
     def __post_init__(self) -> None:
         if (self.total is None) == (self.unscored is None):
-            raise ValueError(f"a reward has either a total or a cause why not, got {self.total} and {self.unscored!r}")
+            raise ValueError(
+                f"a reward has either a total or a cause why not, got {self.total} and {self.unscored!r}"
+            )
         numbers = [*self.terms.values(), *([] if self.total is None else [self.total])]
         if not all(math.isfinite(number) for number in numbers):
             raise ValueError(f"a reward must be finite, got {self.total} with terms {self.terms}")

@@ -23,7 +23,9 @@ SHORTEST_CLAIM = 4  # characters; shorter quoted words are emphasis, not citatio
 Row = Sequence[Any]
 
 # Numbers of `canonical` text with the unit or measure word behind them.
-QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(毫克|毫升|度|分钟|小时|天|个?月|年|岁|次|片|粒|丸|袋|支|瓶|包|滴|%)?")
+QUANTITY = re.compile(
+    r"(\d+(?:\.\d+)?)(毫克|毫升|度|分钟|小时|天|个?月|年|岁|次|片|粒|丸|袋|支|瓶|包|滴|%)?"
+)
 QUOTED = re.compile(r"[“「『\"]([^“”「」『』\"]+)[”」』\"]")
 REFERENCE = re.compile(r"https?://\S+|\[\d+(?:[,，\-]\d+)*\]|【\d+】|\bdoi:\S+", re.IGNORECASE)
 MARKUP = re.compile(
@@ -51,7 +53,14 @@ def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) ->
     left = list(wanted)
     for row in rows:
         candidates = left[:1] if ordered else left
-        match = next((want for want in candidates if len(row) == len(want) and all(map(_same_cell, row, want))), None)
+        match = next(
+            (
+                want
+                for want in candidates
+                if len(row) == len(want) and all(map(_same_cell, row, want))
+            ),
+            None,
+        )
         if match is None:
             return False
         left.remove(match)
@@ -60,7 +69,9 @@ def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) ->
 
 def _same_cell(cell: Any, want: Any) -> bool:
     shown, text = _plain(cell), _plain(want)
-    return shown == text or (shown.endswith(CUT) and len(shown) > 1 and text.startswith(shown[: -len(CUT)]))
+    return shown == text or (
+        shown.endswith(CUT) and len(shown) > 1 and text.startswith(shown[: -len(CUT)])
+    )
 
 
 def _plain(cell: Any) -> str:
@@ -89,7 +100,11 @@ def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -
     """
     wanted, asked = [words_only(quote) for quote in quotes], words_only(question)
     shown = {cell for cell in map(_cell_words, cells) if cell[0] and cell[0] not in asked}
-    return sum(any(_holds(cell, quote) for quote in wanted) for cell in shown) / len(shown) if shown else 0.0
+    return (
+        sum(any(_holds(cell, quote) for quote in wanted) for cell in shown) / len(shown)
+        if shown
+        else 0.0
+    )
 
 
 def _cell_words(cell: str) -> tuple[str, bool]:
@@ -117,7 +132,9 @@ def quantities_agree(answer: str, known: str, wanted: str) -> float:
     if not said:
         return float(not quantities(wanted))
     values = {number for number, _ in there}
-    return sum((number, unit) in there or (not unit and number in values) for number, unit in said) / len(said)
+    return sum(
+        (number, unit) in there or (not unit and number in values) for number, unit in said
+    ) / len(said)
 
 
 def claims_hold(answer: str, known: str) -> float:

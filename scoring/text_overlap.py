@@ -40,7 +40,10 @@ def bleu(text: str, reference: str) -> dict[str, float]:
     said, gold = " ".join(words(text)), [" ".join(words(reference))]
     if not said or not gold[0]:
         return dict.fromkeys(BLEUS, 0.0)
-    return {name: min(1.0, _bleu(order).sentence_score(said, gold).score / 100) for name, order in BLEUS.items()}
+    return {
+        name: min(1.0, _bleu(order).sentence_score(said, gold).score / 100)
+        for name, order in BLEUS.items()
+    }
 
 
 def rouge(text: str, reference: str) -> dict[str, float]:
@@ -85,4 +88,6 @@ class _Words:
 
 @cache
 def _rouge() -> Any:
-    return import_module("rouge_score.rouge_scorer").RougeScorer([*ROUGES.values()], tokenizer=_Words())
+    return import_module("rouge_score.rouge_scorer").RougeScorer(
+        [*ROUGES.values()], tokenizer=_Words()
+    )

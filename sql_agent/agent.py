@@ -16,7 +16,17 @@ from typing import Any
 
 from common.settings import ROOT, Settings
 from data.load import COLUMNS, load_rows
-from episodes.agent import Agent, Column, Conversation, Environment, Lessons, Options, Record, Row, Sizes
+from episodes.agent import (
+    Agent,
+    Column,
+    Conversation,
+    Environment,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Sizes,
+)
 from episodes.shown import Shown
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.task import SqlTask, task_of
@@ -28,15 +38,27 @@ class SqlAgent(Agent):
     name = "sql"
     prompt_version = PROMPT_VERSION
     tools = (TOOL,)
-    splits: Mapping[str, Path] = {split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")}
-    demo = ("trainer.total_training_steps=40",)  # in its minutes the shorter episodes play twice the steps
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")
+    }
+    demo = (
+        "trainer.total_training_steps=40",
+    )  # in its minutes the shorter episodes play twice the steps
     columns = (
         Column("execution", "execution_accuracy", interval=True),
         Column("SQL ok", "sql_ok"),
         Column("evidence", "evidence_recall"),
     )
     baselines = ("rule",)
-    failures = ("right", "no_query", "wrong_query", "failed_query", "wrong_answer", "no_answer", "unfinished")
+    failures = (
+        "right",
+        "no_query",
+        "wrong_query",
+        "failed_query",
+        "wrong_answer",
+        "no_answer",
+        "unfinished",
+    )
     unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -48,7 +70,9 @@ class SqlAgent(Agent):
 
         The latter is what a tool's answer, capped at 8,000 characters, has in practice.
         """
-        return Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
+        return (
+            Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
+        )
 
     def rows(self, path: Path | str) -> list[Row]:
         return [{column: row[column] for column in COLUMNS} for row in load_rows(path)]
@@ -61,7 +85,9 @@ class SqlAgent(Agent):
 
         return SqlEnvironment(settings.under(options), evaluating)
 
-    def check(self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
+    def check(
+        self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
+    ) -> list[str]:
         from sql_agent.row_checks import check
 
         return check(rows, settings, plays)
@@ -81,14 +107,20 @@ class SqlAgent(Agent):
 
         return shown(record)
 
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
         from sql_agent.demonstrations import gold_conversations
 
-        return gold_conversations([task_of(row) for row in rows], settings.database_url, settings.tables)
+        return gold_conversations(
+            [task_of(row) for row in rows], settings.database_url, settings.tables
+        )
 
-    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
         from sql_agent.demonstrations import lessons
 
         return lessons(rows, settings.database_url, right, flawed, random)

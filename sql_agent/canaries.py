@@ -24,7 +24,9 @@ from scoring.reference.text import words_only
 KEPT = 64  # values and names of other questions to choose a wrong one from
 ALIKE = 0.3  # a value closer than this to the right one is no wrong answer
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-MEASURED = re.compile(r"\d\s*[a-zA-Z%度克毫微升片粒丸袋支瓶包滴次岁天日周月年小分个]|^\d+(?:\.\d+)?$")
+MEASURED = re.compile(
+    r"\d\s*[a-zA-Z%度克毫微升片粒丸袋支瓶包滴次岁天日周月年小分个]|^\d+(?:\.\d+)?$"
+)
 
 ACCEPTED_FROM = {"right, beside a contradiction": 0.9, "right, with an invention": 0.9}
 """Kinds that hold what is right as well: an honest judge pays a part. From here on it has seen no fault."""
@@ -43,9 +45,14 @@ class Canaries:
     def answers(self, case: Case, names: Sequence[str], random: Random) -> dict[str, str]:
         """A bad answer of every kind that the question allows. `names`: the entities it is about, as far as known."""
         question, nothing = case.question.rstrip("？?"), is_nothing(case)
-        cells = [(column, value) for column, value in _gold_cells(case) if value not in names] or _gold_cells(case)
+        cells = [
+            (column, value) for column, value in _gold_cells(case) if value not in names
+        ] or _gold_cells(case)
         same, others = self._wrong_values(case, cells)
-        evidence, wrong = next(iter(honest_answers(case).values()), None), _wrong_numbers(case, random)
+        evidence, wrong = (
+            next(iter(honest_answers(case).values()), None),
+            _wrong_numbers(case, random),
+        )
         against = wrong or _any(same, random)
         about_one = len(names) == 1 and names[0] in case.reference and not nothing
         asked = words_only(case.question + case.reference)
@@ -58,18 +65,31 @@ class Canaries:
             "praise of itself": random.choice(PRAISE),
             "nothing found": None if nothing else NOTHING_FOUND,
             "the tool's JSON": case.context[-1] if case.context else None,
-            "the name alone": names[0] if names and cells and all(value != names[0] for _, value in cells) else None,
-            "said of another": case.reference.replace(names[0], another) if about_one and another else None,
-            "right, beside a contradiction": f"{evidence}。另有记录为：{against}。" if evidence and against else None,
-            "right, with an invention": f"{evidence}。{random.choice(INVENTED)}" if evidence else None,
+            "the name alone": names[0]
+            if names and cells and all(value != names[0] for _, value in cells)
+            else None,
+            "said of another": case.reference.replace(names[0], another)
+            if about_one and another
+            else None,
+            "right, beside a contradiction": f"{evidence}。另有记录为：{against}。"
+            if evidence and against
+            else None,
+            "right, with an invention": f"{evidence}。{random.choice(INVENTED)}"
+            if evidence
+            else None,
         }
         self._values.extend((column, value) for column, value in cells if words_only(value))
         self._names.extend(names if about_one else ())
         return {kind: answer for kind, answer in found.items() if answer}
 
-    def _wrong_values(self, case: Case, cells: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    def _wrong_values(
+        self, case: Case, cells: Sequence[tuple[str, str]]
+    ) -> tuple[list[str], list[str]]:
         """What is right for other questions and not for this one: of the same columns, and of others."""
-        columns, right = {name for name, _ in cells}, words_only(case.reference + "".join(value for _, value in cells))
+        columns, right = (
+            {name for name, _ in cells},
+            words_only(case.reference + "".join(value for _, value in cells)),
+        )
         wrong = [(name, value) for name, value in self._values if _is_other(value, right)]
         same = [value for name, value in wrong if name in columns]
         return same, [value for name, value in wrong if name not in columns]
@@ -79,7 +99,11 @@ def honest_answers(case: Case) -> dict[str, str]:
     """What the database says, word for word (the gold rows, else the quotes), and the reference, as far as known."""
     rows = ((case.gold or {}).get("structured_gt") or {}).get("rows") or []
     told = "；".join("：".join(str(cell) for cell in row if cell is not None) for row in rows)
-    evidence = "" if is_nothing(case) else told or "\n".join(dict.fromkeys(text for _, text in _gold_cells(case)))
+    evidence = (
+        ""
+        if is_nothing(case)
+        else told or "\n".join(dict.fromkeys(text for _, text in _gold_cells(case)))
+    )
     answers = {"exact evidence": evidence, "reference answer": case.reference}
     return {kind: answer for kind, answer in answers.items() if answer}
 
@@ -116,4 +140,6 @@ def _gold_cells(case: Case) -> list[tuple[str, str]]:
     gold = (case.gold or {}).get("structured_gt") or {"columns": [], "rows": []}
     pairs = (pair for row in gold["rows"] for pair in zip(gold["columns"], row, strict=True))
     cells = [(name, str(cell)) for name, cell in pairs if cell is not None]
-    return cells or [(str(item.get("field")), item["quote"]) for item in (case.gold or {}).get("evidence") or []]
+    return cells or [
+        (str(item.get("field")), item["quote"]) for item in (case.gold or {}).get("evidence") or []
+    ]

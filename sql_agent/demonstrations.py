@@ -65,27 +65,41 @@ def gold_conversations(
     for task in tasks:
         if task.sql and task.reference:
             episode = gold_episode(task, tool)
-            failed = next((query.result.error for query in episode.events if not query.result.ok), None)
+            failed = next(
+                (query.result.error for query in episode.events if not query.result.ok), None
+            )
             if failed:
-                raise AgentError(f"the gold SQL of {task.id} fails: {failed}; is DATABASE_URL the right database?")
+                raise AgentError(
+                    f"the gold SQL of {task.id} fails: {failed}; is DATABASE_URL the right database?"
+                )
             yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
 
-def lessons(rows: Sequence[Row], database_url: str, right: int, flawed: int, random: Random) -> Lessons:
+def lessons(
+    rows: Sequence[Row], database_url: str, right: int, flawed: int, random: Random
+) -> Lessons:
     """So many synthetic conversations of each kind, none of which names an entity of the database.
 
     Raises AgentError: no row is one to make them from; DatabaseError: the database cannot be read.
     """
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
-        raise AgentError("no training row looks up a field of a named entity; make lessons from data/train.parquet")
+        raise AgentError(
+            "no training row looks up a field of a named entity; make lessons from data/train.parquet"
+        )
     positions = range(len(cases.patterns))
-    good = cases.play([cases.case(i) for i in random.choices(positions, cases.right_weights, k=right)])
-    spoiled = [cases.spoiled(cases.case(i), i) for i in random.choices(positions, cases.weights, k=flawed)]
+    good = cases.play(
+        [cases.case(i) for i in random.choices(positions, cases.right_weights, k=right)]
+    )
+    spoiled = [
+        cases.spoiled(cases.case(i), i) for i in random.choices(positions, cases.weights, k=flawed)
+    ]
     parts = {"bad": BAD, "good": GOOD, "misnamed": MISNAMED}
     shares = {f"{part}_{flaw}": share for part, of in parts.items() for flaw, share in of.items()}
     shares["misnamed"] = round(100 * MISNAMED_SHARE)
-    return Lessons(good, cases.play(spoiled), cases.characters, {"patterns": len(cases.patterns), **shares})
+    return Lessons(
+        good, cases.play(spoiled), cases.characters, {"patterns": len(cases.patterns), **shares}
+    )
 
 
 def names_in(database_url: str) -> set[str]:
@@ -97,7 +111,9 @@ def alphabet(rows: Sequence[Row], random: Random) -> str:
     """The characters of random names and values: every Chinese one of the rows, and common ones up to the size."""
     known = sorted(set(HAN.findall("".join(row["question"] + row["answer"] for row in rows))))
     pairs = (bytes([row, column]) for row in range(0xB0, 0xD8) for column in range(0xA1, 0xFF))
-    common = "".join(pair.decode("gb2312", errors="ignore") for pair in pairs)  # GB 2312, level 1: 3,755 characters
+    common = "".join(
+        pair.decode("gb2312", errors="ignore") for pair in pairs
+    )  # GB 2312, level 1: 3,755 characters
     others = [character for character in common if character not in set(known)]
     return "".join(known + random.sample(others, max(0, RANDOM_CHARACTERS - len(known))))
 
@@ -109,30 +125,52 @@ class Cases:
     values are made of.
     """
 
-    def __init__(self, rows: Sequence[Row], taken: set[str], characters: str, random: Random) -> None:
+    def __init__(
+        self, rows: Sequence[Row], taken: set[str], characters: str, random: Random
+    ) -> None:
         self.random, self.taken, self.characters = random, taken, characters
-        matched = [(pattern, nested(row, "entities")) for row in rows if (pattern := pattern_of(row))]
+        matched = [
+            (pattern, nested(row, "entities")) for row in rows if (pattern := pattern_of(row))
+        ]
         counts = Counter(pattern for pattern, _ in matched)
         self.patterns = sorted(counts, key=repr)
         self.weights = [counts[pattern] for pattern in self.patterns]
-        more = [one.kind == "absent" or max(one.names, len(one.columns)) > 1 for one in self.patterns]
+        more = [
+            one.kind == "absent" or max(one.names, len(one.columns)) > 1 for one in self.patterns
+        ]
         factors = [SHOWN_MORE if shown else 1 for shown in more]
-        self.right_weights = [weight * factor for weight, factor in zip(self.weights, factors, strict=True)]
+        self.right_weights = [
+            weight * factor for weight, factor in zip(self.weights, factors, strict=True)
+        ]
         misnamed = [(named[0], named[1]) for row in rows if (named := misnamed_in(row))]
-        names = {name for row in rows for name in nested(row, "entities")} - {called for _, called in misnamed}
+        names = {name for row in rows for name in nested(row, "entities")} - {
+            called for _, called in misnamed
+        }
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
-        left_out = {name.removeprefix(called) for name, called in misnamed if name.startswith(called)}
-        self.left_out = sorted(left_out, key=lambda ending: (-len(ending), ending))  # of two that fit the longer one
-        self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}  # as often as names end so
+        left_out = {
+            name.removeprefix(called) for name, called in misnamed if name.startswith(called)
+        }
+        self.left_out = sorted(
+            left_out, key=lambda ending: (-len(ending), ending)
+        )  # of two that fit the longer one
+        self.endings: dict[str, list[str]] = {
+            table: [] for table in NAME_COLUMN
+        }  # as often as names end so
         for pattern, entities in matched:
             if pattern.kind not in SEARCHES:
                 self.endings[pattern.table] += [self.ending(name) or name[-2:] for name in entities]
         pieces: dict[str, set[str]] = {}
         for gold in map(gold_of, rows):
-            for column, value in (pair for cells in gold["rows"] for pair in zip(gold["columns"], cells, strict=True)):
+            for column, value in (
+                pair for cells in gold["rows"] for pair in zip(gold["columns"], cells, strict=True)
+            ):
                 if column not in NAME_COLUMN.values() and isinstance(value, str):
                     # Without those that name something: an indication may name a disease.
-                    parts = [part for part in PIECES.findall(value) if not any(name in part for name in taken)]
+                    parts = [
+                        part
+                        for part in PIECES.findall(value)
+                        if not any(name in part for name in taken)
+                    ]
                     pieces.setdefault(column, set()).update(parts)
         self.pieces = {column: sorted(parts) for column, parts in pieces.items()}
 
@@ -160,7 +198,9 @@ class Cases:
             else:
                 name = "".join(self.random.choices(self.syllables, k=self.random.randint(1, 2)))
             name += self.random.choice(endings) if self.random.random() < ENDING_SHARE else ""
-            if name not in self.taken and len(name) > 2:  # two characters stand in other texts that are searched
+            if (
+                name not in self.taken and len(name) > 2
+            ):  # two characters stand in other texts that are searched
                 self.taken.add(name)
                 return name
 
@@ -179,8 +219,13 @@ class Cases:
         pattern = self.patterns[position]
         name_column, endings = NAME_COLUMN[pattern.table], self.endings[pattern.table]
         if pattern.kind in SEARCHES:
-            key, hits = self.name([pattern.ending]), self.random.choices((1, 2, 3, 4), (4, 3, 2, 1))[0]
-            rows: list[Row] = [{name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)]
+            key, hits = (
+                self.name([pattern.ending]),
+                self.random.choices((1, 2, 3, 4), (4, 3, 2, 1))[0],
+            )
+            rows: list[Row] = [
+                {name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)
+            ]
             return Case(pattern, [key], rows)
         plain = pattern.kind == "fields" and len(pattern.columns) == pattern.names == 1
         misnamed = plain and self.random.random() < MISNAMED_SHARE
@@ -188,7 +233,10 @@ class Cases:
         if pattern.kind == "absent":
             return Case(pattern, names)
         asked = [column for column in COLUMNS[pattern.table] if column in self.pieces]
-        rows = [{name_column: name, **{column: self.value(column) for column in asked}} for name in names]
+        rows = [
+            {name_column: name, **{column: self.value(column) for column in asked}}
+            for name in names
+        ]
         if pattern.kind == "blank":
             rows = [row | dict.fromkeys(pattern.columns) for row in rows]
         return Case(pattern, names, rows, self.called(names[0]) if misnamed else "")
@@ -209,23 +257,33 @@ class Cases:
         """A few right ones begin with a mistake that is mended; it is shown and not learned."""
         asked = replace(case, names=[case.called]) if case.called else case
         statements, answer, failing = [asked.fill(case.pattern.sql)], case.answer(), 0
-        if case.pattern.kind == "absent" and tool.run(statements[0]).hint:  # a slip of a stored name, not unknown
+        if (
+            case.pattern.kind == "absent" and tool.run(statements[0]).hint
+        ):  # a slip of a stored name, not unknown
             names = [self.name(self.endings[case.pattern.table]) for _ in case.names]
             return self._conversation(replace(case, names=names), tool)
         if case.called:
-            if f"：“{case.names[0]}”" not in tool.run(statements[0]).hint:  # too far from its own name to be told
+            if (
+                f"：“{case.names[0]}”" not in tool.run(statements[0]).hint
+            ):  # too far from its own name to be told
                 return self._conversation(replace(case, called=""), tool)
             what = f"SELECT {NAME_COLUMN[case.pattern.table]}, "  # as gold reads it, for the question has another name
             statements.append(case.fill(case.pattern.sql).replace("SELECT ", what, 1))
         if case.flaw == "no_call":
-            statements, answer = [], VALUE_SLOT.sub(EVASION, replace(asked, rows=[]).fill(case.pattern.answer))
+            statements, answer = (
+                [],
+                VALUE_SLOT.sub(EVASION, replace(asked, rows=[]).fill(case.pattern.answer)),
+            )
         elif case.flaw == "gives_up" and case.called:
             statements, answer = statements[:1], NOT_FOUND.format(asked.answer().partition("：")[0])
         elif case.flaw == "wrong_column" and case.pattern.kind == "fields":
             statements, answer = self._of_wrong_columns(case)
         elif case.flaw == "right" and not case.called and self.random.random() < RECOVERY_SHARE:
             statements, failing = [misspelt(statements[0]), *statements], 1
-        question, reference = asked.fill(case.pattern.question), "" if case.flaw == "empty" else answer
+        question, reference = (
+            asked.fill(case.pattern.question),
+            "" if case.flaw == "empty" else answer,
+        )
         task = SqlTask(id="", question=question, reference=reference, sql=tuple(statements))
         learn = [False] * failing + [True] * (len(statements) + 1 - failing)
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
@@ -233,10 +291,18 @@ class Cases:
     def _of_wrong_columns(self, case: Case) -> tuple[list[str], str]:
         """A query and answer of the table's first columns instead of those asked for: the habit of a lazy policy."""
         columns = case.pattern.columns
-        others = [column for column in case.rows[0] if column in self.pieces and column not in columns]
+        others = [
+            column for column in case.rows[0] if column in self.pieces and column not in columns
+        ]
         swapped = dict(zip(columns, others, strict=False))
-        sql = re.sub(rf"\b({'|'.join(swapped)})\b", lambda match: swapped[match[0]], case.fill(case.pattern.sql))
-        rows = [row | {column: row[other] for column, other in swapped.items()} for row in case.rows]
+        sql = re.sub(
+            rf"\b({'|'.join(swapped)})\b",
+            lambda match: swapped[match[0]],
+            case.fill(case.pattern.sql),
+        )
+        rows = [
+            row | {column: row[other] for column, other in swapped.items()} for row in case.rows
+        ]
         return [sql], replace(case, rows=rows).answer()
 
 
@@ -259,4 +325,8 @@ def write_database(path: Path, cases: Iterable[Case]) -> None:
 def misspelt(sql: str) -> str:
     """The query with a column that does not exist; one that names no entity gets a table that does not."""
     wrong = sql.replace("med_name", "name").replace("disease_name", "name")
-    return wrong if wrong != sql else sql.replace("drugs_info", "drugs").replace("FROM disease ", "FROM diseases ")
+    return (
+        wrong
+        if wrong != sql
+        else sql.replace("drugs_info", "drugs").replace("FROM disease ", "FROM diseases ")
+    )

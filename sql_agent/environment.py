@@ -75,7 +75,10 @@ class SqlEnvironment(Environment):
             return str(await _in_thread(getattr(SchemaTools(self.tool), name), *arguments.values()))
 
         specs = SCHEMA_TOOLS if self.settings.database_tools == "schema" else ()
-        return [Tool(TOOL, query), *(Tool(spec, partial(describe, spec["function"]["name"])) for spec in specs)]
+        return [
+            Tool(TOOL, query),
+            *(Tool(spec, partial(describe, spec["function"]["name"])) for spec in specs),
+        ]
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await score_episode(_own(task), episode, self.judge, self.rubric)
@@ -89,7 +92,11 @@ class SqlEnvironment(Environment):
         return await _in_thread(self._template.episode, task.question)
 
     def bad(self, task: Task, random: Random) -> Episode | None:
-        whole = [bad for kind, bad in self.dishonest(task, random).items() if kind not in self.accepted_from]
+        whole = [
+            bad
+            for kind, bad in self.dishonest(task, random).items()
+            if kind not in self.accepted_from
+        ]
         return random.choice(whole) if whole else None
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
@@ -99,7 +106,9 @@ class SqlEnvironment(Environment):
         own = _own(task)
         return self._answered(own, lambda case: self.canaries.answers(case, own.names, random))
 
-    def _answered(self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]) -> Mapping[str, Episode]:
+    def _answered(
+        self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]
+    ) -> Mapping[str, Episode]:
         """By kind of answer, an episode that has read the gold rows; none where no judge is asked."""
         read = Episode(stop_reason="answered", events=Query.of_gold(task), turns=2)
         known = answers(case_of(task, read)) if "judge" in self.rubric.names else {}
@@ -122,12 +131,20 @@ class SqlEnvironment(Environment):
             "terms": dict(self.rubric.weights),
             "factors": dict(self.rubric.factors),
             **({} if tables == {*COLUMNS} else {"tables": sorted(tables)}),
-            **({"notes": [f"the database's account may {self.tool.excess}"]} if self.tool.excess else {}),
+            **(
+                {"notes": [f"the database's account may {self.tool.excess}"]}
+                if self.tool.excess
+                else {}
+            ),
         }
 
     async def check(self) -> None:
         self.tool.database()
-        problem = await why_unusable(self.judge, WORDS.known_case) if "judge" in self.rubric.names else None
+        problem = (
+            await why_unusable(self.judge, WORDS.known_case)
+            if "judge" in self.rubric.names
+            else None
+        )
         if problem:
             raise ServiceError(
                 f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={self.settings.judge_timeout:g} s. "

@@ -30,7 +30,12 @@ def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
 def record_of(task: SqlTask, episode: Episode) -> Record:
     """What is kept of an episode: its queries, and every term's value whatever the reward is made of."""
     queries = [
-        {"sql": query.sql, "ok": query.result.ok, "rows": query.result.count, "error": query.result.error}
+        {
+            "sql": query.sql,
+            "ok": query.result.ok,
+            "rows": query.result.count,
+            "error": query.result.error,
+        }
         for query in episode.events
     ]
     return {
@@ -49,12 +54,17 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
     return {
         "sql_ok": _share(ok for flags in queries for ok in flags),
         "abstention": {
-            "precision": _share(record["unanswerable"] for record in records if record["abstained"]),
+            "precision": _share(
+                record["unanswerable"] for record in records if record["abstained"]
+            ),
             "recall": _share(record["abstained"] for record in records if record["unanswerable"]),
             "abstained": sum(record["abstained"] for record in records),
             "unanswerable": sum(record["unanswerable"] for record in records),
         },
-        "recovery": {"share": _share(any(flags[flags.index(False) :]) for flags in failed), "episodes": len(failed)},
+        "recovery": {
+            "share": _share(any(flags[flags.index(False) :]) for flags in failed),
+            "episodes": len(failed),
+        },
     }
 
 

@@ -20,7 +20,9 @@ def material(case: Case) -> dict[str, str | None]:
     return {
         "问题": case.question[:LONGEST_TEXT],
         "参考答案": case.reference[:LONGEST_TEXT] or None,
-        "数据库依据": json.dumps(case.gold, ensure_ascii=False)[:LONGEST_TEXT] if case.gold else None,
+        "数据库依据": json.dumps(case.gold, ensure_ascii=False)[:LONGEST_TEXT]
+        if case.gold
+        else None,
         "工具返回的数据": "\n".join(case.context)[:LONGEST_TEXT] or None,
         "回答": case.answer[:LONGEST_ANSWER],
     }

@@ -101,13 +101,19 @@ def _look_up(row: Row, sql: str) -> Pattern | None:
     """The pattern of a row that asks for fields of named entities."""
     names, gold, match = nested(row, "entities"), gold_of(row), FROM_TABLE.search(sql)
     table = match[1] if match else ""
-    if table not in NAME_COLUMN or not all(name in row["question"] and name in sql for name in names):
+    if table not in NAME_COLUMN or not all(
+        name in row["question"] and name in sql for name in names
+    ):
         return None
     columns = tuple(column for column in gold["columns"] if column != NAME_COLUMN[table])
     values = _values_by_name(names, gold, NAME_COLUMN[table])
     flat = [value for per_name in values for value in per_name]
     kind = "absent" if not values else "fields" if any(flat) else "blank"
-    answered = columns and len(values) == len(names) and all(value and str(value) in row["answer"] for value in flat)
+    answered = (
+        columns
+        and len(values) == len(names)
+        and all(value and str(value) in row["answer"] for value in flat)
+    )
     if not set(columns) <= {*COLUMNS[table]} or (kind == "fields" and not answered):
         return None
     slots = [(name, f"⟦n{i}⟧") for i, name in enumerate(names)]
@@ -124,7 +130,12 @@ def _search(row: Row, sql: str) -> Pattern | None:
     name_column, key = NAME_COLUMN[match["table"]], match["part"] or match["whole"]
     listed = "、".join(str(result[0]) for result in results)
     kind = {COUNT: "count", name_column: "listing"}.get(match["what"])
-    if not kind or match["column"] == name_column or key not in row["question"] or listed not in row["answer"]:
+    if (
+        not kind
+        or match["column"] == name_column
+        or key not in row["question"]
+        or listed not in row["answer"]
+    ):
         return None
     texts = (row["question"], sql, row["answer"].replace(listed, f"⟦{kind}⟧"))
     question, query, answer = (text.replace(key, "⟦n0⟧") for text in texts)

@@ -16,7 +16,9 @@ PROMPT_VERSION = "1"
 
 TOOL_NAME = "query_database_by_sql"
 
-COLUMNS = {table: tuple(name for name in columns if name != "source") for table, columns in TABLES.items()}
+COLUMNS = {
+    table: tuple(name for name in columns if name != "source") for table, columns in TABLES.items()
+}
 """What the policy is told of each table, in the order of the database: not `source`, which says where a row is from."""
 
 TASK = "你是医药数据库问答助手。先用工具查询数据库,再依据查询结果用中文简短作答;查不到就如实说明,不要编造。"
@@ -32,18 +34,32 @@ SYSTEM_PROMPT = system_prompt(COLUMNS)
 
 def _function(name: str, description: str, **texts: str) -> dict[str, Any]:
     """A tool as the chat-completions API describes it; all its parameters are texts, and required."""
-    properties = {parameter: {"type": "string", "description": words} for parameter, words in texts.items()}
+    properties = {
+        parameter: {"type": "string", "description": words} for parameter, words in texts.items()
+    }
     required = {"required": list(texts)} if texts else {}
-    parameters = {"type": "object", "properties": properties, **required, "additionalProperties": False}
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+    parameters = {
+        "type": "object",
+        "properties": properties,
+        **required,
+        "additionalProperties": False,
+    }
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description, "parameters": parameters},
+    }
 
 
 TOOL = _function(
-    TOOL_NAME, "执行一条只读的 SELECT 语句,返回 JSON;出错时按 error 的提示改写后重试。", sql="一条 SQL SELECT 语句"
+    TOOL_NAME,
+    "执行一条只读的 SELECT 语句,返回 JSON;出错时按 error 的提示改写后重试。",
+    sql="一条 SQL SELECT 语句",
 )
 SCHEMA_TOOLS = (
     _function("list_tables", "列出可以查询的表,返回 JSON。"),
-    _function("describe_table", "列出一张表的列:名称、类型、说明和样例值,返回 JSON。", table="表名"),
+    _function(
+        "describe_table", "列出一张表的列:名称、类型、说明和样例值,返回 JSON。", table="表名"
+    ),
 )
 """Tools for databases the policy was not trained on, offered when DATABASE_TOOLS=schema; named as in SchemaTools."""
 

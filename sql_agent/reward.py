@@ -46,9 +46,15 @@ class Query:
     @classmethod
     def of_gold(cls, task: SqlTask) -> list[Query]:
         """The gold rows, else the quotes, as a query would have returned them; none without either."""
-        quotes = [[item.get("field"), item["quote"]] for item in (task.gold or {}).get("evidence") or []]
+        quotes = [
+            [item.get("field"), item["quote"]] for item in (task.gold or {}).get("evidence") or []
+        ]
         gold = task.result or {"columns": ["field", "quote"], "rows": quotes}
-        return [cls("", QueryResult(gold["columns"], gold["rows"], len(gold["rows"])))] if task.result or quotes else []
+        return (
+            [cls("", QueryResult(gold["columns"], gold["rows"], len(gold["rows"])))]
+            if task.result or quotes
+            else []
+        )
 
 
 Value = Callable[[SqlTask, Episode], float | None]
@@ -77,13 +83,20 @@ def term(range: str, earns: str) -> Callable[[Value], Value]:
     return entered
 
 
-@term("0 or 1", "a query that the guard allowed ran and read an allowed table, once; empty results count")
+@term(
+    "0 or 1",
+    "a query that the guard allowed ran and read an allowed table, once; empty results count",
+)
 def rule(task: SqlTask, episode: Episode) -> float:
     """An empty result counts: on an unanswerable question it is what an honest look finds."""
-    return float(any(query.result.ok and query.result.tables_read & query.tables for query in episode.events))
+    return float(
+        any(query.result.ok and query.result.tables_read & query.tables for query in episode.events)
+    )
 
 
-TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)  # it comes with the verdict
+TERMS["judge"] = Term(
+    "0 to 1", "the judge's score of the answer", None
+)  # it comes with the verdict
 
 
 @term("0 or 1", "the last query that ran returned the gold result set")
@@ -111,7 +124,9 @@ def evidence_precision(task: SqlTask, episode: Episode) -> float | None:
 @term("0 to 1", "share of the answer's numbers with units that are in the rows or the question")
 def numbers(task: SqlTask, episode: Episode) -> float:
     gold = " ".join(str(cell) for row in (task.result or {}).get("rows", []) for cell in row)
-    return _if_answered(task, episode, lambda answer: terms.quantities_agree(answer, _known(task, episode), gold))
+    return _if_answered(
+        task, episode, lambda answer: terms.quantities_agree(answer, _known(task, episode), gold)
+    )
 
 
 @term("0 to 1", "on an unanswerable question, after looking: says that nothing was found")
@@ -125,7 +140,9 @@ def abstention(task: SqlTask, episode: Episode) -> float | None:
 
 @term("0 to 1", "share of quotes and references in the answer that the rows contain")
 def citations(task: SqlTask, episode: Episode) -> float:
-    return _if_answered(task, episode, lambda answer: terms.claims_hold(answer, _known(task, episode)))
+    return _if_answered(
+        task, episode, lambda answer: terms.claims_hold(answer, _known(task, episode))
+    )
 
 
 @term("0 or 1", "the answer is prose and ended by itself")
@@ -136,7 +153,9 @@ def format(task: SqlTask, episode: Episode) -> float:
 
 @term("0 to 1", "1 up to twice the reference's length, then falling")
 def length(task: SqlTask, episode: Episode) -> float:
-    return _if_answered(task, episode, lambda answer: terms.fits_length(answer, len(task.reference)))
+    return _if_answered(
+        task, episode, lambda answer: terms.fits_length(answer, len(task.reference))
+    )
 
 
 @term("0 to 1", "1 up to two calls of the policy, then 2 divided by their number")
@@ -161,7 +180,9 @@ def term_values(task: SqlTask, episode: Episode, names: Any = TERMS) -> dict[str
 def is_unanswerable(task: SqlTask) -> bool:
     """Whether the gold result is empty: no rows, or nothing in them."""
     rows = task.result and task.result["rows"]
-    return rows is not None and not any(cell is not None and str(cell).strip() for row in rows for cell in row)
+    return rows is not None and not any(
+        cell is not None and str(cell).strip() for row in rows for cell in row
+    )
 
 
 def case_of(task: SqlTask, episode: Episode) -> Case:
@@ -170,10 +191,15 @@ def case_of(task: SqlTask, episode: Episode) -> Case:
     return Case(task.question, episode.answer or "", task.reference, context, task.gold)
 
 
-async def score_episode(task: SqlTask, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC) -> Reward:
+async def score_episode(
+    task: SqlTask, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC
+) -> Reward:
     """Score an episode; the judge is asked only where the rubric has it. The terms are weighted already."""
     values = term_values(task, episode, rubric.names)
-    counters: dict[str, float] = {"sql_calls": len(episode.events), "sql_ok": len(_returned(episode))}
+    counters: dict[str, float] = {
+        "sql_calls": len(episode.events),
+        "sql_ok": len(_returned(episode)),
+    }
     if "judge" not in rubric.names:
         weighted = rubric.weigh(values)
         return Reward(math.fsum(weighted.values()), weighted, counters=counters)
@@ -195,7 +221,9 @@ async def score_episode(task: SqlTask, episode: Episode, judge: Judge, rubric: R
         return Reward(None, rubric.weigh(values), verdict.cause, **notes)
     weighted = rubric.weigh(values | {"judge": verdict.score})
     factor = rubric.factor("judge", values)
-    return Reward(math.fsum(weighted.values()), weighted, score=verdict.score, factor=factor, **notes)
+    return Reward(
+        math.fsum(weighted.values()), weighted, score=verdict.score, factor=factor, **notes
+    )
 
 
 def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float]) -> float:
@@ -213,9 +241,17 @@ def _returned(episode: Episode) -> list[QueryResult]:
 
 def _cells(episode: Episode, kind: type = str) -> list[Any]:
     """The cells of every result that are of a kind; by default the texts."""
-    return [cell for found in _returned(episode) for row in found.rows for cell in row if isinstance(cell, kind)]
+    return [
+        cell
+        for found in _returned(episode)
+        for row in found.rows
+        for cell in row
+        if isinstance(cell, kind)
+    ]
 
 
 def _known(task: SqlTask, episode: Episode) -> str:
     """Everything the policy may rightly repeat: the rows returned and the question."""
-    return "\n".join([*(str(cell) for cell in _cells(episode, object) if cell is not None), task.question])
+    return "\n".join(
+        [*(str(cell) for cell in _cells(episode, object) if cell is not None), task.question]
+    )

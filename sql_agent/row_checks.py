@@ -20,9 +20,13 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) ->
 
     Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database cannot be read.
     """
-    notes = [note for name, part in rows.items() for note in _notes_on(name, list(part), settings, plays)]
+    notes = [
+        note for name, part in rows.items() for note in _notes_on(name, list(part), settings, plays)
+    ]
     train, offline = rows["train"], choose_judge(settings, WORDS).name == ReferenceJudge.name
-    bare = count_without_reference(list(train))  # what has gold has an answer drafted from it by now
+    bare = count_without_reference(
+        list(train)
+    )  # what has gold has an answer drafted from it by now
     if offline and bare > settings.max_unscored_share * len(train):
         raise AgentError(
             f"{bare} of {len(train)} training rows have no answer to compare with, and the offline reference judge "

@@ -12,7 +12,9 @@ from episodes.shown import Shown, transcript
 
 def shown(record: Record) -> list[Shown]:
     """The transcript, its calls as SQL and the tool's results as tables."""
-    return [_call(piece) if "calls" in piece.notes else _result(piece) for piece in transcript(record)]
+    return [
+        _call(piece) if "calls" in piece.notes else _result(piece) for piece in transcript(record)
+    ]
 
 
 def _call(piece: Shown) -> Shown:
@@ -27,7 +29,9 @@ def _result(piece: Shown) -> Shown:
     notes = {name: result.get(name) for name in ("status", "count")}
     table = [result.get("columns") or [], *(result.get("rows") or [])]
     cut = "…" if result.get("truncated") else ""
-    return Shown("world", result.get("error") or cut, "text", notes, table if len(table) > 1 else ())
+    return Shown(
+        "world", result.get("error") or cut, "text", notes, table if len(table) > 1 else ()
+    )
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -36,11 +36,15 @@ def find_task(question: str | None) -> SqlTask:
     return SqlTask(id="typed", question=question or "")
 
 
-async def run_and_score(task: SqlTask, endpoint: Endpoint, settings: Settings) -> tuple[Scored, str]:
+async def run_and_score(
+    task: SqlTask, endpoint: Endpoint, settings: Settings
+) -> tuple[Scored, str]:
     """Play one episode as training does; return it, and the judge's name."""
     environment = AGENT.open(settings, {})
     policy = ChatPolicy(endpoint, settings.max_turns)
-    scored = await play(environment, task, environment.play(task, policy), policy, settings.episode_timeout)
+    scored = await play(
+        environment, task, environment.play(task, policy), policy, settings.episode_timeout
+    )
     return scored, str(environment.description()["judge"])
 
 
@@ -65,15 +69,23 @@ def show(scored: Scored, judge: str) -> None:
 
 def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--base-url", default=settings.openai_base_url, help="ending in /v1; default: OPENAI_BASE_URL")
-    parser.add_argument("--model", required=True, help="the name the endpoint serves the model under")
+    parser.add_argument(
+        "--base-url",
+        default=settings.openai_base_url,
+        help="ending in /v1; default: OPENAI_BASE_URL",
+    )
+    parser.add_argument(
+        "--model", required=True, help="the name the endpoint serves the model under"
+    )
     parser.add_argument("--question", help="default: the first validation question")
     parser.add_argument("--max-turns", type=positive(int), default=settings.max_turns)
     parser.add_argument("--temperature", type=float, default=settings.temperature)
     parser.add_argument("--max-tokens", type=positive(int), default=256, help="tokens of one reply")
     arguments = parser.parse_args(argv)
     if not arguments.base_url:
-        parser.error("no endpoint: give --base-url, or set OPENAI_BASE_URL, an OpenAI-compatible server ending in /v1")
+        parser.error(
+            "no endpoint: give --base-url, or set OPENAI_BASE_URL, an OpenAI-compatible server ending in /v1"
+        )
     if arguments.question is not None and not arguments.question.strip():
         parser.error("--question is empty")
     return arguments
@@ -89,7 +101,9 @@ def run(argv: Sequence[str] | None) -> int:
     settings = settings.model_copy(update={"max_turns": arguments.max_turns})
     scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
     if scored.detail:
-        raise Failure(f"{scored.detail} ({scored.reward.unscored}); is {address} running and serving {model!r}?")
+        raise Failure(
+            f"{scored.detail} ({scored.reward.unscored}); is {address} running and serving {model!r}?"
+        )
     show(scored, judge)
     return 0 if scored.reward.unscored in (None, "no_reference") else 1
 

@@ -40,7 +40,10 @@ def task_of(row: Row) -> SqlTask:
         task_type=row["task_type"] or "unknown",
         difficulty=row["difficulty"] or "unknown",
         wording=row["wording"],
-        gold={column: nested(row, column) for column in ("structured_gt", "evidence") if row[column]} or None,
+        gold={
+            column: nested(row, column) for column in ("structured_gt", "evidence") if row[column]
+        }
+        or None,
         sql=tuple(statements(row)),
         names=tuple(nested(row, "entities")),
     )

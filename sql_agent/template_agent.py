@@ -56,7 +56,9 @@ class TemplateAgent:
         wide = QueryTool(tool.database_url, tool.allowed_tables, NAME_LIMITS, cache=False)
         tables = [table for table in NAME_COLUMN if table in tool.allowed_tables]
         if not tables:
-            raise AgentError(f"the template knows the tables {' and '.join(NAME_COLUMN)}, and may read neither of them")
+            raise AgentError(
+                f"the template knows the tables {' and '.join(NAME_COLUMN)}, and may read neither of them"
+            )
         self.names = {table: _names(wide, table) for table in tables}
 
     def episode(self, question: str) -> Episode:
@@ -67,18 +69,26 @@ class TemplateAgent:
         table = max(found, key=lambda table: max(map(len, found[table]), default=0))
         # The column of the first word that fits; what no word fits is the first column of the table.
         meant = column_words()[table]
-        fitting = [column for column, words in meant.items() if any(word in question for word in words)]
+        fitting = [
+            column for column, words in meant.items() if any(word in question for word in words)
+        ]
         names, key, column = found[table][:2], NAME_COLUMN[table], next(iter(fitting or meant))
         asked = names or [question]
         listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
         if len(asked) == 1:
-            result = _query(episode, f"SELECT {column} FROM {table} WHERE {key} = {listed}", self.tool)
+            result = _query(
+                episode, f"SELECT {column} FROM {table} WHERE {key} = {listed}", self.tool
+            )
             cells = [(asked[0], cell) for (cell,) in result.rows]
         else:
-            result = _query(episode, f"SELECT {key}, {column} FROM {table} WHERE {key} IN ({listed})", self.tool)
+            result = _query(
+                episode, f"SELECT {key}, {column} FROM {table} WHERE {key} IN ({listed})", self.tool
+            )
             cells = [(name, cell) for name, cell in result.rows]
         answer = "；".join(f"{name}：{cell}" for name, cell in cells if cell not in (None, ""))
-        return _answer(episode, answer or (NOT_FOUND.format(name=names[0]) if names else ABSTENTION))
+        return _answer(
+            episode, answer or (NOT_FOUND.format(name=names[0]) if names else ABSTENTION)
+        )
 
 
 def _names(tool: QueryTool, table: str) -> list[str]:

@@ -29,11 +29,21 @@ from common.command import Failure, UsageError, run_command
 from common.settings import ROOT
 
 ROOMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-CORRUPTIONS = tomllib.loads(Path(__file__).with_name("corruptions.toml").read_text(encoding="utf-8"))["change"]
+CORRUPTIONS = tomllib.loads(
+    Path(__file__).with_name("corruptions.toml").read_text(encoding="utf-8")
+)["change"]
 NAMED = "corruptions"
 HEAVY = ("agentlightning", "litellm", "agents", "pandas")  # imported once, for all of them
 KILLED = 0.9
-ASKED_AGAIN = (0, 33, 24, -24, 36, 152, 255)  # pytest's word: not noticed, not reached, and out of time in each way
+ASKED_AGAIN = (
+    0,
+    33,
+    24,
+    -24,
+    36,
+    152,
+    255,
+)  # pytest's word: not noticed, not reached, and out of time in each way
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
 # `mutmut run` that changes a text in one way, for its others, in small and in capital letters, say the same again; and
 # that asks the quick tests first, for the first that fails is the last.
@@ -52,9 +62,7 @@ PytestRunner._pytest_args_regular_run = lambda self, tests: asked(self, sorted(t
 cli(["run", "--max-children", "2"])
 """
 # `mutmut show` of every name, without starting Python for each.
-SHOW = (
-    "import sys; from mutmut.__main__ import cli; [cli(['show', name], standalone_mode=False) for name in sys.argv[1:]]"
-)
+SHOW = "import sys; from mutmut.__main__ import cli; [cli(['show', name], standalone_mode=False) for name in sys.argv[1:]]"
 # What stands alone on a line or in a log is the wording of a message, of which tests look at how it begins; options and
 # names of commands are held by the tests that call these.
 WORDING = (
@@ -122,7 +130,9 @@ def ask_again(folder: Path) -> None:
     for path in (folder / "mutants").rglob("*.meta"):
         found = json.loads(path.read_text(encoding="utf-8"))
         codes = found["exit_code_by_key"]
-        found["exit_code_by_key"] = {name: None if code in ASKED_AGAIN else code for name, code in codes.items()}
+        found["exit_code_by_key"] = {
+            name: None if code in ASKED_AGAIN else code for name, code in codes.items()
+        }
         path.write_text(json.dumps(found), encoding="utf-8")
 
 
@@ -136,9 +146,13 @@ def run(room: str) -> str:
     )
     found = dict(line.strip().split(": ") for line in listed.stdout.splitlines() if ": " in line)
     noticed = sum(state in ("killed", "timeout", "segfault") for state in found.values())
-    survivors = [name for name, state in found.items() if state not in ("killed", "timeout", "segfault")]
+    survivors = [
+        name for name, state in found.items() if state not in ("killed", "timeout", "segfault")
+    ]
     subprocess.run([sys.executable, "-c", SHOW, *survivors], cwd=folder, check=True)
-    print(f"{room}: {noticed} of {len(found)} noticed ({noticed / len(found):.1%}); {dict(Counter(found.values()))}")
+    print(
+        f"{room}: {noticed} of {len(found)} noticed ({noticed / len(found):.1%}); {dict(Counter(found.values()))}"
+    )
     return "" if noticed >= KILLED * len(found) else room
 
 
@@ -152,11 +166,15 @@ def run_corruptions() -> str:
         file = folder / change["file"]
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace(change["old"], change["new"]), encoding="utf-8")
-        tests = multiprocessing.get_context("fork").Process(target=run_tests, args=(folder, change["test"]))
+        tests = multiprocessing.get_context("fork").Process(
+            target=run_tests, args=(folder, change["test"])
+        )
         tests.start()
         tests.join()
         file.write_text(text, encoding="utf-8")
-        noticed = tests.exitcode == 1  # pytest's word for tests that failed; anything else is no answer
+        noticed = (
+            tests.exitcode == 1
+        )  # pytest's word for tests that failed; anything else is no answer
         print(f"{'noticed' if noticed else 'NOT NOTICED'}: {change['what']}", flush=True)
         missed += [] if noticed else [change["what"]]
     print(f"{NAMED}: {len(CORRUPTIONS) - len(missed)} of {len(CORRUPTIONS)} noticed")
@@ -168,7 +186,9 @@ def run_tests(folder: Path, test: str) -> None:
     own = {path.name for path in folder.iterdir() if path.is_dir()}
     for name in [name for name in sys.modules if name.split(".")[0] in own]:
         del sys.modules[name]
-    sys.dont_write_bytecode = True  # of a change, which would be taken for the next one in the same second
+    sys.dont_write_bytecode = (
+        True  # of a change, which would be taken for the next one in the same second
+    )
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     silence = os.open(os.devnull, os.O_WRONLY)
@@ -181,9 +201,17 @@ def main(arguments: list[str]) -> int:
     def body() -> None:
         rooms = [*ROOMS, NAMED]
         if unknown := set(arguments) - set(rooms):
-            raise UsageError(f"there is no room {', '.join(unknown)}; the rooms are {', '.join(rooms)}")
-        if low := [room for room in arguments or rooms if (run_corruptions() if room == NAMED else run(room))]:
-            raise Failure(f"fewer are noticed than must be in: {', '.join(low)}; see docs/testing.md")
+            raise UsageError(
+                f"there is no room {', '.join(unknown)}; the rooms are {', '.join(rooms)}"
+            )
+        if low := [
+            room
+            for room in arguments or rooms
+            if (run_corruptions() if room == NAMED else run(room))
+        ]:
+            raise Failure(
+                f"fewer are noticed than must be in: {', '.join(low)}; see docs/testing.md"
+            )
 
     return run_command("mutants", body)
 

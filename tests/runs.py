@@ -57,7 +57,9 @@ class Run:
 
     def steps(self) -> list[dict[str, Any]]:
         """verl's metrics, one dict a finished step."""
-        return [line["data"] for line in self.lines("metrics.jsonl") if "timing_s/step" in line["data"]]
+        return [
+            line["data"] for line in self.lines("metrics.jsonl") if "timing_s/step" in line["data"]
+        ]
 
     def summary(self) -> dict[str, Any]:
         return dict(json.loads((self.run_dir / "summary.json").read_text()))
@@ -70,7 +72,9 @@ class Run:
 def has_mark(process: psutil.Process, mark: str) -> bool:
     """Whether a living process inherited RUN_MARK=mark."""
     try:
-        return process.environ().get("RUN_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE
+        return (
+            process.environ().get("RUN_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE
+        )
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False
 

@@ -26,9 +26,15 @@ BODIES: list[Callable[[], bytes]] = [
     lambda: b"\xff" + words(),
     lambda: b'{"input": ' + words(),
     lambda: b"[" * chance.choice([1, 2000, 100_000]),
-    lambda: b'{"rollouts": [{"input": NaN}], "input": NaN, "resources": NaN, "heartbeat_stats": {"a": NaN}}',
-    lambda: b'{"rollouts": [{"input": "\\ud800"}], "input": "\\ud800", "heartbeat_stats": {"a": "\\udfff"}}',
-    lambda: b'{"rollouts": [{"input": 1}], "input": 1, "limit": 1e999, "seconds": 1e999, "x": 1e999}',
+    lambda: (
+        b'{"rollouts": [{"input": NaN}], "input": NaN, "resources": NaN, "heartbeat_stats": {"a": NaN}}'
+    ),
+    lambda: (
+        b'{"rollouts": [{"input": "\\ud800"}], "input": "\\ud800", "heartbeat_stats": {"a": "\\udfff"}}'
+    ),
+    lambda: (
+        b'{"rollouts": [{"input": 1}], "input": 1, "limit": 1e999, "seconds": 1e999, "x": 1e999}'
+    ),
     lambda: chance.choice([b"3", b"[]", b'"x"', b"true", b"[null]", b"-0.5"]),
     lambda: (
         b'{"limit": "x", "worker_id": 7, "rollouts": 3, "status": 5, "heartbeat_stats": 3, "config": 7, '
@@ -46,22 +52,33 @@ RAW = (
     b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
 )
 
-Answer = tuple[str, str, int]  # what was wrong (of SHARES), the path, the status; 0: closed without one
+Answer = tuple[
+    str, str, int
+]  # what was wrong (of SHARES), the path, the status; 0: closed without one
 
 
 def words() -> bytes:
     return chance.randbytes(chance.randrange(1, 60))
 
 
-async def storm(address: str, number: int, route: Callable[[], str], most_bytes: int) -> list[Answer]:
+async def storm(
+    address: str, number: int, route: Callable[[], str], most_bytes: int
+) -> list[Answer]:
     """Sends the same requests every time, to a server that has TOKEN and reads at most so many bytes."""
     chance.seed(20)
     wrongs = chance.choices(list(SHARES), list(SHARES.values()), k=number)
-    drawn, answers = iter([(wrong, *draw(wrong, route(), most_bytes)) for wrong in wrongs]), list[Answer]()
+    drawn, answers = (
+        iter([(wrong, *draw(wrong, route(), most_bytes)) for wrong in wrongs]),
+        list[Answer](),
+    )
 
     async def send(client: aiohttp.ClientSession) -> None:
         for wrong, path, body, headers in drawn:
-            asked = raw(address, body) if wrong == "raw" else post(client, address + path, body, headers)
+            asked = (
+                raw(address, body)
+                if wrong == "raw"
+                else post(client, address + path, body, headers)
+            )
             answers.append((wrong, path, await asked))
 
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as client:
@@ -85,12 +102,17 @@ def draw(wrong: str, path: str, most_bytes: int) -> tuple[str, bytes, dict[str, 
     return path, body, {"content-type": chance.choice(KINDS), **bearer(token)}
 
 
-async def post(client: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]) -> int:
+async def post(
+    client: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]
+) -> int:
     try:
         async with client.post(URL(url, encoded=True), data=body, headers=headers) as answer:
             await answer.read()
             return answer.status
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):  # refused before all of the body was sent
+    except (
+        aiohttp.ClientOSError,
+        aiohttp.ServerDisconnectedError,
+    ):  # refused before all of the body was sent
         return 0
 
 

@@ -13,7 +13,10 @@ from training.presets import ACTOR, ROLLOUT
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
-WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")  # verl's estimators that do not compare answers to one question
+WITHOUT_GROUPS = (
+    "gae",
+    "reinforce_plus_plus",
+)  # verl's estimators that do not compare answers to one question
 
 
 def compares_groups(config: DictConfig) -> bool:
@@ -40,12 +43,18 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
     mode = config.trainer.v1.trainer_mode
     expected = "sync" if plan.asynchronous is None else f"{plan.asynchronous}_async"
     if mode != expected:
-        raise ConfigError(f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async [colocate|separate]")
+        raise ConfigError(
+            f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async [colocate|separate]"
+        )
     if plan.asynchronous and not plan.llm_proxy:
-        raise ConfigError("--async needs the LLM proxy, which holds calls back meanwhile; leave out --no-llm-proxy")
+        raise ConfigError(
+            "--async needs the LLM proxy, which holds calls back meanwhile; leave out --no-llm-proxy"
+        )
     log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
     if log_probs and not plan.llm_proxy:
-        raise ConfigError(f"{ROLLOUT}.calculate_log_probs=True needs the LLM proxy; leave it or --no-llm-proxy out")
+        raise ConfigError(
+            f"{ROLLOUT}.calculate_log_probs=True needs the LLM proxy; leave it or --no-llm-proxy out"
+        )
     if config.algorithm.rollout_correction.bypass_mode and not log_probs:
         raise ConfigError(
             f"algorithm.rollout_correction.bypass_mode=True needs {ROLLOUT}.calculate_log_probs=True; set both or none"
@@ -63,7 +72,9 @@ def _check_deterministic(plan: Plan) -> None:
     }
     for name, given in reasons.items():
         if plan.deterministic and given:
-            raise ConfigError(f"--deterministic cannot be had with {name}; leave out one of the two")
+            raise ConfigError(
+                f"--deterministic cannot be had with {name}; leave out one of the two"
+            )
 
 
 def _check_adapter(config: DictConfig) -> None:
@@ -80,13 +91,18 @@ def _check_separate(config: DictConfig, plan: Plan) -> None:
     """verl asserts these after it has started Ray; here they cost nothing."""
     rollout = config.actor_rollout_ref.rollout
     if plan.device == "cpu":
-        raise ConfigError("--async separate moves weights in ways that need GPUs; use --async colocate here")
+        raise ConfigError(
+            "--async separate moves weights in ways that need GPUs; use --async colocate here"
+        )
     if int(rollout.nnodes) < 1 or int(rollout.n_gpus_per_node) < 1:
         raise ConfigError(
             f"--async separate: {ROLLOUT}.nnodes={rollout.nnodes} x n_gpus_per_node={rollout.n_gpus_per_node} leave no "
             "GPU for rollouts; both must be at least 1"
         )
-    steps, batch = int(config.trainer.v1.separate_async.parameter_sync_step), int(config.data.train_batch_size)
+    steps, batch = (
+        int(config.trainer.v1.separate_async.parameter_sync_step),
+        int(config.data.train_batch_size),
+    )
     mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
     if batch != steps * mini:
         raise ConfigError(
@@ -125,7 +141,10 @@ def _check_budgets(config: DictConfig, plan: Plan) -> None:
             f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = {generated} tokens do not fit "
             f"data.max_response_length={response}. Raise it, or lower --max-turns or MAX_TOKENS."
         )
-    places = {f"{ROLLOUT}.max_model_len": "vLLM's context", f"{ACTOR}.ppo_max_token_len_per_gpu": "one micro-batch"}
+    places = {
+        f"{ROLLOUT}.max_model_len": "vLLM's context",
+        f"{ACTOR}.ppo_max_token_len_per_gpu": "one micro-batch",
+    }
     for key, place in places.items():
         limit = OmegaConf.select(config, key)
         if limit is not None and prompt + response > int(limit):
@@ -136,22 +155,33 @@ def _check_budgets(config: DictConfig, plan: Plan) -> None:
 
 
 def _check_batches(config: DictConfig) -> None:
-    batch, mini = int(config.data.train_batch_size), int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
+    batch, mini = (
+        int(config.data.train_batch_size),
+        int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size")),
+    )
     gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
     n = int(OmegaConf.select(config, f"{ROLLOUT}.n"))
     if mini > batch or batch % mini:
-        raise ConfigError(f"data.train_batch_size={batch} is not a multiple of {ACTOR}.ppo_mini_batch_size={mini}")
+        raise ConfigError(
+            f"data.train_batch_size={batch} is not a multiple of {ACTOR}.ppo_mini_batch_size={mini}"
+        )
     if (mini * n) % gpus:
-        raise ConfigError(f"{ACTOR}.ppo_mini_batch_size x n = {mini} x {n} rows cannot be shared by {gpus} devices")
+        raise ConfigError(
+            f"{ACTOR}.ppo_mini_batch_size x n = {mini} x {n} rows cannot be shared by {gpus} devices"
+        )
     if n < 2 and compares_groups(config):
-        raise ConfigError(f"{ROLLOUT}.n={n}: {config.algorithm.adv_estimator} compares answers and needs at least 2")
+        raise ConfigError(
+            f"{ROLLOUT}.n={n}: {config.algorithm.adv_estimator} compares answers and needs at least 2"
+        )
 
 
 def _check_rotation(config: DictConfig) -> None:
     """verl's own forgets what it saved before a restart, knows no best one and leaves folders without an actor."""
     for key in VERL_ROTATES:
         if value := config.trainer.get(key):
-            raise ConfigError(f"trainer.{key}={value}: use --keep N, and --keep-best, which keep whole checkpoints")
+            raise ConfigError(
+                f"trainer.{key}={value}: use --keep N, and --keep-best, which keep whole checkpoints"
+            )
 
 
 def check_rows(config: DictConfig, n_train: int) -> None:
@@ -166,7 +196,9 @@ def check_rows(config: DictConfig, n_train: int) -> None:
 
 def last_step(config: DictConfig, n_train: int) -> int:
     """The number of the last step, as verl counts: epochs of whole batches, or fewer where that is said."""
-    steps = int(config.trainer.total_epochs) * (_usable(config, n_train) // int(config.data.train_batch_size))
+    steps = int(config.trainer.total_epochs) * (
+        _usable(config, n_train) // int(config.data.train_batch_size)
+    )
     return min(steps, int(config.trainer.total_training_steps or steps))
 
 

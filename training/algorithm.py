@@ -68,12 +68,18 @@ class VerlAlgorithm(Algorithm):
         except asyncio.CancelledError:
             self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
         except Exception as error:
-            cause = getattr(error, "cause", None) or error  # what went wrong first, without Ray's wrapping
-            message = str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"
+            cause = (
+                getattr(error, "cause", None) or error
+            )  # what went wrong first, without Ray's wrapping
+            message = (
+                str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"
+            )
             self.outcome = Outcome("failed", message, traceback.format_exc())
 
     async def _train(self) -> None:
-        with Progress(self.plan.run_dir, planned_steps(self.config), wants_view(self.plan)) as progress:
+        with Progress(
+            self.plan.run_dir, planned_steps(self.config), wants_view(self.plan)
+        ) as progress:
             await self._watch(progress)
 
     async def _watch(self, progress: Progress) -> None:
@@ -85,12 +91,18 @@ class VerlAlgorithm(Algorithm):
         )
         store = StoreClient(self.plan.store_address, self.plan.token)
         actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
-        finished, looks, flight = actor.run.remote(self.config, self.plan), itertools.count(), dict[str, int]()
+        finished, looks, flight = (
+            actor.run.remote(self.config, self.plan),
+            itertools.count(),
+            dict[str, int](),
+        )
         try:
             while not ray.wait([finished], timeout=0)[0]:
                 if self.plan.role == "both":
                     self.get_trainer().strategy.look()
-                if progress.live and next(looks) % LOOKS_A_COUNT == 0:  # the store looks through all it holds
+                if (
+                    progress.live and next(looks) % LOOKS_A_COUNT == 0
+                ):  # the store looks through all it holds
                     flight = await in_flight(store)
                 progress.look(flight)
                 await asyncio.sleep(POLL_SECONDS)
@@ -122,9 +134,21 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     if cluster:
         ray.init(**common)
     else:
-        sizes = {key: value for key, value in dict(config.ray_kwargs.ray_init).items() if key != "runtime_env"}
-        ray.init(address="local", _node_ip_address="127.0.0.1", include_dashboard=False, **common, **sizes)
-    signal.signal(signal.SIGTERM, stop)  # after Ray's own the process aborts within three seconds, whatever it is at
+        sizes = {
+            key: value
+            for key, value in dict(config.ray_kwargs.ray_init).items()
+            if key != "runtime_env"
+        }
+        ray.init(
+            address="local",
+            _node_ip_address="127.0.0.1",
+            include_dashboard=False,
+            **common,
+            **sizes,
+        )
+    signal.signal(
+        signal.SIGTERM, stop
+    )  # after Ray's own the process aborts within three seconds, whatever it is at
     check_nodes_found(config, plan)
     return ray
 

@@ -58,7 +58,11 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
     )
     for names, given in FLAGS.items():
         kind = KINDS[given.get("kind", "text")]
-        parser.add_argument(*names.split(), **kind, **{name: value for name, value in given.items() if name != "kind"})
+        parser.add_argument(
+            *names.split(),
+            **kind,
+            **{name: value for name, value in given.items() if name != "kind"},
+        )
         if names == "--model":
             agent.arguments(parser)
     parser.set_defaults(**{f"{split}_file": str(agent.splits[split]) for split in ("train", "val")})

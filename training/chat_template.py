@@ -23,7 +23,10 @@ SETTING = "actor_rollout_ref.rollout.engine_kwargs.vllm.chat_template"
 LOOKS_FOR_THOUGHT = re.compile(r"""(['"])</think>\1\s+in\s+[\w.]+""")
 
 THOUGHT = "<think>\nFirst the one.\n</think>\n\n"
-TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+}
 CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arguments": {}}}
 
 
@@ -70,7 +73,9 @@ def keep_thinking(template: str, tools: bool) -> str:
         return template
     changed = LOOKS_FOR_THOUGHT.sub("false", template)
     plain = _conversation("Then the other.", tools)
-    if not keeps_thinking(changed, tools) or _render(changed, plain, tools) != _render(template, plain, tools):
+    if not keeps_thinking(changed, tools) or _render(changed, plain, tools) != _render(
+        template, plain, tools
+    ):
         raise ConfigError(
             "--keep-thinking: this model's chat template cannot be changed safely. Write one that renders earlier "
             f"replies as they were generated, and name it: +{SETTING}=FILE (without --keep-thinking)"
@@ -100,7 +105,9 @@ def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
         )
     except (TemplateError, TypeError) as error:
         seen = f"the chat template cannot render a conversation of two turns: {error}"
-        raise ConfigError(f"{seen}. Use another model, or name a file with +{SETTING}=FILE") from None
+        raise ConfigError(
+            f"{seen}. Use another model, or name a file with +{SETTING}=FILE"
+        ) from None
     return str(rendered[0])
 
 
@@ -108,4 +115,6 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{SETTING}={path} cannot be read ({type(error).__name__}); expected a file") from None
+        raise ConfigError(
+            f"{SETTING}={path} cannot be read ({type(error).__name__}); expected a file"
+        ) from None

@@ -41,7 +41,10 @@ PEFT_PREFIX = "base_model.model."  # before the model's own names
 SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
 MODEL_SHARD = re.compile(r"model_world_size_(\d+)_rank_0\.pt")
 FULL_BYTES = 4 * 2**20  # who finds less space than this after a failed write failed for want of it
-MUST_AGREE = {"trainer.project_name": "agent", "actor_rollout_ref.model.lora_rank": "rank of the adapter"}
+MUST_AGREE = {
+    "trainer.project_name": "agent",
+    "actor_rollout_ref.model.lora_rank": "rank of the adapter",
+}
 
 
 @contextmanager
@@ -58,7 +61,9 @@ def saving(folder: Path, step: int) -> Iterator[Path]:
             if shutil.disk_usage(folder).free >= FULL_BYTES:
                 raise
             what = f"the disk of {folder} is full: the checkpoint of step {step} could not be saved"
-            cause = (str(error).splitlines() or [type(error).__name__])[-1]  # Ray's own lines are before it
+            cause = (str(error).splitlines() or [type(error).__name__])[
+                -1
+            ]  # Ray's own lines are before it
             raise RunStopped(f"{what} ({cause}). Make room, then resume with --resume.") from None
     write_text(folder / MARK, str(step), force=True)
 
@@ -72,7 +77,9 @@ def prune(run: Path, step: int, keep: int, best: bool) -> None:
     kept = sorted(found)[-keep:] + ([best_step(run, found)] if best else [])
     for path in (path for number, path in found.items() if number not in kept):
         with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp") as hidden:
-            os.replace(path, Path(hidden) / path.name)  # at once, so that no half of it is ever taken for a checkpoint
+            os.replace(
+                path, Path(hidden) / path.name
+            )  # at once, so that no half of it is ever taken for a checkpoint
 
 
 def sweep(run: Path) -> list[str]:
@@ -107,19 +114,29 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
     """
     if resume == "auto":
         if run_dir is None:
-            raise ConfigError("--resume auto needs --run-dir DIR, the run that it begins or continues")
+            raise ConfigError(
+                "--resume auto needs --run-dir DIR, the run that it begins or continues"
+            )
         return latest_checkpoint(run_dir)
     if resume != "latest":
         path = Path(resume).resolve()
         if not (re.fullmatch(rf"{PREFIX}\d+", path.name) and (path / "actor").is_dir()):
-            raise ConfigError(f"--resume {path}: not a checkpoint; expected a folder .../checkpoints/global_step_N")
+            raise ConfigError(
+                f"--resume {path}: not a checkpoint; expected a folder .../checkpoints/global_step_N"
+            )
         return path
-    places = [run_dir] if run_dir else sorted(runs_dir.glob("*"), key=lambda run: run.stat().st_mtime, reverse=True)
+    places = (
+        [run_dir]
+        if run_dir
+        else sorted(runs_dir.glob("*"), key=lambda run: run.stat().st_mtime, reverse=True)
+    )
     for run in places:
         latest = latest_checkpoint(run)
         if latest is not None:
             return latest
-    raise ConfigError(f"--resume: nothing to resume, no checkpoint in {run_dir or runs_dir}; start without --resume")
+    raise ConfigError(
+        f"--resume: nothing to resume, no checkpoint in {run_dir or runs_dir}; start without --resume"
+    )
 
 
 def latest_checkpoint(run: Path) -> Path | None:
@@ -135,7 +152,9 @@ def latest_checkpoint(run: Path) -> Path | None:
     else:
         if marked in found:
             return found[marked]
-    whole = [step for step, path in found.items() if step <= marked and (path / "data.pt").is_file()]
+    whole = [
+        step for step, path in found.items() if step <= marked and (path / "data.pt").is_file()
+    ]
     return found[max(whole)] if whole else None
 
 
@@ -150,17 +169,27 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
     for key, name in MUST_AGREE.items():
         theirs, ours = OmegaConf.select(told, key), OmegaConf.select(config, key)
         if theirs != ours:
-            raise ConfigError(f"--resume {checkpoint}: its {name} is {theirs}, this run's {ours}; use that, {anew}")
+            raise ConfigError(
+                f"--resume {checkpoint}: its {name} is {theirs}, this run's {ours}; use that, {anew}"
+            )
     devices = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
-    saved = [int(found[1]) for path in (checkpoint / "actor").iterdir() if (found := MODEL_SHARD.fullmatch(path.name))]
+    saved = [
+        int(found[1])
+        for path in (checkpoint / "actor").iterdir()
+        if (found := MODEL_SHARD.fullmatch(path.name))
+    ]
     if saved and devices not in saved:
         seen = f"--resume {checkpoint}: saved by {saved[0]} devices, this run has {devices}, and shards cannot be split"
         raise ConfigError(f"{seen}; use {saved[0]} (--n-gpus x --n-nodes), {anew}")
     parts = ["actor", "critic"] if config.algorithm.adv_estimator == "gae" else ["actor"]
-    shards = [f"{kind}_world_size_{devices}_rank_{rank}.pt" for kind in SHARDS for rank in range(devices)]
+    shards = [
+        f"{kind}_world_size_{devices}_rank_{rank}.pt" for kind in SHARDS for rank in range(devices)
+    ]
     for name in ("data.pt", *(f"{part}/{shard}" for part in parts for shard in shards)):
         if not (checkpoint / name).is_file():
-            raise ConfigError(f"--resume {checkpoint} is not complete: no {name}; give another checkpoint, {anew}")
+            raise ConfigError(
+                f"--resume {checkpoint} is not complete: no {name}; give another checkpoint, {anew}"
+            )
 
 
 def step_of(checkpoint: Path) -> int:
@@ -198,7 +227,11 @@ def split_adapter(actor: Path, base_model: str) -> None:
     target = actor / ADAPTER_FOLDER
     target.mkdir(exist_ok=True)
     LoraConfig(
-        r=rank, lora_alpha=alpha, target_modules=layers, task_type="CAUSAL_LM", base_model_name_or_path=base_model
+        r=rank,
+        lora_alpha=alpha,
+        target_modules=layers,
+        task_type="CAUSAL_LM",
+        base_model_name_or_path=base_model,
     ).save_pretrained(str(target))
     plain = {name.replace(".default.", "."): tensor for name, tensor in adapter.items()}
     save_file(plain, target / "adapter_model.safetensors")

@@ -47,7 +47,9 @@ def check_nodes_asked(config: DictConfig) -> None:
         )
     host, _, port = (address or "").rpartition(":")
     if host and port.isdigit() and not _answers(host, int(port)):
-        raise ConfigError(f"no Ray answers on RAY_ADDRESS={address}; start it (./restart_ray.sh), or unset RAY_ADDRESS")
+        raise ConfigError(
+            f"no Ray answers on RAY_ADDRESS={address}; start it (./restart_ray.sh), or unset RAY_ADDRESS"
+        )
 
 
 def _answers(host: str, port: int) -> bool:
@@ -106,11 +108,16 @@ def _check_files(nodes: list[str], names: dict[str, str], plan: Plan) -> None:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    paths = [str(plan.run_dir / "config.yaml"), *([plan.model] if Path(plan.model).is_dir() else [])]
+    paths = [
+        str(plan.run_dir / "config.yaml"),
+        *([plan.model] if Path(plan.model).is_dir() else []),
+    ]
     look: Any = ray.remote(num_cpus=0)(lambda: [path for path in paths if not os.path.exists(path)])
     there = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
     found = ray.get([look.options(scheduling_strategy=place).remote() for place in there])
     for node, lacking in zip(nodes, found, strict=True):
         if lacking:
             seen = f"the node {names[node]} does not see {', '.join(lacking)}"
-            raise RunStopped(f"{seen}; all nodes of a run must share its folder, and have the model at the same place")
+            raise RunStopped(
+                f"{seen}; all nodes of a run must share its folder, and have the model at the same place"
+            )

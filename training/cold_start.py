@@ -31,7 +31,9 @@ TINY_FLAGS = {"steps_a": 6500, "steps_b": 200}
 BASE_FLAGS = {"dialogues": None, "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
 
 
-def make_tiny(agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings) -> dict[str, Any]:
+def make_tiny(
+    agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings
+) -> dict[str, Any]:
     """Make the tiny model and, unless told otherwise, measure it and write its card; return all facts about it."""
     from training.cold_start_card import measure, write_card
     from training.tiny_model import make
@@ -49,32 +51,54 @@ def make_tiny(agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, 
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m training.cold_start", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m training.cold_start", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("agent", choices=registry.names(), help="whose lessons or demonstrations")
     parser.add_argument("--out", type=Path, required=True, help="model folder to write")
     parser.add_argument("--force", action="store_true", help="replace --out if it exists")
-    parser.add_argument("--base", metavar="MODEL", help="warm up this model folder or hub id; default: a tiny model")
+    parser.add_argument(
+        "--base", metavar="MODEL", help="warm up this model folder or hub id; default: a tiny model"
+    )
     roles = "whose part of the conversations is learned, as the agent names it; default: policy"
     parser.add_argument("--role", default=argparse.SUPPRESS, help=roles)
-    parser.add_argument("--train-file", type=Path, help="rows to learn from; default: the agent's training split")
+    parser.add_argument(
+        "--train-file", type=Path, help="rows to learn from; default: the agent's training split"
+    )
     parser.add_argument("--seed", type=int, default=2)
     tiny = parser.add_argument_group("a new tiny model", argument_default=argparse.SUPPRESS)
-    tiny.add_argument("--steps-a", type=positive(int), help="most steps of the copying phase; default: 6500")
-    tiny.add_argument("--steps-b", type=positive(int), help="steps on imperfect demonstrations; default: 200")
+    tiny.add_argument(
+        "--steps-a", type=positive(int), help="most steps of the copying phase; default: 6500"
+    )
+    tiny.add_argument(
+        "--steps-b", type=positive(int), help="steps on imperfect demonstrations; default: 200"
+    )
     unmeasured = "no evaluation and no model card"
-    tiny.add_argument("--no-measure", dest="measure", action="store_false", default=True, help=unmeasured)
+    tiny.add_argument(
+        "--no-measure", dest="measure", action="store_false", default=True, help=unmeasured
+    )
     base = parser.add_argument_group("with --base", argument_default=argparse.SUPPRESS)
-    base.add_argument("--dialogues", type=Path, metavar="FILE", help="learn from these instead, as the policy")
-    base.add_argument("--epochs", type=positive(float), help="passes over the demonstrations; default: 2")
-    base.add_argument("--lr", type=positive(float), help="learning rate at its highest; default: 1e-5")
+    base.add_argument(
+        "--dialogues", type=Path, metavar="FILE", help="learn from these instead, as the policy"
+    )
+    base.add_argument(
+        "--epochs", type=positive(float), help="passes over the demonstrations; default: 2"
+    )
+    base.add_argument(
+        "--lr", type=positive(float), help="learning rate at its highest; default: 1e-5"
+    )
     base.add_argument("--batch-size", type=positive(int), help="default: 8")
     arguments = parser.parse_args(argv)
     own, foreign = (BASE_FLAGS, TINY_FLAGS) if arguments.base else (TINY_FLAGS, BASE_FLAGS)
     for name in foreign:
         if name in arguments:
-            parser.error(f"--{name.replace('_', '-')} has no use {'with' if arguments.base else 'without'} --base")
+            parser.error(
+                f"--{name.replace('_', '-')} has no use {'with' if arguments.base else 'without'} --base"
+            )
     if "dialogues" in arguments and ("role" in arguments or arguments.train_file):
-        parser.error("--dialogues has no use for --role or --train-file: it is what is learned, by the policy")
+        parser.error(
+            "--dialogues has no use for --role or --train-file: it is what is learned, by the policy"
+        )
     out = arguments.out
     if out.exists() and not (out / "config.json").is_file():
         parser.error(f"--out {out} exists and is no model folder; give another folder")
@@ -93,7 +117,9 @@ def cold_start(given: argparse.Namespace) -> None:
 
         learned = agent.dialogues(given.dialogues, settings) if given.dialogues else None
         told = learned or agent.demonstrations(given.role, rows, settings)
-        facts = warm_up(given.base, told, given.out, given.epochs, given.lr, given.batch_size, given.seed)
+        facts = warm_up(
+            given.base, told, given.out, given.epochs, given.lr, given.batch_size, given.seed
+        )
     else:
         facts = make_tiny(agent, rows, given, settings)
     print(json.dumps(facts, ensure_ascii=False))

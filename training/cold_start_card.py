@@ -38,10 +38,17 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
     return {
         "ceiling": _points(ceiling["overall"][name]),
         "start": _points(overall[name]),
-        "start_ci95": [_points(bound) for bound in overall["ci95" if name == "score" else f"{name}_ci95"]],
+        "start_ci95": [
+            _points(bound) for bound in overall["ci95" if name == "score" else f"{name}_ci95"]
+        ],
         "greedy": _points(greedy["overall"][name]),
         "questions": overall["n"],
-        **{f"{which}_{fact}": _points(of[fact]) for which, of in of_both.items() for fact in shown if fact in of},
+        **{
+            f"{which}_{fact}": _points(of[fact])
+            for which, of in of_both.items()
+            for fact in shown
+            if fact in of
+        },
         **({"queried": _points(overall["queried"])} if "queried" in overall else {}),
         "stop_reasons": overall["stop_reasons"],
         "ceiling_by_group": _by_group(ceiling, name),
@@ -50,17 +57,29 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
 
 
 def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
-    groups = scores["by_task_type"] | {f"{kind} wordings": part for kind, part in scores["by_wording"].items()}
+    groups = scores["by_task_type"] | {
+        f"{kind} wordings": part for kind, part in scores["by_wording"].items()
+    }
     return {group: _points(part[name]) for group, part in groups.items()}
 
 
 def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "evaluation.evaluate", agent.name, "--model", str(model), *flags]
+        command = [
+            sys.executable,
+            "-m",
+            "evaluation.evaluate",
+            agent.name,
+            "--model",
+            str(model),
+            *flags,
+        ]
         command += ["--data", str(agent.splits[split]), "--out", out]
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
         if done.returncode:
-            raise ColdStartError(f"{model} has no card: its evaluation ended with code {done.returncode}")
+            raise ColdStartError(
+                f"{model} has no card: its evaluation ended with code {done.returncode}"
+            )
         return dict(json.loads((Path(out) / "scores.json").read_text(encoding="utf-8")))
 
 
@@ -71,19 +90,32 @@ def _points(share: float) -> float:
 def card(agent: Agent, facts: dict[str, Any]) -> str:
     """The model card: the text for every agent around the agent's own, with the numbers."""
     rows = [
-        f"| {name} | {facts['start_by_group'][name]} | {high} |" for name, high in facts["ceiling_by_group"].items()
+        f"| {name} | {facts['start_by_group'][name]} | {high} |"
+        for name, high in facts["ceiling_by_group"].items()
     ]
     ends = [f"{facts['queried']} % of the episodes query"] if "queried" in facts else []
     ends.append(", ".join(f"{reason} {count}" for reason, count in facts["stop_reasons"].items()))
     low, high = facts["start_ci95"]
-    values = facts | {"by_group": "\n".join(rows), "ends": "; ".join(ends), "interval": f"{low} to {high}"}
-    own, shared = (Template((of / CARD).read_text(encoding="utf-8")) for of in (agent.folder, Path(__file__).parent))
+    values = facts | {
+        "by_group": "\n".join(rows),
+        "ends": "; ".join(ends),
+        "interval": f"{low} to {high}",
+    }
+    own, shared = (
+        Template((of / CARD).read_text(encoding="utf-8"))
+        for of in (agent.folder, Path(__file__).parent)
+    )
     return shared.substitute(
-        values, agent=agent.name, headline=agent.headline.replace("_", " "), lessons=own.substitute(values).strip()
+        values,
+        agent=agent.name,
+        headline=agent.headline.replace("_", " "),
+        lessons=own.substitute(values).strip(),
     )
 
 
 def write_card(agent: Agent, folder: Path, facts: dict[str, Any]) -> None:
     """Write the card and `cold_start.json` into the model's folder."""
     (folder / "README.md").write_text(card(agent, facts), encoding="utf-8")
-    (folder / FACTS).write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    (folder / FACTS).write_text(
+        json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )

@@ -50,7 +50,9 @@ class Collector:
     merge: bool
     span_folder: Path | None = None
 
-    async def collect(self, rollout: Rollout, record: RolloutRecord) -> tuple[RolloutRecord, Trajectory]:
+    async def collect(
+        self, rollout: Rollout, record: RolloutRecord
+    ) -> tuple[RolloutRecord, Trajectory]:
         """Fill the record from the latest attempt's spans; an empty trajectory goes with every `cause`."""
         record.status = str(rollout.status)
         record.seconds = (rollout.end_time or time.time()) - rollout.start_time
@@ -70,7 +72,9 @@ class Collector:
             record.cause = "too_long"
         return record, trajectory
 
-    async def _complete_spans(self, rollout_id: str) -> tuple[Sequence[Span], list[Call], dict[str, Any] | None]:
+    async def _complete_spans(
+        self, rollout_id: str
+    ) -> tuple[Sequence[Span], list[Call], dict[str, Any] | None]:
         """The latest attempt's spans, its calls and annotation: once it has every call that names, or in the end."""
         deadline, pause = time.monotonic() + LATE_SPANS_SECONDS, FIRST_PAUSE
         while True:
@@ -94,12 +98,18 @@ def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
     found = _attributes(spans, LOG_PROBS_ATTRIBUTE)
     log_probs = {span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(text) for span, text in found}
     return [
-        Call([*one.prompt["token_ids"]], [*one.response["token_ids"]], log_probs.get(one.metadata.get("response_id")))
+        Call(
+            [*one.prompt["token_ids"]],
+            [*one.response["token_ids"]],
+            log_probs.get(one.metadata.get("response_id")),
+        )
         for one in triplets
     ]
 
 
-def _fill(record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: dict[str, Any] | None) -> None:
+def _fill(
+    record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: dict[str, Any] | None
+) -> None:
     """Everything but the sequences; sets `cause` where the episode cannot be trained on."""
     ordered = sorted(spans, key=lambda span: span.sequence_id)
     record.weights = [int(text) for _, text in _attributes(ordered, VERSION_ATTRIBUTE)]

@@ -29,7 +29,13 @@ CACHE = "kv_cache_memory_bytes"
 Overrides = dict[str, Any]  # keys of verl; a leading + marks those its files leave out
 
 # Below these names verl passes everything on as it is: nothing can be checked.
-FREE_FORM = ("engine_kwargs", "override_config", "override_optimizer_config", "ray_init", "apply_chat_template_kwargs")
+FREE_FORM = (
+    "engine_kwargs",
+    "override_config",
+    "override_optimizer_config",
+    "ray_init",
+    "apply_chat_template_kwargs",
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,9 @@ def parse_overrides(texts: list[str]) -> list[Override]:
     return overrides
 
 
-def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: list[Override]) -> DictConfig:
+def build_config(
+    plan: Plan, files: dict[str, str], preset: Overrides, user: list[Override]
+) -> DictConfig:
     """verl's whole tree for this run: defaults < device < ours < preset < --deterministic < the user's overrides.
 
     `files` has the keys `train` and `val`. The result is checked for agreement with `plan`.
@@ -66,7 +74,13 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
     """
     config = _verl_defaults()
     device, exact = TOLD["device"], TOLD["run"]["deterministic"] if plan.deterministic else {}
-    for layer in (device["every"], device.get(plan.device, {}), _derived(plan, files), preset, exact):
+    for layer in (
+        device["every"],
+        device.get(plan.device, {}),
+        _derived(plan, files),
+        preset,
+        exact,
+    ):
         for key, value in layer.items():
             OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
     for override in user:
@@ -77,7 +91,9 @@ def build_config(plan: Plan, files: dict[str, str], preset: Overrides, user: lis
         OmegaConf.update(config, f"{ROLLOUT}.engine_kwargs.vllm.{CACHE}", size, force_add=True)
     loss = config.actor_rollout_ref.actor.policy_loss
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
-        loss.loss_mode = "bypass_mode"  # the same loss, which also measures how far vLLM and trainer are apart
+        loss.loss_mode = (
+            "bypass_mode"  # the same loss, which also measures how far vLLM and trainer are apart
+        )
     check_agreement(config, plan, {override.key: override.text for override in user})
     return config
 
@@ -156,13 +172,26 @@ def _apply(config: DictConfig, override: Override) -> None:
     if leaf not in keys and not any(part in FREE_FORM for part in override.key.split(".")[:-1]):
         allowed = _typed_fields(node) if override.added else []
         if leaf not in allowed:
-            known = [*(f"{parent}.{name}" for name in allowed), *_leaves(OmegaConf.to_container(config), "")]
+            known = [
+                *(f"{parent}.{name}" for name in allowed),
+                *_leaves(OmegaConf.to_container(config), ""),
+            ]
             near = get_close_matches(override.key, known, n=1, cutoff=0.6)
-            hint = f"did you mean {near[0]!r}?" if near else "verl's keys are listed in its trainer/config/*.yaml"
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else "verl's keys are listed in its trainer/config/*.yaml"
+            )
             raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
     usual = OmegaConf.select(config, override.key) if leaf in keys else None
-    if isinstance(usual, int | float) and isinstance(override.value, str) and "${" not in override.value:
-        raise ConfigError(f"{override.text}: expected a value like {usual!r}, not the text {override.value!r}")
+    if (
+        isinstance(usual, int | float)
+        and isinstance(override.value, str)
+        and "${" not in override.value
+    ):
+        raise ConfigError(
+            f"{override.text}: expected a value like {usual!r}, not the text {override.value!r}"
+        )
     OmegaConf.update(config, override.key, override.value, force_add=leaf not in keys)
 
 
@@ -176,5 +205,7 @@ def _leaves(tree: Any, prefix: str) -> list[str]:
     if not isinstance(tree, dict) or not tree:
         return [prefix]
     return [
-        leaf for name, value in tree.items() for leaf in _leaves(value, f"{prefix}.{name}" if prefix else str(name))
+        leaf
+        for name, value in tree.items()
+        for leaf in _leaves(value, f"{prefix}.{name}" if prefix else str(name))
     ]

@@ -37,8 +37,14 @@ def _load_critic_without_flash_attention(
     """verl's loader of value heads asks for flash attention by name, whatever the settings say; this for torch's."""
     from transformers import AutoModelForTokenClassification
 
-    chosen = {"torch_dtype": torch_dtype, "attn_implementation": "sdpa", "trust_remote_code": trust_remote_code}
-    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(local_path, config=model_config, **chosen)
+    chosen = {
+        "torch_dtype": torch_dtype,
+        "attn_implementation": "sdpa",
+        "trust_remote_code": trust_remote_code,
+    }
+    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
+        local_path, config=model_config, **chosen
+    )
     return model
 
 
@@ -103,7 +109,9 @@ class CpuPlatform(PlatformBase):
     device_module = DEVICE_MODULE
     is_available = _always(True)
     is_platform_available = _always(False)  # never guessed: chosen by VERL_PLATFORM=cpu
-    current_device = _always("cpu")  # verl hands this to Module.to(), where an index would mean an accelerator
+    current_device = _always(
+        "cpu"
+    )  # verl hands this to Module.to(), where an index would mean an accelerator
     device_count = _always(1)
     get_device_capability = _always((None, None))
     communication_backend_name = _always("gloo")

@@ -22,12 +22,19 @@ from training.prefix_tree import PrefixTree, deal, grow
 # Models whose attention is torch's and looks at all before it: a tree's mask and positions are all they need.
 MODELS = {"llama", "qwen2", "qwen3"}
 # What wants rows as verl packs them, or more than log-probabilities and entropies: verl's own way is taken.
-ROWS = ("use_remove_padding", "use_fused_kernels", "calculate_sum_pi_squared", "distillation_use_topk")
+ROWS = (
+    "use_remove_padding",
+    "use_fused_kernels",
+    "calculate_sum_pi_squared",
+    "distillation_use_topk",
+)
 
 _prepare_micro_batches = transformer_impl.prepare_micro_batches
 
 
-def _deal_micro_batches(data: TensorDict, dp_group: Any = None, **options: Any) -> tuple[list[TensorDict], Any]:
+def _deal_micro_batches(
+    data: TensorDict, dp_group: Any = None, **options: Any
+) -> tuple[list[TensorDict], Any]:
     """verl's, for what is computed as trees: (micro-batches, the rows in each); as many for every rank of dp_group."""
     if not _flag(data, "prefix_tree"):
         return _prepare_micro_batches(data=data, dp_group=dp_group, **options)
@@ -50,13 +57,22 @@ class _OfTrees:
     def forward_backward_batch(self, data: TensorDict, *arguments: Any, **options: Any) -> Any:
         """verl's, with the word that `data` is computed as trees, where model and settings allow."""
         config = self.module.config  # type: ignore[attr-defined]  # verl's engine has it
-        whole = set(getattr(config, "layer_types", None) or ["full_attention"]) == {"full_attention"}
-        dealt = _flag(data, "use_dynamic_bsz") and tu.get_non_tensor_data(data, "force_group_size", 1) == 1
+        whole = set(getattr(config, "layer_types", None) or ["full_attention"]) == {
+            "full_attention"
+        }
+        dealt = (
+            _flag(data, "use_dynamic_bsz")
+            and tu.get_non_tensor_data(data, "force_group_size", 1) == 1
+        )
         rows = any(_flag(data, name) for name in ROWS)
-        tu.assign_non_tensor(data, prefix_tree=config.model_type in MODELS and whole and dealt and not rows)
+        tu.assign_non_tensor(
+            data, prefix_tree=config.model_type in MODELS and whole and dealt and not rows
+        )
         return super().forward_backward_batch(data, *arguments, **options)  # type: ignore[misc]
 
-    def prepare_model_inputs(self, micro_batch: TensorDict) -> tuple[dict[str, Any], dict[str, Any]]:
+    def prepare_model_inputs(
+        self, micro_batch: TensorDict
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """What the model is given: a batch of one, the tree; and "nodes", of shape (T,), those of all sequences."""
         if not _flag(micro_batch, "prefix_tree"):
             return super().prepare_model_inputs(micro_batch)  # type: ignore[misc]
@@ -73,7 +89,9 @@ class _OfTrees:
 class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
     """verl's language model; a micro-batch of T tokens in all has log-probabilities of shape (T,)."""
 
-    def prepare_model_inputs(self, micro_batch: TensorDict) -> tuple[dict[str, Any], dict[str, Any]]:
+    def prepare_model_inputs(
+        self, micro_batch: TensorDict
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The tree's, and which of its nodes are to have logits: those that any sequence is trained after."""
         inputs, told = super().prepare_model_inputs(micro_batch)
         if "nodes" in told:
@@ -83,22 +101,32 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
         return inputs, told
 
     def prepare_model_outputs(
-        self, output: Any, output_args: dict[str, Any], micro_batch: TensorDict, logits_processor_func: Any
+        self,
+        output: Any,
+        output_args: dict[str, Any],
+        micro_batch: TensorDict,
+        logits_processor_func: Any,
     ) -> dict[str, torch.Tensor]:
         """Nested log-probabilities, and entropies if asked for, of each sequence's tokens; 0 where none is trained."""
         if "nodes" not in output_args:
-            return super().prepare_model_outputs(output, output_args, micro_batch, logits_processor_func)
+            return super().prepare_model_outputs(
+                output, output_args, micro_batch, logits_processor_func
+            )
         trained, ids = output_args["trained"], micro_batch["input_ids"]
         heat = torch.as_tensor(micro_batch["temperature"], dtype=torch.float32).expand(len(ids))
         heat = heat.repeat_interleave(ids.offsets().diff())[trained]
         logits = output.logits[0, output_args["rows"]] / heat[:, None]
         following = ids.values().roll(-1)[trained]
-        found = {"log_probs": -torch.nn.functional.cross_entropy(logits, following, reduction="none")}
+        found = {
+            "log_probs": -torch.nn.functional.cross_entropy(logits, following, reduction="none")
+        }
         if _flag(micro_batch, "calculate_entropy"):
             found["entropy"] = entropy_from_logits(logits)
         empty = torch.zeros(len(trained))
         return {
-            name: torch.nested.nested_tensor_from_jagged(empty.masked_scatter(trained, values), ids.offsets())
+            name: torch.nested.nested_tensor_from_jagged(
+                empty.masked_scatter(trained, values), ids.offsets()
+            )
             for name, values in found.items()
         }
 
@@ -108,13 +136,23 @@ class TreeValueEngine(_OfTrees, FSDPEngineWithValueHead):
     """verl's critic; the value of a token that sequences share is theirs alike."""
 
     def prepare_model_outputs(
-        self, output: Any, output_args: dict[str, Any], micro_batch: TensorDict, logits_processor_func: Any
+        self,
+        output: Any,
+        output_args: dict[str, Any],
+        micro_batch: TensorDict,
+        logits_processor_func: Any,
     ) -> dict[str, torch.Tensor]:
         """Nested values of each sequence's tokens."""
         if "nodes" not in output_args:
-            return super().prepare_model_outputs(output, output_args, micro_batch, logits_processor_func)
+            return super().prepare_model_outputs(
+                output, output_args, micro_batch, logits_processor_func
+            )
         values = output.logits[0, :, 0][output_args["nodes"]]
-        return {"values": torch.nested.nested_tensor_from_jagged(values, micro_batch["input_ids"].offsets())}
+        return {
+            "values": torch.nested.nested_tensor_from_jagged(
+                values, micro_batch["input_ids"].offsets()
+            )
+        }
 
 
 def ancestors(tree: PrefixTree) -> torch.Tensor:

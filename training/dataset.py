@@ -29,10 +29,17 @@ class RolloutDataset(Dataset):
         max_samples: int = -1,
     ) -> None:
         files = [data_files] if isinstance(data_files, str) else list(data_files)
-        lines = [line for file in files for line in Path(file).read_text(encoding="utf-8").split("\n") if line]
+        lines = [
+            line
+            for file in files
+            for line in Path(file).read_text(encoding="utf-8").split("\n")
+            if line
+        ]
         self.lines = lines[:max_samples] if max_samples > 0 else lines
         column = config.get("group_column") if config is not None else None
-        self.groups = [str((column and json.loads(line).get(column)) or "all") for line in self.lines]
+        self.groups = [
+            str((column and json.loads(line).get(column)) or "all") for line in self.lines
+        ]
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -22,7 +22,10 @@ from training.recorder import ASK_FOR_LOG_PROBS, CallRecorder
 
 HEALTH = "/health/liveliness"
 COMPLETIONS = "/v1/chat/completions"
-ROUTES = (COMPLETIONS, "/chat/completions")  # agent-lightning's resources name the proxy without /v1
+ROUTES = (
+    COMPLETIONS,
+    "/chat/completions",
+)  # agent-lightning's resources name the proxy without /v1
 
 
 class DirectEndpoint:
@@ -36,7 +39,11 @@ class DirectEndpoint:
 
     def __init__(self, servers: dict[str, str], model: str, log_probs: bool = False) -> None:
         self.servers = servers
-        self.asked = {"model": model, "return_token_ids": True, **(ASK_FOR_LOG_PROBS if log_probs else {})}
+        self.asked = {
+            "model": model,
+            "return_token_ids": True,
+            **(ASK_FOR_LOG_PROBS if log_probs else {}),
+        }
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,7 +62,9 @@ class DirectEndpoint:
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return 400, _error("the request is no JSON object with a model")
         if server is None:
-            return 404, _error(f"model {request['model']!r} is not served; known: {', '.join(self.servers)}")
+            return 404, _error(
+                f"model {request['model']!r} is not served; known: {', '.join(self.servers)}"
+            )
         if request.get("stream"):
             return 400, _error("streaming is not recorded here; use --proxy litellm")
         return await self._ask(server + COMPLETIONS, orjson.dumps({**request, **self.asked}))
@@ -63,9 +72,13 @@ class DirectEndpoint:
     async def _ask(self, url: str, body: bytes) -> tuple[int, bytes]:
         if self._session is None:
             unlimited = aiohttp.TCPConnector(limit=0)  # runners bound what is in flight
-            self._session = aiohttp.ClientSession(connector=unlimited, timeout=aiohttp.ClientTimeout(total=None))
+            self._session = aiohttp.ClientSession(
+                connector=unlimited, timeout=aiohttp.ClientTimeout(total=None)
+            )
         try:
-            async with self._session.post(url, data=body, headers={"content-type": "application/json"}) as reply:
+            async with self._session.post(
+                url, data=body, headers={"content-type": "application/json"}
+            ) as reply:
                 return reply.status, take_from_body(await reply.read())
         except aiohttp.ClientError as error:
             return 502, _error(f"vLLM at {url} does not answer: {type(error).__name__} {error}")
@@ -91,4 +104,13 @@ def direct_proxy(
 
 
 def _error(message: str) -> bytes:
-    return orjson.dumps({"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}})
+    return orjson.dumps(
+        {
+            "error": {
+                "message": message,
+                "type": "invalid_request_error",
+                "param": None,
+                "code": None,
+            }
+        }
+    )

@@ -25,12 +25,27 @@ from common.command import Failure, UsageError, new_parser, run_command
 from common.files import replacing
 from episodes import registry
 from episodes.agent import Agent
-from training.checkpoints import ADAPTER_FOLDER, MARK, best_step, checkpoints, latest_checkpoint, run_of, step_of
+from training.checkpoints import (
+    ADAPTER_FOLDER,
+    MARK,
+    best_step,
+    checkpoints,
+    latest_checkpoint,
+    run_of,
+    step_of,
+)
 from training.device import environment
 from training.export_card import CARD, evaluation_of, read_config, write_card
 from training.models import HUB_ID, check_model
 
-PARTS = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt", "*.tiktoken")  # of a model folder; nothing pickled
+PARTS = (
+    "*.json",
+    "*.jinja",
+    "*.safetensors",
+    "*.model",
+    "*.txt",
+    "*.tiktoken",
+)  # of a model folder; nothing pickled
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 LOG = Path("logs") / "export.log"  # in the run's folder: what verl's merger and vLLM say
 
@@ -42,18 +57,24 @@ def choose_checkpoint(run: Path, step: str) -> Path:
     """
     latest = latest_checkpoint(run)
     if latest is None:
-        raise UsageError(f"{run} is no run with a complete checkpoint; expected a folder with checkpoints/{MARK}")
+        raise UsageError(
+            f"{run} is no run with a complete checkpoint; expected a folder with checkpoints/{MARK}"
+        )
     found = {number: path for number, path in checkpoints(run).items() if number <= step_of(latest)}
     if step == "best":
         best = best_step(run, found)
         if best is None:
-            raise UsageError(f"--step best: no checkpoint of {run} was validated; give --step latest, or a number")
+            raise UsageError(
+                f"--step best: no checkpoint of {run} was validated; give --step latest, or a number"
+            )
         step = str(best)
     if step == "latest":
         return latest
     if not step.isdecimal() or int(step) not in found:
         there = ", ".join(map(str, sorted(found)))
-        raise UsageError(f"--step {step}: {run} has checkpoints of the steps {there}; give one, latest or best")
+        raise UsageError(
+            f"--step {step}: {run} has checkpoints of the steps {there}; give one, latest or best"
+        )
     return found[int(step)]
 
 
@@ -72,7 +93,9 @@ def gather(checkpoint: Path, folder: Path, adapter: str) -> None:
     folder.mkdir()
     if adapter == "kept":
         if not lora.is_dir():
-            raise UsageError(f"--adapter kept: {checkpoint} has none; leave it out, or train with --lora-rank")
+            raise UsageError(
+                f"--adapter kept: {checkpoint} has none; leave it out, or train with --lora-rank"
+            )
         _copy(model, folder, but=("config.json", *WEIGHTS))
         _copy(lora, folder)
     elif any((model / name).is_file() for name in WEIGHTS):
@@ -96,17 +119,26 @@ def merge_shards(actor: Path, folder: Path) -> None:
     Raises Failure: there are none, or it cannot merge them.
     """
     if (actor / "lora_train_meta.json").is_file():
-        raise Failure(f"{actor} has shards with an adapter and no merged model, which verl's merger does not make")
+        raise Failure(
+            f"{actor} has shards with an adapter and no merged model, which verl's merger does not make"
+        )
     log = run_of(actor.parent) / LOG
     log.parent.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
-    print(f"merging shards, which takes as long as reading and writing the model; log in {log}", file=sys.stderr)
+    print(
+        f"merging shards, which takes as long as reading and writing the model; log in {log}",
+        file=sys.stderr,
+    )
     with log.open("ab") as output:
         flags = ["--local_dir", str(actor), "--target_dir", str(folder)]
         variables = os.environ | environment("cpu")
-        code = subprocess.run([*command, *flags], env=variables, stdout=output, stderr=output, check=False).returncode
+        code = subprocess.run(
+            [*command, *flags], env=variables, stdout=output, stderr=output, check=False
+        ).returncode
     if code:
-        raise Failure(f"verl's merger ended with code {code} ({log}); expected a checkpoint of FSDP in {actor}")
+        raise Failure(
+            f"verl's merger ended with code {code} ({log}); expected a checkpoint of FSDP in {actor}"
+        )
 
 
 def export(arguments: argparse.Namespace) -> None:
@@ -117,14 +149,20 @@ def export(arguments: argparse.Namespace) -> None:
     token = hub_token(arguments.push) if arguments.push else ""
     run, target = arguments.run, arguments.to.resolve()
     if target.exists() or not target.parent.is_dir():
-        why = "exists; give another" if target.exists() else f"cannot be written: there is no folder {target.parent}"
+        why = (
+            "exists; give another"
+            if target.exists()
+            else f"cannot be written: there is no folder {target.parent}"
+        )
         raise UsageError(f"--to {arguments.to} {why}")
     checkpoint, config = choose_checkpoint(run, arguments.step), read_config(run)
     agent = agent_of(config)
     scores = evaluation_of(arguments.evaluation, checkpoint) if arguments.evaluation else None
     with replacing(target) as draft:
         gather(checkpoint, draft, arguments.adapter)
-        check_model(str(checkpoint / "actor" / "huggingface" if arguments.adapter == "kept" else draft))
+        check_model(
+            str(checkpoint / "actor" / "huggingface" if arguments.adapter == "kept" else draft)
+        )
         proof = None
         if arguments.verify:
             from training.export_check import prove
@@ -155,23 +193,52 @@ def push(folder: Path, repo: str, token: str) -> None:
     api = HfApi(token=token)
     try:
         api.create_repo(repo, private=True, exist_ok=True)
-        print(api.upload_folder(repo_id=repo, folder_path=folder, commit_message=f"{folder.name}").commit_url)
+        print(
+            api.upload_folder(
+                repo_id=repo, folder_path=folder, commit_message=f"{folder.name}"
+            ).commit_url
+        )
     except (httpx.HTTPError, OSError, ValueError) as error:
         seen = str(error).strip().splitlines()[0].replace(token, "...")
-        raise Failure(f"--push {repo}: the hub does not take it ({seen}); {folder} is there") from None
+        raise Failure(
+            f"--push {repo}: the hub does not take it ({seen}); {folder} is there"
+        ) from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m training.export")
     add = parser.add_argument
     add("run", type=Path, help="folder of a run")
-    add("--step", default="latest", help="number of a checkpoint, latest, or best by validation; default: latest")
+    add(
+        "--step",
+        default="latest",
+        help="number of a checkpoint, latest, or best by validation; default: latest",
+    )
     add("--to", type=Path, required=True, help="folder to make; it must not exist")
-    add("--adapter", choices=("merged", "kept"), default="merged", help="of a run with LoRA; default: merged")
-    add("--evaluation", type=Path, metavar="DIR", help="of this checkpoint, by evaluation.evaluate; for the card")
-    add("--no-verify", dest="verify", action="store_false", help="do not load it in transformers and vLLM first")
+    add(
+        "--adapter",
+        choices=("merged", "kept"),
+        default="merged",
+        help="of a run with LoRA; default: merged",
+    )
+    add(
+        "--evaluation",
+        type=Path,
+        metavar="DIR",
+        help="of this checkpoint, by evaluation.evaluate; for the card",
+    )
+    add(
+        "--no-verify",
+        dest="verify",
+        action="store_false",
+        help="do not load it in transformers and vLLM first",
+    )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of that check")
-    add("--push", metavar="OWNER/NAME", help="upload it to the Hugging Face hub, private; needs HF_TOKEN")
+    add(
+        "--push",
+        metavar="OWNER/NAME",
+        help="upload it to the Hugging Face hub, private; needs HF_TOKEN",
+    )
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     return run_command("export", lambda: export(arguments))

@@ -58,7 +58,9 @@ def read_config(run: Path) -> dict[str, Any]:
         found = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
         return {"trainer": found["trainer"], "data": found["data"], **found}
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise UsageError(f"{run / 'config.yaml'} is no run's configuration ({type(error).__name__})") from None
+        raise UsageError(
+            f"{run / 'config.yaml'} is no run's configuration ({type(error).__name__})"
+        ) from None
 
 
 def evaluation_of(folder: Path, checkpoint: Path) -> dict[str, Any]:
@@ -67,10 +69,14 @@ def evaluation_of(folder: Path, checkpoint: Path) -> dict[str, Any]:
         scores: dict[str, Any] = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
         model, _ = scores["model"], scores["overall"]["ci95"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"--evaluation {folder} is no finished evaluation ({type(error).__name__})") from None
+        raise UsageError(
+            f"--evaluation {folder} is no finished evaluation ({type(error).__name__})"
+        ) from None
     mine = f"{run_of(checkpoint).name}/checkpoints/{checkpoint.name}/"
     if mine not in model:
-        raise UsageError(f"--evaluation {folder} is of {model}, not of {mine}; evaluate this checkpoint")
+        raise UsageError(
+            f"--evaluation {folder} is of {model}, not of {mine}; evaluate this checkpoint"
+        )
     return scores
 
 
@@ -84,9 +90,16 @@ def write_card(
     adapter: str,
 ) -> None:
     """Write the card; scores and proof are None where there is none."""
-    run, base, tree = run_of(checkpoint), str(config["actor_rollout_ref"]["model"]["path"]), OmegaConf.create(config)
+    run, base, tree = (
+        run_of(checkpoint),
+        str(config["actor_rollout_ref"]["model"]["path"]),
+        OmegaConf.create(config),
+    )
     kept = adapter == "kept"
-    head: dict[str, Any] = {"library_name": "peft" if kept else "transformers", "pipeline_tag": "text-generation"}
+    head: dict[str, Any] = {
+        "library_name": "peft" if kept else "transformers",
+        "pipeline_tag": "text-generation",
+    }
     head["tags"] = ["reinforcement-learning", "medical-agent-rl", agent.name]
     if HUB_ID.fullmatch(base) and not Path(base).is_dir():
         head["base_model"] = base
@@ -102,9 +115,14 @@ def write_card(
         agent=agent.name,
         prompts=agent.prompt_version,
         kind=f"{'An adapter (LoRA) for' if kept else 'Weights, from'} {_short(base)}",
-        proof=PROVEN.format(**proof, theirs="its merged model" if kept else "it") if proof else UNPROVEN,
+        proof=PROVEN.format(**proof, theirs="its merged model" if kept else "it")
+        if proof
+        else UNPROVEN,
         use=USE[adapter].format(agent=agent.name),
-        data=_table(("file", "tasks", "sha256"), [_data(run / "data" / f"{part}.jsonl") for part in ("train", "val")]),
+        data=_table(
+            ("file", "tasks", "sha256"),
+            [_data(run / "data" / f"{part}.jsonl") for part in ("train", "val")],
+        ),
         configuration=_table(("setting", "value"), settings),
         versions=", ".join(f"{name} {number}" for name, number in versions),
         curve=_table(("step", "reward in training", "validation"), steps),
@@ -116,7 +134,13 @@ def write_card(
 def _short(base: str) -> str:
     """A model's name without the folders of the machine it was trained on."""
     path = Path(base)
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else path.name if path.is_absolute() else base
+    return (
+        str(path.relative_to(ROOT))
+        if path.is_relative_to(ROOT)
+        else path.name
+        if path.is_absolute()
+        else base
+    )
 
 
 def _data(path: Path) -> tuple[str, int, str]:
@@ -125,7 +149,9 @@ def _data(path: Path) -> tuple[str, int, str]:
 
 def _thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     every = max(1, -(-len(rows) // ROWS))
-    return [row for number, row in enumerate(rows) if number % every == 0 or number == len(rows) - 1]
+    return [
+        row for number, row in enumerate(rows) if number % every == 0 or number == len(rows) - 1
+    ]
 
 
 def _evaluation(scores: dict[str, Any] | None) -> str:
@@ -133,9 +159,15 @@ def _evaluation(scores: dict[str, Any] | None) -> str:
     if not scores:
         return "It was not evaluated, beyond the validation above."
     overall = scores["overall"]
-    named = {"score": "ci95"} | {name.removesuffix("_ci95"): name for name in overall if name.endswith("_ci95")}
+    named = {"score": "ci95"} | {
+        name.removesuffix("_ci95"): name for name in overall if name.endswith("_ci95")
+    }
     rows = [
-        (name, f"{100 * overall[name]:.1f}", " to ".join(f"{100 * bound:.1f}" for bound in overall[interval]))
+        (
+            name,
+            f"{100 * overall[name]:.1f}",
+            " to ".join(f"{100 * bound:.1f}" for bound in overall[interval]),
+        )
         for name, interval in named.items()
         if overall.get(name) is not None and overall[interval]
     ]

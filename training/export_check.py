@@ -50,7 +50,9 @@ def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
     return policy
 
 
-def prove(agent: Agent, run: Path, folder: Path, checkpoint: Path, device: str, log: Path) -> dict[str, Any]:
+def prove(
+    agent: Agent, run: Path, folder: Path, checkpoint: Path, device: str, log: Path
+) -> dict[str, Any]:
     """Compare both; returns the prompt's length in tokens and the reply.
 
     Raises Failure: they differ; ServeError: vLLM does not start.
@@ -61,9 +63,13 @@ def prove(agent: Agent, run: Path, folder: Path, checkpoint: Path, device: str, 
     with serve(str(served), log, device, tools=bool(agent.tools)) as server:
         theirs, answer = by_vllm(server.base_url, server.name, prompt, ids)
     if theirs != ids:
-        raise Failure(f"vLLM renders the prompt as {len(theirs)} tokens, transformers as {len(ids)}, or as others")
+        raise Failure(
+            f"vLLM renders the prompt as {len(theirs)} tokens, transformers as {len(ids)}, or as others"
+        )
     if answer != text:
-        raise Failure(f"vLLM answers {answer[:SHOWN]!r}, transformers {text[:SHOWN]!r}; nothing was written")
+        raise Failure(
+            f"vLLM answers {answer[:SHOWN]!r}, transformers {text[:SHOWN]!r}; nothing was written"
+        )
     return {"prompt_tokens": len(ids), "reply": text, "device": device}
 
 
@@ -73,11 +79,18 @@ def by_transformers(folder: Path, prompt: FirstPrompt, device: str) -> tuple[lis
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto" if device == "cuda" else torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype="auto" if device == "cuda" else torch.float32
+    )
     model = model.to(device).eval()
     told: dict[str, Any] = {"tools": prompt.tools or None, "add_generation_prompt": True}
-    ids = tokenizer.apply_chat_template(prompt.messages, return_dict=True, return_tensors="pt", **told).to(device)
-    ends = {"eos_token_id": model.generation_config.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    ids = tokenizer.apply_chat_template(
+        prompt.messages, return_dict=True, return_tensors="pt", **told
+    ).to(device)
+    ends = {
+        "eos_token_id": model.generation_config.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
     greedy = GenerationConfig(do_sample=False, max_new_tokens=TOKENS, **ends)
     with torch.inference_mode():
         [out] = model.generate(**ids, generation_config=greedy)

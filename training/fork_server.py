@@ -61,18 +61,37 @@ def forking(plan: Plan) -> Iterator[str]:
     if plan.device != "cpu" or plan.role == "runner" or os.environ.get("RAY_ADDRESS"):
         yield ""
         return
-    folder = Path(tempfile.mkdtemp(prefix="fork-server-"))  # nobody else's: what connects may run anything
+    folder = Path(
+        tempfile.mkdtemp(prefix="fork-server-")
+    )  # nobody else's: what connects may run anything
     told = environment(plan.device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
-    command = [sys.executable, "-m", "training.fork_server", str(folder / "socket"), str(os.getpid())]
+    command = [
+        sys.executable,
+        "-m",
+        "training.fork_server",
+        str(folder / "socket"),
+        str(os.getpid()),
+    ]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
-            command, env=os.environ | told, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            env=os.environ | told,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
     try:
-        yield shlex.join([sys.executable, "-I", "-S", str(CLIENT), str(folder / "socket")])  # Ray has a shell read it
+        yield shlex.join(
+            [sys.executable, "-I", "-S", str(CLIENT), str(folder / "socket")]
+        )  # Ray has a shell read it
     finally:
         if server.poll() is not None:  # the run went on without it
-            logger.warning("the fork server ended with %s: %s", server.returncode, (folder / "log").read_text()[-1000:])
+            logger.warning(
+                "the fork server ended with %s: %s",
+                server.returncode,
+                (folder / "log").read_text()[-1000:],
+            )
         server.kill()
         server.wait()
         shutil.rmtree(folder, ignore_errors=True)
@@ -110,8 +129,12 @@ def import_engine(parent: int) -> None:
     import setproctitle
     from vllm.v1.engine import utils
 
-    utils.get_mp_context = lambda: multiprocessing.get_context("fork")  # else spawned, for Ray's and CUDA's threads
-    setproctitle.setproctitle = ray._raylet.setproctitle  # of two libraries that write titles, the second fails
+    utils.get_mp_context = lambda: multiprocessing.get_context(
+        "fork"
+    )  # else spawned, for Ray's and CUDA's threads
+    setproctitle.setproctitle = (
+        ray._raylet.setproctitle
+    )  # of two libraries that write titles, the second fails
 
 
 def _answer(listener: socket.socket) -> dict[str, Any] | None:

@@ -28,7 +28,9 @@ class CallGate:
         self._state = threading.Condition()
         self._closed = False
         self._in_flight = 0
-        self._busy = self._since = 0.0  # seconds with a call in flight, and when the calls of now began
+        self._busy = self._since = (
+            0.0  # seconds with a call in flight, and when the calls of now began
+        )
         self._waiting: list[asyncio.Future[None]] = []
 
     async def __aenter__(self) -> None:

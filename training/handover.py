@@ -52,7 +52,9 @@ class Handover:
         """
         answer = await self._ask("ended", {"after": self._last_ending, "seconds": WAIT_SECONDS})
         if answer is None:
-            return list(await self.store.query_rollouts(rollout_id_in=list(waiting), status_in=ENDED))
+            return list(
+                await self.store.query_rollouts(rollout_id_in=list(waiting), status_in=ENDED)
+            )
         self._last_ending = answer["last"]
         return [Rollout.model_validate(rollout) for rollout in answer["rollouts"]]
 
@@ -69,9 +71,15 @@ class Handover:
             limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
             self._session = aiohttp.ClientSession(timeout=limit, headers=self._headers)
         try:
-            async with self._session.post(f"{self._base}/v1/agl/waits/{what}", json=body) as response:
+            async with self._session.post(
+                f"{self._base}/v1/agl/waits/{what}", json=body
+            ) as response:
                 if response.status in (404, 405):
-                    logger.info("the store at %s does not notify; it is asked every %g s", self._base, POLL_SECONDS)
+                    logger.info(
+                        "the store at %s does not notify; it is asked every %g s",
+                        self._base,
+                        POLL_SECONDS,
+                    )
                     self._base = None
                     return None
                 response.raise_for_status()
@@ -94,7 +102,9 @@ class Endings:
     def expect(self, rollout_ids: Iterable[str]) -> dict[str, asyncio.Future[Rollout]]:
         """A future for each of these rollouts."""
         loop = asyncio.get_running_loop()
-        futures: dict[str, asyncio.Future[Rollout]] = {rollout_id: loop.create_future() for rollout_id in rollout_ids}
+        futures: dict[str, asyncio.Future[Rollout]] = {
+            rollout_id: loop.create_future() for rollout_id in rollout_ids
+        }
         for rollout_id, future in futures.items():
             if rollout_id in self._early:
                 future.set_result(self._early.pop(rollout_id))
@@ -147,9 +157,13 @@ async def give_up(store: LightningStore, worker: str) -> int:
     """
     running = await store.query_rollouts(status_in=["preparing", "running"])
     abandoned = [
-        rollout for rollout in running if isinstance(rollout, AttemptedRollout) and rollout.attempt.worker_id == worker
+        rollout
+        for rollout in running
+        if isinstance(rollout, AttemptedRollout) and rollout.attempt.worker_id == worker
     ]
     for rollout in abandoned:
         with contextlib.suppress(ValueError):  # it ended meanwhile, and was released
-            await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status="unresponsive")
+            await store.update_attempt(
+                rollout.rollout_id, rollout.attempt.attempt_id, status="unresponsive"
+            )
     return len(abandoned)

@@ -30,7 +30,9 @@ from training.live_store import RunStore
 from training.plan import ConfigError
 
 FILE = "store.sqlite"
-GRACE_SECONDS = 30.0  # after the start, before silent runners are given up: three of their heartbeats
+GRACE_SECONDS = (
+    30.0  # after the start, before silent runners are given up: three of their heartbeats
+)
 KINDS = ("rollouts", "attempts", "spans", "resources", "workers")
 OPEN = (
     "PRAGMA locking_mode = EXCLUSIVE",
@@ -50,7 +52,9 @@ class KeptCollection(ListBasedCollection[Any]):
 
     changes: list[tuple[str, tuple[Any, ...]]] | None = None
 
-    def _mutate_single(self, item: Any, mode: Any, update_fields: Sequence[str] | None = None) -> Any:
+    def _mutate_single(
+        self, item: Any, mode: Any, update_fields: Sequence[str] | None = None
+    ) -> Any:
         """All that changes a collection passes here."""
         changed = super()._mutate_single(item, mode, update_fields)
         if self.changes is not None:
@@ -67,7 +71,9 @@ class KeptCollections(InMemoryLightningCollections):
         self.database, self._changes = database, list[tuple[str, tuple[Any, ...]]]()
         for kind in KINDS:
             plain: ListBasedCollection[Any] = getattr(self, kind)
-            rows = database.execute("SELECT value FROM items WHERE kind = ? ORDER BY number", (kind,))
+            rows = database.execute(
+                "SELECT value FROM items WHERE kind = ? ORDER BY number", (kind,)
+            )
             held = [plain.item_type().model_validate(json.loads(value)) for (value,) in rows]
             kept = KeptCollection(held, plain.item_type(), plain.primary_keys(), id=kind)
             kept.changes = self._changes
@@ -88,7 +94,9 @@ class KeptCollections(InMemoryLightningCollections):
         with self.database:
             self.database.execute("BEGIN")
             for statement, (kind, key, *item) in self._changes:
-                self.database.execute(statement, (kind, key, *(json.dumps(one.model_dump()) for one in item)))
+                self.database.execute(
+                    statement, (kind, key, *(json.dumps(one.model_dump()) for one in item))
+                )
         self._changes.clear()
 
 
@@ -103,7 +111,9 @@ class KeptStore(RunStore):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / FILE).touch(mode=0o600)  # questions of patients are in there
         store = cls()
-        store.database = sqlite3.connect(folder / FILE, timeout=0, isolation_level=None, check_same_thread=False)
+        store.database = sqlite3.connect(
+            folder / FILE, timeout=0, isolation_level=None, check_same_thread=False
+        )
         try:
             for statement in OPEN:
                 store.database.execute(statement)
@@ -121,7 +131,9 @@ class KeptStore(RunStore):
         self.last_ending = time.time_ns()  # endings are numbered on above those of earlier starts
         held = list((await self.collections.rollouts.query()).items)
         ended_first = sorted(held, key=lambda rollout: rollout.end_time or 0.0)
-        await self._post_update_rollout([(rollout, ("status",)) for rollout in ended_first], skip_enqueue=True)
+        await self._post_update_rollout(
+            [(rollout, ("status",)) for rollout in ended_first], skip_enqueue=True
+        )
         waiting = sorted(filter(is_queuing, held), key=lambda rollout: rollout.status == "queuing")
         await self.collections.rollout_queue.enqueue([rollout.rollout_id for rollout in waiting])
         for span in (await self.collections.spans.query()).items:

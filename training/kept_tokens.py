@@ -23,7 +23,9 @@ CUT = "\N{REPLACEMENT CHARACTER}"  # what half a character is decoded as
 
 def keep_tokens(finished: Sequence[tuple[RolloutRecord, Trajectory]], decode: Decode) -> None:
     """Note the tokens of the episodes with the lowest and the highest rewards; of one left out there are none."""
-    scored = sorted((pair for pair in finished if pair[0].cause is None), key=lambda pair: pair[0].reward or 0.0)
+    scored = sorted(
+        (pair for pair in finished if pair[0].cause is None), key=lambda pair: pair[0].reward or 0.0
+    )
     for record, trajectory in [*scored[:KEPT], *scored[KEPT:][-KEPT:]]:
         record.tokens = [stretches(sequence, decode) for sequence in trajectory.sequences]
 

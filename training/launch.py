@@ -34,8 +34,24 @@ TRACKER_VARIABLES = (
 )
 # What the plan takes as it is, under the same name.
 FLAGS = (
-    *("n_runners", "concurrency", "keep_spans", "llm_proxy", "proxy", "asynchronous", "trajectory_level", "debug"),
-    *("live", "keep_thinking", "lora_adapter_path", "deterministic", "external_store_address", "mongo_uri"),
+    *(
+        "n_runners",
+        "concurrency",
+        "keep_spans",
+        "llm_proxy",
+        "proxy",
+        "asynchronous",
+        "trajectory_level",
+        "debug",
+    ),
+    *(
+        "live",
+        "keep_thinking",
+        "lora_adapter_path",
+        "deterministic",
+        "external_store_address",
+        "mongo_uri",
+    ),
     *("keep", "keep_best"),
 )
 SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
@@ -50,7 +66,9 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
         return check_and_train(agent, options, replace(plan, python=python), preset)
 
 
-def check_and_train(agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]) -> int:
+def check_and_train(
+    agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]
+) -> int:
     """Check everything cheap, then train; returns the exit code."""
     from common.settings import load_settings
     from episodes.registry import own_options
@@ -59,7 +77,13 @@ def check_and_train(agent: Agent, options: argparse.Namespace, plan: Plan, prese
     from training.checkpoints import check_resumable, checkpoints, step_of
     from training.cluster import check_nodes_asked
     from training.config import build_config, parse_overrides
-    from training.models import check_adapter, check_disk, check_model, checkpoint_factor, checkpoints_to_come
+    from training.models import (
+        check_adapter,
+        check_disk,
+        check_model,
+        checkpoint_factor,
+        checkpoints_to_come,
+    )
     from training.run import check_store
 
     flags = own_options(agent, options)
@@ -69,22 +93,31 @@ def check_and_train(agent: Agent, options: argparse.Namespace, plan: Plan, prese
     if options.resume:
         plan, checkpoint, checkpoint_keys = resumed(plan, options)
     elif plan.run_dir.exists() and any(plan.run_dir.iterdir()) and plan.role != "runner":
-        raise ConfigError(f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it")
+        raise ConfigError(
+            f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it"
+        )
     rows = {"train": agent.rows(options.train_file), "val": agent.rows(options.val_file)}
     for note in agent.check(rows, settings, plays=plan.role != "algorithm"):
         print(note, flush=True)
     check_budgets(agent, rows, settings)
     files = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
-    config = build_config(plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides))
+    config = build_config(
+        plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides)
+    )
     check_rows(config, len(rows["train"]))
     last, done = last_step(config, len(rows["train"])), step_of(checkpoint) if checkpoint else 0
     if checkpoint:
         check_resumable(checkpoint, config)
         if options.resume == "auto" and done >= last:
-            print(f"{plan.run_dir} is finished: step {done} of {last}; nothing is left to do", flush=True)
+            print(
+                f"{plan.run_dir} is finished: step {done} of {last}; nothing is left to do",
+                flush=True,
+            )
             return 0
     rollout = config.actor_rollout_ref.rollout
-    check_model(plan.model, rollout.max_model_len, plan.tools, int(rollout.tensor_model_parallel_size))
+    check_model(
+        plan.model, rollout.max_model_len, plan.tools, int(rollout.tensor_model_parallel_size)
+    )
     to_come = checkpoints_to_come(config, plan, done, last, len(checkpoints(plan.run_dir)))
     check_disk(plan.model, plan.run_dir, to_come, checkpoint_factor(config))
     if plan.lora_adapter_path:
@@ -95,7 +128,14 @@ def check_and_train(agent: Agent, options: argparse.Namespace, plan: Plan, prese
     return start(agent, flags, settings, config, plan, rows)
 
 
-def start(agent: Agent, options: Options, settings: Settings, config: Any, plan: Plan, rows: Mapping[str, Any]) -> int:
+def start(
+    agent: Agent,
+    options: Options,
+    settings: Settings,
+    config: Any,
+    plan: Plan,
+    rows: Mapping[str, Any],
+) -> int:
     """Start what episodes need, see that its judge can be trained on, write the rows down and train."""
     from common.jsonl import write_jsonl, write_text
     from training.device import environment
@@ -104,11 +144,15 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
     from training.summary import ENVIRONMENT
 
     plays = plan.role != "algorithm"
-    with serve_environment(agent, settings, options, plan.run_dir / "logs", plan.device if plays else None) as options:
+    with serve_environment(
+        agent, settings, options, plan.run_dir / "logs", plan.device if plays else None
+    ) as options:
         if plays:
             described = prove_judge(agent, rows["train"], settings, options)
             plan.run_dir.mkdir(parents=True, exist_ok=True)
-            write_text(plan.run_dir / ENVIRONMENT, json.dumps(described, ensure_ascii=False), force=True)
+            write_text(
+                plan.run_dir / ENVIRONMENT, json.dumps(described, ensure_ascii=False), force=True
+            )
         if plan.role != "runner":
             (plan.run_dir / "data").mkdir(parents=True, exist_ok=True)
             for name in rows:
@@ -120,7 +164,9 @@ def start(agent: Agent, options: Options, settings: Settings, config: Any, plan:
         return run(EpisodeAgent(agent, options, turns), config, plan, STARTED)
 
 
-def prove_judge(agent: Agent, rows: Sequence[Row], settings: Settings, options: Options) -> dict[str, Any]:
+def prove_judge(
+    agent: Agent, rows: Sequence[Row], settings: Settings, options: Options
+) -> dict[str, Any]:
     """What the environment says of itself, once its judge has been seen to tell answers apart.
 
     Raises Failure: what episodes need does not answer, or the judge pays dishonest answers like honest ones.
@@ -129,11 +175,20 @@ def prove_judge(agent: Agent, rows: Sequence[Row], settings: Settings, options: 
 
     with closing(agent.open(settings, options)) as environment:
         tasks = [agent.task(row, settings) for row in rows]
-        problem, described = problem_of(asyncio.run(check_judge(environment, tasks))), environment.description()
+        problem, described = (
+            problem_of(asyncio.run(check_judge(environment, tasks))),
+            environment.description(),
+        )
     if problem and settings.judge_check:
-        raise Failure(f"the judge cannot be trained on: {problem}\n{environment.ways_out}; JUDGE_CHECK=0 goes on")
+        raise Failure(
+            f"the judge cannot be trained on: {problem}\n{environment.ways_out}; JUDGE_CHECK=0 goes on"
+        )
     if problem:
-        print(f"WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: {problem}", file=sys.stderr, flush=True)
+        print(
+            f"WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: {problem}",
+            file=sys.stderr,
+            flush=True,
+        )
     return described
 
 
@@ -154,15 +209,23 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     from training.presets import GPU_MODEL, choose
     from training.run import new_run_dir
 
-    own = "MAX_TURNS" if "max_turns" in load_settings().model_fields_set else f"the {agent.name} agent's own"
+    own = (
+        "MAX_TURNS"
+        if "max_turns" in load_settings().model_fields_set
+        else f"the {agent.name} agent's own"
+    )
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
     preset = choose(agent, purpose, device, options.n_gpus, options.n_nodes)
     plan = Plan(
-        run_dir=(options.run_dir or new_run_dir(ROOT / "runs", f"{agent.name}-agent-{purpose}")).resolve(),
+        run_dir=(
+            options.run_dir or new_run_dir(ROOT / "runs", f"{agent.name}-agent-{purpose}")
+        ).resolve(),
         device=device,
-        model=options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL),
+        model=options.model
+        or settings.base_model
+        or (agent.model if device == "cpu" else GPU_MODEL),
         max_turns=settings.max_turns,
         max_turns_origin="--max-turns" if options.max_turns else own,
         max_tokens=settings.max_tokens or agent.sizes(device).reply,
@@ -193,8 +256,14 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None,
     if checkpoint is None:
         print(f"nothing to resume in {run_dir}: the run begins", flush=True)
         return plan, None, {}
-    keys: dict[str, Any] = {"trainer.resume_mode": "resume_path", "trainer.resume_from_path": str(checkpoint)}
-    if any(row["step"] == step_of(checkpoint) and row["validation"] is not None for row in curve(run_of(checkpoint))):
+    keys: dict[str, Any] = {
+        "trainer.resume_mode": "resume_path",
+        "trainer.resume_from_path": str(checkpoint),
+    }
+    if any(
+        row["step"] == step_of(checkpoint) and row["validation"] is not None
+        for row in curve(run_of(checkpoint))
+    ):
         keys["trainer.val_before_train"] = False  # its books have it
     keys["trainer.default_local_dir"] = str(run_dir / "checkpoints")
     keys["trainer.experiment_name"] = run_dir.name
@@ -209,7 +278,9 @@ def loggers(settings: Settings) -> list[str]:
     for name in TRACKER_VARIABLES:
         value = getattr(settings, name.lower())
         if value is not None:
-            os.environ[name] = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+            os.environ[name] = (
+                value.get_secret_value() if hasattr(value, "get_secret_value") else value
+            )
     tensorboard = ["tensorboard"] if settings.tensorboard_dir else []
     swanlab = ["swanlab"] if settings.swanlab_api_key or settings.swanlab_mode else []
     wandb = ["wandb"] if settings.wandb_api_key or settings.wandb_mode else []

@@ -35,7 +35,9 @@ from training.store import HEALTH_PATH
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES = 256 * 2**20  # of a request: the rollouts of a step, or the spans that gathered while the store was away
+MOST_BYTES = (
+    256 * 2**20
+)  # of a request: the rollouts of a step, or the spans that gathered while the store was away
 RELEASE_SECONDS = 120.0
 LONGEST_WAIT = 20.0
 LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
@@ -53,7 +55,9 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.waiting: set[asyncio.Event] = set()
-        self.ended: deque[tuple[int, float, str]] = deque(maxlen=KEPT_ENDINGS)  # number, Unix seconds, rollout id
+        self.ended: deque[tuple[int, float, str]] = deque(
+            maxlen=KEPT_ENDINGS
+        )  # number, Unix seconds, rollout id
         self.last_ending = 0
         self.closing = False
 
@@ -92,7 +96,9 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
         return last, [rollout for rollout in found if rollout is not None]
 
     async def _ended_since(self, after: int) -> list[tuple[int, str]]:
-        if after > self.last_ending:  # asked by someone who knew this store before it was started anew
+        if (
+            after > self.last_ending
+        ):  # asked by someone who knew this store before it was started anew
             after = 0
         newer = takewhile(lambda ending: ending[0] > after, reversed(self.ended))
         return [(number, rollout_id) for number, _, rollout_id in newer][::-1]
@@ -101,7 +107,11 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
         end, news = time.monotonic() + min(seconds, LONGEST_WAIT), asyncio.Event()
         self.waiting.add(news)
         try:
-            while not (found := await ask()) and not self.closing and (left := end - time.monotonic()) > 0:
+            while (
+                not (found := await ask())
+                and not self.closing
+                and (left := end - time.monotonic()) > 0
+            ):
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(news.wait(), min(left, LOOK_SECONDS))
                 news.clear()
@@ -150,7 +160,9 @@ class RunStore(WaitMixin, InMemoryLightningStore):
         async with self.collections.atomic(mode="rw", labels=labels) as collections:
             for collection in (collections.spans, collections.attempts, collections.rollouts):
                 await collection.delete(list((await collection.query(key)).items))
-                collection._items.pop(rollout_id, None)  # the emptied branch of the collection's tree
+                collection._items.pop(
+                    rollout_id, None
+                )  # the emptied branch of the collection's tree
             await collections.span_sequence_ids.pop(rollout_id)
         self._total_span_bytes -= self._span_bytes_by_rollout.pop(rollout_id, 0)
         self._start_time_by_rollout.pop(rollout_id, None)

@@ -22,7 +22,9 @@ from training.recorder import CallRecorder, Taken
 
 ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
 
-TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")  # a list for each call; empty where a reply has no token ids
+TAKEN: ContextVar[list[Taken]] = ContextVar(
+    "TAKEN"
+)  # a list for each call; empty where a reply has no token ids
 
 
 def take_from_body(body: bytes) -> bytes:
@@ -42,7 +44,14 @@ def take_from_body(body: bytes) -> bytes:
         found = [float(token["logprob"]) for token in log_probs["content"]] if log_probs else None
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
         return body
-    call.append(Taken(str(reply.get("id")), reply.pop("prompt_token_ids"), choice.pop("token_ids"), found or None))
+    call.append(
+        Taken(
+            str(reply.get("id")),
+            reply.pop("prompt_token_ids"),
+            choice.pop("token_ids"),
+            found or None,
+        )
+    )
     return orjson.dumps(reply)
 
 
@@ -53,7 +62,9 @@ class RecordingMiddleware:
     BaseHTTPMiddleware costs a task and a queue a request.
     """
 
-    default: ClassVar[CallRecorder]  # for agent-lightning, which makes the middleware without arguments
+    default: ClassVar[
+        CallRecorder
+    ]  # for agent-lightning, which makes the middleware without arguments
 
     def __init__(self, app: ASGIApp, recorder: CallRecorder | None = None) -> None:
         self.app = app
@@ -97,13 +108,20 @@ class RecordingMiddleware:
         return message
 
 
-async def _seeded(scope: Scope, receive: Receive, seeds: RequestSeeds, version: int) -> tuple[Scope, Receive]:
+async def _seeded(
+    scope: Scope, receive: Receive, seeds: RequestSeeds, version: int
+) -> tuple[Scope, Receive]:
     """The request with a seed in its body."""
     body = seeds.add(await Request(scope, receive).body(), version)
-    headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"content-length"]
+    headers = [
+        (name, value) for name, value in scope["headers"] if name.lower() != b"content-length"
+    ]
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_seeded() -> Message:
         return messages.pop() if messages else await receive()
 
-    return {**scope, "headers": [*headers, (b"content-length", str(len(body)).encode())]}, receive_seeded
+    return {
+        **scope,
+        "headers": [*headers, (b"content-length", str(len(body)).encode())],
+    }, receive_seeded

@@ -23,7 +23,9 @@ CACHE_BYTES, CACHE_BLOCK = 2**30, 128  # vLLM's blocks on the CPU, in tokens
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
-def check_model(model: str, max_model_len: int | None = None, tools: bool = True, split: int = 1) -> None:
+def check_model(
+    model: str, max_model_len: int | None = None, tools: bool = True, split: int = 1
+) -> None:
     """Raises ConfigError when a model folder lacks config, tokenizer, chat template or room; a hub id is let through.
 
     `tools`: the agent calls tools, so the chat template must render them. `split`: GPUs that vLLM deals its heads to.
@@ -31,21 +33,35 @@ def check_model(model: str, max_model_len: int | None = None, tools: bool = True
     folder = Path(model)
     if not folder.is_dir():
         if model.startswith((".", "/", "~")) or not HUB_ID.fullmatch(model):
-            raise ConfigError(f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B")
+            raise ConfigError(
+                f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B"
+            )
         return
     config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
-    if not any((folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
-        raise ConfigError(f"model folder {folder} has no tokenizer (tokenizer.json); copy it from the base model")
+    if not any(
+        (folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")
+    ):
+        raise ConfigError(
+            f"model folder {folder} has no tokenizer (tokenizer.json); copy it from the base model"
+        )
     template = read_template(model, tools)
     if not template:
-        raise ConfigError(f"model folder {folder} has no chat template; copy chat_template.jinja from the base model")
+        raise ConfigError(
+            f"model folder {folder} has no chat template; copy chat_template.jinja from the base model"
+        )
     if tools and "tools" not in template:
-        raise ConfigError(f"the chat template of {folder} does not render tools; use an instruct model with tool use")
+        raise ConfigError(
+            f"the chat template of {folder} does not render tools; use an instruct model with tool use"
+        )
     positions = config.get("max_position_embeddings")
     if max_model_len and positions and max_model_len > positions:
-        raise ConfigError(f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}")
+        raise ConfigError(
+            f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}"
+        )
     if (heads := config.get("num_attention_heads", split)) % split:
-        raise ConfigError(f"the {heads} attention heads of {folder} cannot be dealt to {split} GPUs of a vLLM replica")
+        raise ConfigError(
+            f"the {heads} attention heads of {folder} cannot be dealt to {split} GPUs of a vLLM replica"
+        )
 
 
 def read_template(model: str, tools: bool = True) -> str:
@@ -71,9 +87,15 @@ def _fetch(model: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(snapshot_download(model, allow_patterns=["chat_template.jinja", "tokenizer_config.json"]))
+        return Path(
+            snapshot_download(
+                model, allow_patterns=["chat_template.jinja", "tokenizer_config.json"]
+            )
+        )
     except (OSError, ValueError) as error:
-        seen = f"the chat template of {model} cannot be fetched from the hub ({type(error).__name__})"
+        seen = (
+            f"the chat template of {model} cannot be fetched from the hub ({type(error).__name__})"
+        )
         raise ConfigError(f"{seen}; check name and network, or give --model a folder") from None
 
 
@@ -89,8 +111,16 @@ def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
     try:
         heads = told["num_attention_heads"]
         dimension = told.get("head_dim") or told["hidden_size"] // heads
-        token = 2 * 4 * dimension * (told.get("num_key_value_heads") or heads) * told["num_hidden_layers"]
-        blocks = sequences * -(-(length or told["max_position_embeddings"]) // CACHE_BLOCK) + 1  # one is vLLM's own
+        token = (
+            2
+            * 4
+            * dimension
+            * (told.get("num_key_value_heads") or heads)
+            * told["num_hidden_layers"]
+        )
+        blocks = (
+            sequences * -(-(length or told["max_position_embeddings"]) // CACHE_BLOCK) + 1
+        )  # one is vLLM's own
     except KeyError:
         return CACHE_BYTES
     return min(CACHE_BYTES, blocks * CACHE_BLOCK * int(token))
@@ -112,7 +142,9 @@ def checkpoint_factor(config: DictConfig) -> int:
     return own + (CRITIC_FACTOR if config.algorithm.adv_estimator == "gae" else 0)
 
 
-def check_disk(model: str, run_dir: Path, checkpoints: int = 1, factor: int = CHECKPOINT_FACTOR) -> None:
+def check_disk(
+    model: str, run_dir: Path, checkpoints: int = 1, factor: int = CHECKPOINT_FACTOR
+) -> None:
     """Raises ConfigError when checkpoints of a model folder do not fit the run's disk; a hub id is let through.
 
     `checkpoints` are to be written, each `factor` times the weights of the folder.
@@ -133,10 +165,14 @@ def check_adapter(folder: str, rank: int) -> None:
     """Raises ConfigError when this is no folder of a LoRA adapter as peft writes it, or its rank is another."""
     path = Path(folder)
     if not (path / "adapter_model.safetensors").exists():
-        raise ConfigError(f"--lora-adapter-path {folder}: no adapter_model.safetensors there; give an adapter's folder")
+        raise ConfigError(
+            f"--lora-adapter-path {folder}: no adapter_model.safetensors there; give an adapter's folder"
+        )
     found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
     if found != rank:
-        raise ConfigError(f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank")
+        raise ConfigError(
+            f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank"
+        )
 
 
 def read_json(path: Path, hint: str) -> dict[str, Any]:

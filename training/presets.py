@@ -16,13 +16,18 @@ GPU_MODEL = "Qwen/Qwen3-0.6B"
 
 ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
-MICRO_BATCH = (f"{ACTOR}.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")  # in tokens
+MICRO_BATCH = (
+    f"{ACTOR}.ppo_max_token_len_per_gpu",
+    "critic.ppo_max_token_len_per_gpu",
+)  # in tokens
 TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
     Path(__file__).with_name("verl.toml").read_text(encoding="utf-8")
 )
 
 
-def choose(agent: Agent, purpose: str, device: str, n_gpus: int, n_nodes: int = 1) -> dict[str, Any]:
+def choose(
+    agent: Agent, purpose: str, device: str, n_gpus: int, n_nodes: int = 1
+) -> dict[str, Any]:
     """verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`).
 
     Each of `n_nodes` has `n_gpus`; on the CPU these are processes that train.
@@ -41,7 +46,9 @@ def choose(agent: Agent, purpose: str, device: str, n_gpus: int, n_nodes: int = 
         **told[device],
         **(_gpu_sizes(n_gpus * n_nodes) if device == "cuda" else {}),
         # On the CPU attention costs the square of what is packed: a micro-batch holds one full episode, on a GPU two.
-        **dict.fromkeys(MICRO_BATCH, 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}"),
+        **dict.fromkeys(
+            MICRO_BATCH, 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}"
+        ),
         **(told["small"] if small else {}),
         **told[purpose],
     }

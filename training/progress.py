@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from agentlightning import LightningStore
 
 STARTING = "starting Ray, verl and vLLM"
-EVENTS = {"engine_ready": "engine ready (Ray, verl, vLLM, proxy)", "first_step": "first step begins"}
+EVENTS = {
+    "engine_ready": "engine ready (Ray, verl, vLLM, proxy)",
+    "first_step": "first step begins",
+}
 # What people call the states of rollouts that have not ended; agent-lightning's "running" begins with the first call.
 STATES = {"waiting": ("queuing", "requeuing"), "begun": ("preparing",), "playing": ("running",)}
 STORE_SECONDS = 2.0
@@ -42,7 +45,9 @@ def planned_steps(config: DictConfig) -> int:
     """The number of the last step, as verl counts: epochs of whole batches, or fewer where that is said."""
     told = config.data.train_files
     files = [told] if isinstance(told, str) else told
-    rows = sum(bool(line) for file in files for line in Path(file).read_text(encoding="utf-8").split("\n"))
+    rows = sum(
+        bool(line) for file in files for line in Path(file).read_text(encoding="utf-8").split("\n")
+    )
     return last_step(config, rows)
 
 
@@ -99,7 +104,9 @@ class Seen:
     def add_step(self, step: int, data: Mapping[str, float]) -> None:
         """A line of metrics.jsonl; of the validation before the first step, too."""
         self.step = step
-        self.validation = validation_of(data) if validation_of(data) is not None else self.validation
+        self.validation = (
+            validation_of(data) if validation_of(data) is not None else self.validation
+        )
         self.idle = data.get(IDLE, self.idle)
         if "episodes/reward/mean" in data:
             self.rewards.append(data["episodes/reward/mean"])
@@ -114,8 +121,14 @@ class Progress(ExitStack):
         super().__init__()
         self.run_dir, self.live, self.started = run_dir, live, time.time()
         self.seen, self.events = Seen(steps), set[str]()
-        self._episodes, self._metrics = NewLines(run_dir / "episodes.jsonl"), NewLines(run_dir / "metrics.jsonl")
-        self._steps, self._stepped = 0, self.started  # steps that ended since, and when the last one did
+        self._episodes, self._metrics = (
+            NewLines(run_dir / "episodes.jsonl"),
+            NewLines(run_dir / "metrics.jsonl"),
+        )
+        self._steps, self._stepped = (
+            0,
+            self.started,
+        )  # steps that ended since, and when the last one did
         self._view: Any = None
 
     def __enter__(self) -> Progress:
@@ -190,7 +203,9 @@ def step_line(step: int, data: Mapping[str, float], seen: Seen) -> str:
     if "episodes/reward/mean" in data:
         parts.append(f"reward {data['episodes/reward/mean']:.3f}")
     if "books/trained_tokens" in data:
-        parts.append(f"{data['books/episodes']:.0f} episodes, {data['books/trained_tokens']:.0f} tokens trained")
+        parts.append(
+            f"{data['books/episodes']:.0f} episodes, {data['books/trained_tokens']:.0f} tokens trained"
+        )
     if (validation := validation_of(data)) is not None:
         parts.append(f"validation {validation:.3f}")
     if data.get(MISMATCH, 0.0) > MISMATCH_WARNS:
@@ -200,7 +215,9 @@ def step_line(step: int, data: Mapping[str, float], seen: Seen) -> str:
     if data.get("books/learnable_groups") == 0:
         parts.append("every group has equal reward: nothing learned, weights left as they were")
     elif data.get("episodes/equal_reward_groups"):
-        parts.append(f"{data['episodes/equal_reward_groups']:.0f} groups with equal reward (no gradient)")
+        parts.append(
+            f"{data['episodes/equal_reward_groups']:.0f} groups with equal reward (no gradient)"
+        )
     if seen.left is not None and step < seen.steps:
         parts.append(f"about {duration(seen.left)} left")
     return f"step {step} of {seen.steps}: " + ", ".join(parts)

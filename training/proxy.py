@@ -50,16 +50,23 @@ class PolicyAccess:
     recorded call carries it; `gate` holds calls back while it changes.
     """
 
-    def __init__(self, plan: Plan, config: DictConfig, servers: list[str], store: LightningStore) -> None:
+    def __init__(
+        self, plan: Plan, config: DictConfig, servers: list[str], store: LightningStore
+    ) -> None:
         self.plan = plan
         self.model = config.actor_rollout_ref.model.path
         self.log_probs = bool(config.actor_rollout_ref.rollout.calculate_log_probs)
         self.config = config
-        self.servers = {f"policy-{number}": f"http://{server}" for number, server in enumerate(servers)}
+        self.servers = {
+            f"policy-{number}": f"http://{server}" for number, server in enumerate(servers)
+        }
         self.store = store
         self.weights_version = 0
         self.gate = CallGate()
-        self._asked = time.monotonic(), 0.0  # when `idle_share` last was, and how busy vLLM had been by then
+        self._asked = (
+            time.monotonic(),
+            0.0,
+        )  # when `idle_share` last was, and how busy vLLM had been by then
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
         self.proxy: LLMProxy | PythonServerLauncher | None = None
@@ -73,7 +80,9 @@ class PolicyAccess:
     async def publish(self) -> None:
         """Put the resources that name the policy into the store."""
         for mode, published in self.resources.items():
-            for llm in self._endpoints(sampling_parameters(self.config, self.plan.max_tokens, mode)):
+            for llm in self._endpoints(
+                sampling_parameters(self.config, self.plan.max_tokens, mode)
+            ):
                 published.append((await self.store.add_resources({RESOURCE: llm})).resources_id)
 
     @contextmanager
@@ -136,10 +145,18 @@ class PolicyAccess:
             log_level=logging.WARNING,
         )
         if self.plan.proxy == "direct":
-            self.proxy = direct_proxy(DirectEndpoint(self.servers, self.model, self.log_probs), recorder, launcher)
+            self.proxy = direct_proxy(
+                DirectEndpoint(self.servers, self.model, self.log_probs), recorder, launcher
+            )
         else:
             models: list[ModelConfig] = [
-                {"model_name": name, "litellm_params": {"model": f"hosted_vllm/{self.model}", "api_base": f"{url}/v1"}}
+                {
+                    "model_name": name,
+                    "litellm_params": {
+                        "model": f"hosted_vllm/{self.model}",
+                        "api_base": f"{url}/v1",
+                    },
+                }
                 for name, url in self.servers.items()
             ]
             self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
@@ -152,10 +169,16 @@ class PolicyAccess:
 
     def _endpoints(self, sampling: dict[str, Any]) -> list[LLM | ProxyLLM]:
         if self.proxy is not None:
-            return [ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling) for name in self.servers]
+            return [
+                ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling)
+                for name in self.servers
+            ]
         asking = {**sampling, "return_token_ids": True}
         servers = self.servers.values()
-        return [LLM(endpoint=f"{server}/v1", model=self.model, sampling_parameters=asking) for server in servers]
+        return [
+            LLM(endpoint=f"{server}/v1", model=self.model, sampling_parameters=asking)
+            for server in servers
+        ]
 
 
 def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:
@@ -178,7 +201,9 @@ def litellm_proxy(
     log_probs: bool,
 ) -> LLMProxy:
     """agent-lightning's proxy with the recording middleware in place of its own two and of its OpenTelemetry spans."""
-    os.environ.pop("DATABASE_URL", None)  # the agent's: litellm would take it for its own, and not start
+    os.environ.pop(
+        "DATABASE_URL", None
+    )  # the agent's: litellm would take it for its own, and not start
     RecordingMiddleware.default = recorder
     app.dependency_overrides[user_api_key_auth] = _anyone
     asked = ["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"]
@@ -194,7 +219,9 @@ def litellm_proxy(
 class TakeTokenIds(CustomLogger):
     """Moves a completion's token ids and log-probabilities into the call's `TAKEN`."""
 
-    async def async_post_call_success_hook(self, data: Any, user_api_key_dict: Any, response: Any) -> Any:
+    async def async_post_call_success_hook(
+        self, data: Any, user_api_key_dict: Any, response: Any
+    ) -> Any:
         """litellm calls this with its ModelResponse; returns it without them, or as it is where it has none."""
         taken = TAKEN.get(None)
         prompt_ids = getattr(response, "prompt_token_ids", None)
@@ -213,7 +240,9 @@ class TakeTokenIds(CustomLogger):
 
 async def _anyone() -> UserAPIKeyAuth:
     """Lets every call pass, without the search for a key's rights: the proxy serves the runners of one run, no keys."""
-    return UserAPIKeyAuth(user_role=LitellmUserRoles.PROXY_ADMIN)  # what litellm says where no key is set
+    return UserAPIKeyAuth(
+        user_role=LitellmUserRoles.PROXY_ADMIN
+    )  # what litellm says where no key is set
 
 
 def _reachable(host: str) -> str:

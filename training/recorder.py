@@ -23,7 +23,13 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import SpanContext, Status, StatusCode
-from tenacity import AsyncRetrying, before_sleep_log, retry_if_exception_type, stop_after_delay, wait_random_exponential
+from tenacity import (
+    AsyncRetrying,
+    before_sleep_log,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
+)
 
 from common.access import bearer
 from training.gate import CallGate, RequestSeeds
@@ -35,7 +41,9 @@ VERSION_ATTRIBUTE = "policy.version"
 LOG_PROBS_ATTRIBUTE = "policy.log_probs"
 RESPONSE_ATTRIBUTE = "llm.hosted_vllm.id"
 ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled tokens only
-OUTAGE_SECONDS = 150.0  # how long a store that does not answer is waited for: below the time a run bears silence
+OUTAGE_SECONDS = (
+    150.0  # how long a store that does not answer is waited for: below the time a run bears silence
+)
 REQUEST_SECONDS = 30.0
 GATHER_SECONDS = 0.005  # how long a finished call may wait for company; a request to the store costs about that much
 
@@ -83,7 +91,9 @@ class SpanSender:
 
     async def _post(self, endpoint: str, body: bytes) -> None:
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS))
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS)
+            )
         async with self._session.post(endpoint, data=body, headers=self._headers) as response:
             response.raise_for_status()
 
@@ -178,4 +188,6 @@ def _span(taken: Taken, started: float, version: int) -> SpanCoreFields:
     if taken.log_probs is not None:
         attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(taken.log_probs).decode()
     done = TraceStatus(status_code="OK")
-    return SpanCoreFields(name=SPAN_NAME, status=done, attributes=attributes, start_time=started, end_time=time.time())
+    return SpanCoreFields(
+        name=SPAN_NAME, status=done, attributes=attributes, start_time=started, end_time=time.time()
+    )

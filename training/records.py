@@ -98,19 +98,30 @@ def leave_out_lone(records: list[RolloutRecord]) -> None:
             record.cause = "alone_in_group"
 
 
-def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = True) -> dict[str, float]:
+def step_metrics(
+    records: list[RolloutRecord], prefix: str, compared: bool = True
+) -> dict[str, float]:
     """Metrics of a step's rollouts: means of terms, sums of counters, counts by cause and stop reason.
 
     `compared`: whether advantages compare the episodes of a prompt group, so that equal rewards teach nothing.
     """
     scored = [record for record in records if record.cause is None]
-    metrics: dict[str, float] = {f"{prefix}/rollouts": len(records), f"{prefix}/unscored": len(records) - len(scored)}
+    metrics: dict[str, float] = {
+        f"{prefix}/rollouts": len(records),
+        f"{prefix}/unscored": len(records) - len(scored),
+    }
     if compared:
         groups = rewards_by_group(scored).values()
-        metrics[f"{prefix}/equal_reward_groups"] = sum(len(one) > 1 and len(set(one)) == 1 for one in groups)
+        metrics[f"{prefix}/equal_reward_groups"] = sum(
+            len(one) > 1 and len(set(one)) == 1 for one in groups
+        )
     if scored:
-        metrics[f"{prefix}/reward/mean"] = fsum(record.reward or 0.0 for record in scored) / len(scored)
-        metrics[f"{prefix}/sequences_per_rollout"] = sum(record.sequences for record in scored) / len(scored)
+        metrics[f"{prefix}/reward/mean"] = fsum(record.reward or 0.0 for record in scored) / len(
+            scored
+        )
+        metrics[f"{prefix}/sequences_per_rollout"] = sum(
+            record.sequences for record in scored
+        ) / len(scored)
     parts: dict[str, Mapping[str, float]] = {
         "terms": means(record.terms for record in scored),
         "measures": means(record.measures for record in records),
@@ -119,7 +130,11 @@ def step_metrics(records: list[RolloutRecord], prefix: str, compared: bool = Tru
         "causes": causes(records),
         "stop_reasons": Counter(record.stop_reason for record in records if record.stop_reason),
     }
-    metrics |= {f"{prefix}/{part}/{name}": value for part, found in parts.items() for name, value in found.items()}
+    metrics |= {
+        f"{prefix}/{part}/{name}": value
+        for part, found in parts.items()
+        for name, value in found.items()
+    }
     return metrics
 
 

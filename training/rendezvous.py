@@ -31,11 +31,15 @@ def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -
     """torch's TCPStore, served on `host_name` alone. Raises OSError: no address of this machine, a taken port."""
     interface = _interface_to(host_name, port)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-    os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface}")  # = : this one, not all whose names begin so
+    os.environ.setdefault(
+        "NCCL_SOCKET_IFNAME", f"={interface}"
+    )  # = : this one, not all whose names begin so
     if not is_master:
         return _TCPStore(host_name, port, is_master=False, **options)
     listening = socket.create_server((host_name, port), family=_family(host_name))
-    return _TCPStore(host_name, port, is_master=True, master_listen_fd=listening.detach(), **options)
+    return _TCPStore(
+        host_name, port, is_master=True, master_listen_fd=listening.detach(), **options
+    )
 
 
 def _interface_to(host_name: str, port: int) -> str:
@@ -44,7 +48,9 @@ def _interface_to(host_name: str, port: int) -> str:
         probe.connect((host_name, port))
         own = probe.getsockname()[0]
     addresses = psutil.net_if_addrs()
-    return next(name for name in addresses if any(found.address == own for found in addresses[name]))
+    return next(
+        name for name in addresses if any(found.address == own for found in addresses[name])
+    )
 
 
 def _family(host_name: str) -> socket.AddressFamily:

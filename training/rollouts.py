@@ -40,7 +40,9 @@ from training.watch import RunStopped, Watch, silence_limit
 
 logger = logging.getLogger(__name__)
 
-STORE_MARGIN_SECONDS = 60.0  # above the episode's limit: runners end it earlier, at their own deadline
+STORE_MARGIN_SECONDS = (
+    60.0  # above the episode's limit: runners end it earlier, at their own deadline
+)
 UNRESPONSIVE_SECONDS = 60.0
 MAX_ATTEMPTS = 3
 Prompt = dict[str, Any]
@@ -64,15 +66,23 @@ class RolloutManager:
         self.compared = compares_groups(config)
         self.store = StoreClient(plan.store_address, plan.token)
         self.policy = PolicyAccess(plan, config, servers, self.store)
-        limits = Limits(prompt=config.data.max_prompt_length, response=config.data.max_response_length)
+        limits = Limits(
+            prompt=config.data.max_prompt_length, response=config.data.max_response_length
+        )
         span_folder = plan.run_dir / "spans" if plan.keep_spans else None
-        self.collector = Collector(self.store, trace_adapter(plan), limits, plan.trajectory_level, span_folder)
-        self.watch = Watch(int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share)
+        self.collector = Collector(
+            self.store, trace_adapter(plan), limits, plan.trajectory_level, span_folder
+        )
+        self.watch = Watch(
+            int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share
+        )
         self.step_records: list[RolloutRecord] = []
         self.books = untrained(plan.run_dir) if self.by_group else {}
         self._failure: BaseException | None = None
         self._news = threading.Event()
-        self.last_end = 0.0  # Unix seconds, by the store's clock, at which the last collected rollout ended
+        self.last_end = (
+            0.0  # Unix seconds, by the store's clock, at which the last collected rollout ended
+        )
         self._heard = 0.0
         self._endings = Endings(self.store)
         self._loop = asyncio.new_event_loop()
@@ -83,7 +93,9 @@ class RolloutManager:
         """Start the rollouts of these prompts and return; `prompts` is verl's batch, one row a prompt group."""
         validate = bool(prompts["validate"]) if "validate" in prompts else False
         columns = {key: column for key, column in prompts.items() if key != "validate"}
-        rows = [{key: _plain(column, i) for key, column in columns.items()} for i in range(len(prompts))]
+        rows = [
+            {key: _plain(column, i) for key, column in columns.items()} for i in range(len(prompts))
+        ]
         self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
 
     def wait_for_news(self, seconds: float) -> None:
@@ -133,21 +145,29 @@ class RolloutManager:
         parts = [[row] for row in rows] if self.by_group and not validate else [rows]
         await asyncio.gather(*(self._settle(part, records, validate) for part in parts))
 
-    async def _settle(self, rows: list[Prompt], records: dict[str, RolloutRecord], validate: bool) -> None:
+    async def _settle(
+        self, rows: list[Prompt], records: dict[str, RolloutRecord], validate: bool
+    ) -> None:
         """Finish, judge and deliver the rollouts of these prompts."""
         uids = {row["uid"] for row in rows}
-        finished = await self._finish_all({name: record for name, record in records.items() if record.group in uids})
+        finished = await self._finish_all(
+            {name: record for name, record in records.items() if record.group in uids}
+        )
         settled = [record for record, _ in finished]
         skip = self._judge(finished, validate)
         if skip:
             logger.warning("skipped: %s", skip)
             await self.policy.check_engine()
             if validate:
-                raise RunStopped(f"validation is worth nothing: {skip}. Mend the cause and resume with --resume.")
+                raise RunStopped(
+                    f"validation is worth nothing: {skip}. Mend the cause and resume with --resume."
+                )
             await asyncio.sleep(self.watch.pause)
         if not validate:
             self.step_records.extend(settled)
-        await asyncio.to_thread(self._deliver, rows, [] if skip else finished, "val" if validate else "train")
+        await asyncio.to_thread(
+            self._deliver, rows, [] if skip else finished, "val" if validate else "train"
+        )
         self._news.set()
 
     def _judge(self, finished: list[Finished], validate: bool) -> str | None:
@@ -203,7 +223,10 @@ class RolloutManager:
         Raises RunStopped: nothing ended for longer than an episode may take.
         """
         endings, self._heard = self._endings.expect(records), time.monotonic()
-        tasks = [asyncio.create_task(self._collect(endings[name], record)) for name, record in records.items()]
+        tasks = [
+            asyncio.create_task(self._collect(endings[name], record))
+            for name, record in records.items()
+        ]
         limit, pending = silence_limit(self.plan.episode_timeout), set(tasks)
         try:
             while pending:
@@ -214,7 +237,9 @@ class RolloutManager:
                         f"no rollout finished for {limit:.0f} s, {len(pending)} are waiting. Are runners alive and "
                         f"connected to {self.plan.store_address}?"
                     )
-                done, pending = await asyncio.wait(pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION)
+                done, pending = await asyncio.wait(
+                    pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION
+                )
                 for task in done:
                     task.result()
         finally:
@@ -243,7 +268,9 @@ class RolloutManager:
 def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
     """The scored training episodes of a run's books by key: verl's queue may hold some of them after a resume."""
     records = [RolloutRecord(**row) for row in read_lines(run_dir / "episodes.jsonl")]
-    return {record.key: record for record in records if record.mode == "train" and record.cause is None}
+    return {
+        record.key: record for record in records if record.mode == "train" and record.cause is None
+    }
 
 
 def _rules(plan: Plan) -> RolloutConfig:

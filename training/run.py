@@ -43,7 +43,16 @@ RUNNER_POLL_SECONDS = 0.2
 HEARTBEAT_SECONDS = 10.0
 DEADLINE_MARGIN_SECONDS = 30.0
 BOOKS = ("metrics.jsonl", "episodes.jsonl")
-PACKAGES = ("agentlightning", "verl", "vllm", "torch", "transformers", "ray", "litellm", "openai-agents")
+PACKAGES = (
+    "agentlightning",
+    "verl",
+    "vllm",
+    "torch",
+    "transformers",
+    "ray",
+    "litellm",
+    "openai-agents",
+)
 
 
 def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) -> int:
@@ -56,7 +65,10 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     # A stop signal (docker stop, a cluster's scheduler) ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     if plan.role == "runner":
-        print(f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them", flush=True)
+        print(
+            f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them",
+            flush=True,
+        )
         _trainer(plan, None).fit(agent)
         return EXIT_CODES["interrupted"]
     template = choose_template(plan, config)
@@ -80,7 +92,11 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
 def followers(config: DictConfig) -> list[str]:
     """The loggers that are processes of their own (`training.trackers`); verl is left with the others."""
-    told = [config.trainer.logger] if isinstance(config.trainer.logger, str) else list(config.trainer.logger)
+    told = (
+        [config.trainer.logger]
+        if isinstance(config.trainer.logger, str)
+        else list(config.trainer.logger)
+    )
     config.trainer.logger = [name for name in told if name not in TRACKERS]
     return [name for name in told if name in TRACKERS]
 
@@ -128,7 +144,11 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     plan.run_dir.mkdir(parents=True, exist_ok=True)
     if left := sweep(plan.run_dir):  # only now: no other run has this one's ports
         print(f"removed what was not completely saved or removed: {', '.join(left)}", flush=True)
-    checkpoint = Path(config.trainer.resume_from_path) if config.trainer.resume_mode == "resume_path" else None
+    checkpoint = (
+        Path(config.trainer.resume_from_path)
+        if config.trainer.resume_mode == "resume_path"
+        else None
+    )
     goes_on = checkpoint is not None and run_of(checkpoint) == plan.run_dir
     for name in (*(() if goes_on else BOOKS), "timeline.json", "summary.json", "config.yaml"):
         if (plan.run_dir / name).exists():
@@ -137,7 +157,9 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
         for name in BOOKS:
             continue_book(run_of(checkpoint) / name, plan.run_dir / name, step_of(checkpoint))
     OmegaConf.save(config, plan.run_dir / "config.yaml", resolve=True)
-    versions = {name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES}
+    versions = {
+        name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES
+    }
     (plan.run_dir / "versions.json").write_text(json.dumps(versions, indent=2))
     (plan.run_dir / "preset.json").write_text(json.dumps(plan.preset, indent=2))
 
@@ -192,21 +214,35 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
         runner = EpisodeRunner(plan.concurrency, plan.episode_timeout + DEADLINE_MARGIN_SECONDS)
         return runner, runner.tracer
     if plan.token:  # agent-lightning's exporter finds it there
-        os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Authorization=" + quote(bearer(plan.token)["Authorization"])
+        os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Authorization=" + quote(
+            bearer(plan.token)["Authorization"]
+        )
     tracer = agl.OtelTracer() if plan.llm_proxy else agl.AgentOpsTracer()
     return agl.LitAgentRunner(
-        tracer=tracer, poll_interval=RUNNER_POLL_SECONDS, interval_jitter=0.1, heartbeat_interval=HEARTBEAT_SECONDS
+        tracer=tracer,
+        poll_interval=RUNNER_POLL_SECONDS,
+        interval_jitter=0.1,
+        heartbeat_interval=HEARTBEAT_SECONDS,
     ), tracer
 
 
 def _log_to_file(plan: Plan) -> None:
     """Logs go to `run.log`, runners' included; the screen shows progress only, or everything with --debug."""
-    handlers: list[logging.Handler] = [logging.FileHandler(plan.run_dir / "run.log", encoding="utf-8")]
+    handlers: list[logging.Handler] = [
+        logging.FileHandler(plan.run_dir / "run.log", encoding="utf-8")
+    ]
     if plan.debug:
         handlers.append(logging.StreamHandler())
     form = "%(asctime)s %(processName)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO, handlers=handlers, format=form, force=True)
-    logging.raiseExceptions = False  # a log that cannot be written (full disk) must not fill the screen
+    logging.basicConfig(
+        level=logging.DEBUG if plan.debug else logging.INFO,
+        handlers=handlers,
+        format=form,
+        force=True,
+    )
+    logging.raiseExceptions = (
+        False  # a log that cannot be written (full disk) must not fill the screen
+    )
     import uvicorn.config
 
     # It brings handlers of its own that write to the screen; without them its records reach the file.

@@ -83,7 +83,9 @@ class EpisodeRunner(Runner[Any]):
     something to do.
     """
 
-    def __init__(self, concurrency: int, deadline: float, heartbeat: float = HEARTBEAT_SECONDS) -> None:
+    def __init__(
+        self, concurrency: int, deadline: float, heartbeat: float = HEARTBEAT_SECONDS
+    ) -> None:
         super().__init__()
         self.concurrency = concurrency
         self.deadline = deadline
@@ -122,7 +124,9 @@ class EpisodeRunner(Runner[Any]):
         self._freed = asyncio.Event()
         work = [loop.create_task(self._take()), loop.create_task(self._beat())]
         try:
-            while event is None or not event.is_set():  # looked at: dying in `event.wait()` makes `set()` hang
+            while (
+                event is None or not event.is_set()
+            ):  # looked at: dying in `event.wait()` makes `set()` hang
                 await asyncio.sleep(STOP_POLL_SECONDS)
         except asyncio.CancelledError:
             logger.info("%s is stopped", self.name)
@@ -138,8 +142,15 @@ class EpisodeRunner(Runner[Any]):
         if places:
             try:
                 await asyncio.wait_for(give_up(self.store, self.name), GIVE_UP_SECONDS)
-            except Exception as error:  # the store may be gone already; its watchdog finds these rollouts
-                logger.info("%s could not give back %d rollouts (%s)", self.name, len(places), type(error).__name__)
+            except (
+                Exception
+            ) as error:  # the store may be gone already; its watchdog finds these rollouts
+                logger.info(
+                    "%s could not give back %d rollouts (%s)",
+                    self.name,
+                    len(places),
+                    type(error).__name__,
+                )
         await self._handover.close()
         await self._sender.close()
         if isinstance(self.store, LightningStoreClient):
@@ -154,7 +165,9 @@ class EpisodeRunner(Runner[Any]):
                     self._freed.clear()
                     await self._freed.wait()
                     continue
-                rollouts = await self.store.dequeue_many_rollouts(limit=min(free, TAKEN_AT_ONCE), worker_id=self.name)
+                rollouts = await self.store.dequeue_many_rollouts(
+                    limit=min(free, TAKEN_AT_ONCE), worker_id=self.name
+                )
                 for rollout in rollouts:
                     self._start(rollout)
                 if not rollouts:
@@ -178,7 +191,9 @@ class EpisodeRunner(Runner[Any]):
         try:
             await asyncio.wait({episode}, timeout=self.deadline)
         finally:
-            if not episode.done():  # an agent may take its time to notice, or never do: nobody waits for it
+            if (
+                not episode.done()
+            ):  # an agent may take its time to notice, or never do: nobody waits for it
                 episode.cancel()
                 self._stray.add(episode)
                 episode.add_done_callback(self._stray.discard)
@@ -186,7 +201,9 @@ class EpisodeRunner(Runner[Any]):
         try:
             await self._finish(place.rollout, episode)
         except Exception:  # the store's watchdog will find that the attempt has no heartbeat
-            logger.exception("%s: the result of rollout %s is lost", self.name, place.rollout.rollout_id)
+            logger.exception(
+                "%s: the result of rollout %s is lost", self.name, place.rollout.rollout_id
+            )
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
         """Run the agent; returns what it emitted, with the reward at the end if it returned one (a number, or None)."""
@@ -207,7 +224,9 @@ class EpisodeRunner(Runner[Any]):
             self._resources[named] = update.resources
         return self._resources[named]
 
-    async def _finish(self, rollout: AttemptedRollout, episode: asyncio.Task[list[SpanCoreFields]]) -> None:
+    async def _finish(
+        self, rollout: AttemptedRollout, episode: asyncio.Task[list[SpanCoreFields]]
+    ) -> None:
         """Report how an episode ended: its spans first, so that they are there when the rollout counts as ended."""
         attempt = rollout.attempt.attempt_id
         if not episode.done() or episode.cancelled():
@@ -229,13 +248,21 @@ class EpisodeRunner(Runner[Any]):
                 await self.store.update_worker(self.name, {"episodes": len(self._places)})
                 await self._beat_for(time.monotonic() - self.heartbeat / 2)
             except Exception as error:
-                logger.warning("%s could not send a heartbeat (%s)", self.name, type(error).__name__)
+                logger.warning(
+                    "%s could not send a heartbeat (%s)", self.name, type(error).__name__
+                )
 
     async def _beat_for(self, begun_before: float) -> None:
-        places = [place for place in self._places.values() if place.begun < begun_before and not place.over]
+        places = [
+            place
+            for place in self._places.values()
+            if place.begun < begun_before and not place.over
+        ]
         if not places:
             return
-        known = await self.store.query_rollouts(rollout_id_in=[place.rollout.rollout_id for place in places])
+        known = await self.store.query_rollouts(
+            rollout_id_in=[place.rollout.rollout_id for place in places]
+        )
         now = {rollout.rollout_id: rollout for rollout in known}
         for place in places:
             name, attempt = place.rollout.rollout_id, place.rollout.attempt.attempt_id

@@ -69,7 +69,9 @@ class Budget:
 class Keeper:
     """What happens in the process above the runners. start: begins the process of a runner; say: tells people."""
 
-    def __init__(self, start: Callable[[int], Any], store: StoreClient, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, start: Callable[[int], Any], store: StoreClient, say: Callable[[str], None]
+    ) -> None:
         self.start, self.store, self.say = start, store, say
         self.runners: list[Runner] = []
         self.budget = Budget()
@@ -77,10 +79,14 @@ class Keeper:
     def keep(self, count: int, stopped: Callable[[], bool]) -> int:
         """Keep so many runners until `stopped`, or until none is left; the exit code of the last that ended."""
         code = 0
-        self.runners = [Runner(number, self.start(number), time.monotonic()) for number in range(count)]
+        self.runners = [
+            Runner(number, self.start(number), time.monotonic()) for number in range(count)
+        ]
         while self.runners and not stopped():
             wait([runner.process.sentinel for runner in self.runners], POLL_SECONDS)
-            for runner in [runner for runner in self.runners if runner.process.exitcode is not None]:
+            for runner in [
+                runner for runner in self.runners if runner.process.exitcode is not None
+            ]:
                 code = runner.process.exitcode
                 self.runners.remove(runner)
                 if code:  # with 0 it was told to stop
@@ -117,7 +123,9 @@ class KeptRunners(ClientServerExecutionStrategy):
 
     def __init__(self, role: Any, n_runners: int) -> None:
         # Of agent-lightning's own there are none: a lone one it would play in this process, where nobody could keep it.
-        super().__init__(role=role, n_runners=0, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE)
+        super().__init__(
+            role=role, n_runners=0, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE
+        )
         self.count = n_runners
 
     def look(self) -> None:
@@ -128,20 +136,30 @@ class KeptRunners(ClientServerExecutionStrategy):
             ended = f"the last runner ended with exit code {self._keeper.exitcode} (over 128: by a signal)"
             raise RunStopped(f"{ended}. See run.log in the run folder, then resume with --resume.")
 
-    def _spawn_runners(self, runner: Any, store: Any, stop_evt: Any, *, ctx: BaseContext) -> list[Any]:
+    def _spawn_runners(
+        self, runner: Any, store: Any, stop_evt: Any, *, ctx: BaseContext
+    ) -> list[Any]:
         """agent-lightning's hook; what it returns is told to stop, waited for and at last killed."""
         self._news = ctx.SimpleQueue()
         made: Any = ctx
-        self._keeper = made.Process(target=self._keep, args=(made, runner, store, stop_evt), name="runners")
+        self._keeper = made.Process(
+            target=self._keep, args=(made, runner, store, stop_evt), name="runners"
+        )
         self._keeper.start()
         return [self._keeper]
 
     def _keep(self, ctx: Any, runner: Any, store: StoreClient, stop_evt: Any) -> None:
         end_with(os.getppid())
-        before = {number: signal.signal(number, lambda *_: None) for number in STOPS}  # runners are told themselves
+        before = {
+            number: signal.signal(number, lambda *_: None) for number in STOPS
+        }  # runners are told themselves
 
         def start(number: int) -> Any:
-            process = ctx.Process(target=_play, args=(runner, number, store, stop_evt, before), name=f"runner-{number}")
+            process = ctx.Process(
+                target=_play,
+                args=(runner, number, store, stop_evt, before),
+                name=f"runner-{number}",
+            )
             process.start()
             return process
 

@@ -17,7 +17,11 @@ from training.records import RolloutRecord
 from training.trajectories import TokenSequence, Trajectory
 
 
-def put(scored: list[tuple[RolloutRecord, Trajectory]], prompts: dict[str, dict[str, Any]], partition: str) -> None:
+def put(
+    scored: list[tuple[RolloutRecord, Trajectory]],
+    prompts: dict[str, dict[str, Any]],
+    partition: str,
+) -> None:
     """Put all sequences of scored rollouts with one request; `prompts` holds the row verl sent for each group.
 
     verl sums in the order they are put: by group as asked for, and by content within it, not by who was first.
@@ -25,7 +29,9 @@ def put(scored: list[tuple[RolloutRecord, Trajectory]], prompts: dict[str, dict[
     groups = {uid: number for number, uid in enumerate(prompts)}
     rows = [
         (f"{record.key}_{i}", sequence, record)
-        for record, trajectory in sorted(scored, key=lambda one: (groups[one[0].group], _content(one[1])))
+        for record, trajectory in sorted(
+            scored, key=lambda one: (groups[one[0].group], _content(one[1]))
+        )
         for i, sequence in enumerate(trajectory.sequences)
     ]
     if not rows:
@@ -43,7 +49,9 @@ def _content(trajectory: Trajectory) -> list[list[int]]:
     return [sequence.prompt_ids + sequence.response_ids for sequence in trajectory.sequences]
 
 
-def _fields(sequence: TokenSequence, record: RolloutRecord, prompt: dict[str, Any]) -> dict[str, Any]:
+def _fields(
+    sequence: TokenSequence, record: RolloutRecord, prompt: dict[str, Any]
+) -> dict[str, Any]:
     output = AgentLoopOutput(
         prompt_ids=sequence.prompt_ids,
         response_ids=sequence.response_ids,

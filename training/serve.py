@@ -36,7 +36,11 @@ from training.plan import ConfigError
 from training.ports import free_port, require_free
 
 HOST = "127.0.0.1"
-WITH_PARENT = (sys.executable, "-P", parent.__file__)  # by its path: a model may be named relative to this folder
+WITH_PARENT = (
+    sys.executable,
+    "-P",
+    parent.__file__,
+)  # by its path: a model may be named relative to this folder
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -82,7 +86,9 @@ def servable(model: str, tools: bool = True) -> str:
     if (folder / "checkpoints").is_dir():
         latest = latest_checkpoint(folder)
         if latest is None:
-            raise ConfigError(f"the run {folder} has no complete checkpoint; train it further, or name another")
+            raise ConfigError(
+                f"the run {folder} has no complete checkpoint; train it further, or name another"
+            )
         folder = latest
     if folder.name.startswith(PREFIX) and (folder / "actor").is_dir():
         folder = folder / "actor" / "huggingface"
@@ -164,13 +170,17 @@ def serve_environment(
     wanted = agent.services(settings, options) if device else ()
     with contextlib.ExitStack() as stack:
         addresses = {
-            service.option: stack.enter_context(_serve_beside(service, folder, str(device))).base_url
+            service.option: stack.enter_context(
+                _serve_beside(service, folder, str(device))
+            ).base_url
             for service in wanted
         }
         yield {**options, **addresses}
 
 
-def _serve_beside(service: Service, folder: Path, device: str) -> contextlib.AbstractContextManager[Server]:
+def _serve_beside(
+    service: Service, folder: Path, device: str
+) -> contextlib.AbstractContextManager[Server]:
     log, gpus = folder / f"{service.option}.log", service.gpus
     if not gpus:
         return serve(service.model, log, device, tools=False, memory=BESIDE)
@@ -184,10 +194,22 @@ def command(
     parser = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes") if tools else ()
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
-        *("--model", model, "--served-model-name", SERVED_NAME, "--host", HOST, "--port", str(port)),
+        *(
+            "--model",
+            model,
+            "--served-model-name",
+            SERVED_NAME,
+            "--host",
+            HOST,
+            "--port",
+            str(port),
+        ),
         *parser,
         *("--max-model-len", "auto"),
-        *("--generation-config", "vllm"),  # sampling is the client's business, not that of a file in the folder
+        *(
+            "--generation-config",
+            "vllm",
+        ),  # sampling is the client's business, not that of a file in the folder
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *("--worker-extension-cls", "training.rendezvous.OneAddress"),
         *DEVICE_FLAGS[device],
@@ -218,7 +240,9 @@ def _wait(process: subprocess.Popen[bytes], model: str, address: str, log: Path)
 def _failed(process: subprocess.Popen[bytes], log: Path) -> ServeError:
     """What became of the server, with its last words."""
     code = process.poll()
-    seen = f"did not answer within {START_SECONDS:g} s" if code is None else f"ended with code {code}"
+    seen = (
+        f"did not answer within {START_SECONDS:g} s" if code is None else f"ended with code {code}"
+    )
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     last = [line for line in lines if "Error" in line] or lines
     return ServeError("\n".join([f"vLLM {seen} ({log}):", *last[-LOG_LINES:]]))
@@ -235,20 +259,29 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m training.serve", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m training.serve", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("model", help="model folder, hub id, run folder or global_step_N folder")
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--n-gpus", type=int, default=1, help="GPUs the model is split over")
-    parser.add_argument("--no-tools", dest="tools", action="store_false", help="clients send no tools")
-    parser.add_argument("--log", type=Path, default=Path("runs/serve.log"), help="the server's output")
+    parser.add_argument(
+        "--no-tools", dest="tools", action="store_false", help="clients send no tools"
+    )
+    parser.add_argument(
+        "--log", type=Path, default=Path("runs/serve.log"), help="the server's output"
+    )
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def body() -> None:
         print(f"starting vLLM, log in {arguments.log}", flush=True)
         with serve(**vars(arguments)) as server:
-            print(f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it", flush=True)
+            print(
+                f"{server.base_url} serves {server.model} as {server.name!r}; Ctrl-C ends it",
+                flush=True,
+            )
             server.process.wait()
             raise _failed(server.process, arguments.log)
 

@@ -62,13 +62,17 @@ def check_external(address: str, token: str | None = None) -> None:
 
     start = "start one with `python -m training.store serve`"
     if not address.startswith(("http://", "https://")):
-        raise ConfigError(f"--external-store-address {address!r} is not a URL; expected http://HOST:PORT")
+        raise ConfigError(
+            f"--external-store-address {address!r} is not a URL; expected http://HOST:PORT"
+        )
     base = address.rstrip("/")
     with ask(token) as client:
         try:
             health = client.get(base + HEALTH_PATH)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ConfigError(f"no store answers at {base} ({type(error).__name__}); {start}") from None
+            raise ConfigError(
+                f"no store answers at {base} ({type(error).__name__}); {start}"
+            ) from None
         if health.status_code != 200:
             seen = f"{base}{HEALTH_PATH} answers {health.status_code}"
             raise ConfigError(f"{seen}: not a store of agent-lightning 0.3; {start}")
@@ -78,7 +82,9 @@ def check_external(address: str, token: str | None = None) -> None:
         if traces.status_code == 401:
             raise ConfigError(refusal(base, token))
         if traces.status_code != 200:
-            raise ConfigError(f"{base}{TRACES_PATH} answers {traces.status_code}: the store accepts no traces; {start}")
+            raise ConfigError(
+                f"{base}{TRACES_PATH} answers {traces.status_code}: the store accepts no traces; {start}"
+            )
 
 
 def check_mongo(uri: str) -> None:
@@ -87,7 +93,9 @@ def check_mongo(uri: str) -> None:
         from pymongo import MongoClient
         from pymongo.errors import PyMongoError
     except ImportError:
-        raise ConfigError("--mongo-uri needs MongoDB's driver: .venv/bin/python -m pip install pymongo") from None
+        raise ConfigError(
+            "--mongo-uri needs MongoDB's driver: .venv/bin/python -m pip install pymongo"
+        ) from None
     try:
         MongoClient(uri, serverSelectionTimeoutMS=int(CHECK_SECONDS * 1000)).admin.command("ping")
     except PyMongoError as error:
@@ -128,9 +136,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m training.store")
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("serve", help="serve a store").add_argument
-    add("--host", default="127.0.0.1", help="address to bind (default: loopback only); any other needs AGL_TOKEN")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="address to bind (default: loopback only); any other needs AGL_TOKEN",
+    )
     add("--port", type=int, default=4747, help="port to listen on (default: 4747)")
-    add("--persist", type=Path, metavar="DIR", help="keep all of it in this folder, and go on from what is there")
+    add(
+        "--persist",
+        type=Path,
+        metavar="DIR",
+        help="keep all of it in this folder, and go on from what is there",
+    )
     add = commands.add_parser("status", help="what a store does").add_argument
     add("url", metavar="URL", help="http://HOST:PORT")
     options = parser.parse_args(arguments)

@@ -20,14 +20,22 @@ from common.access import bearer
 from training.recorder import OUTAGE_SECONDS
 
 LOOK_SECONDS = 0.5  # between two looks whether the store is there again
-RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0, 5.0)  # soon at first: every episode waits for some of its store's answers
+RETRY_SECONDS = (
+    0.1,
+    0.3,
+    1.0,
+    3.0,
+    5.0,
+)  # soon at first: every episode waits for some of its store's answers
 MARK = "batch"  # of a rollout's metadata: with which others it was queued
 
 
 class StoreClient(LightningStoreClient):
     """Every request carries the token, if there is one; it travels with the client to other processes."""
 
-    def __init__(self, address: str, token: str | None = None, retries: Sequence[float] = RETRY_SECONDS) -> None:
+    def __init__(
+        self, address: str, token: str | None = None, retries: Sequence[float] = RETRY_SECONDS
+    ) -> None:
         looks = int(OUTAGE_SECONDS / LOOK_SECONDS)
         super().__init__(address, retry_delays=retries, health_retry_delays=(LOOK_SECONDS,) * looks)
         self.token = token
@@ -44,10 +52,15 @@ class StoreClient(LightningStoreClient):
         session.headers.update(bearer(self.token))
         return session
 
-    async def enqueue_many_rollouts(self, rollouts: Sequence[EnqueueRolloutRequest]) -> Sequence[Rollout]:
+    async def enqueue_many_rollouts(
+        self, rollouts: Sequence[EnqueueRolloutRequest]
+    ) -> Sequence[Rollout]:
         """Once: where the answer is lost, the store is asked what it took before it is told again."""
         mark = uuid.uuid4().hex
-        marked = [one.model_copy(update={"metadata": {**(one.metadata or {}), MARK: mark}}) for one in rollouts]
+        marked = [
+            one.model_copy(update={"metadata": {**(one.metadata or {}), MARK: mark}})
+            for one in rollouts
+        ]
         once = LightningStoreClient.enqueue_many_rollouts
         client = StoreClient(self.server_address_root, self.token, retries=())
         try:

@@ -37,7 +37,9 @@ def look(url: str, token: str | None) -> str:
     except httpx.HTTPStatusError as error:
         if error.response.status_code == 401:
             raise ConfigError(refusal(base, token)) from None
-        raise Failure(f"what answers at {base} is no store (status {error.response.status_code})") from None
+        raise Failure(
+            f"what answers at {base} is no store (status {error.response.status_code})"
+        ) from None
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise Failure(f"no store answers at {base} ({type(error).__name__})") from None
     except (ValueError, LookupError, TypeError):
@@ -48,7 +50,10 @@ def _look(base: str, http: httpx.Client) -> str:
     answer = http.get("statistics").raise_for_status()
     now, known = parsedate_to_datetime(answer.headers["date"]).timestamp(), answer.json()
     ended = _search(http, "rollouts", status_in=[*STATES["succeeded"], *STATES["failed"]])["items"]
-    counts = {name: _search(http, "rollouts", status_in=states, limit=1)["total"] for name, states in STATES.items()}
+    counts = {
+        name: _search(http, "rollouts", status_in=states, limit=1)["total"]
+        for name, states in STATES.items()
+    }
     recent = sum(rollout["end_time"] > now - RATE_SECONDS for rollout in ended)
     workers = sorted(_search(http, "workers")["items"], key=lambda worker: worker["worker_id"])
     return "\n".join(
@@ -73,4 +78,6 @@ def _runner(worker: dict[str, Any], now: float) -> str:
     playing = (worker["heartbeat_stats"] or {}).get("episodes")
     episodes = "" if playing is None else f", plays {playing}"
     gone = heard is not None and now - heard > SILENT_SECONDS
-    return f"          {worker['worker_id']}: {silence}{episodes}{', gone or frozen' if gone else ''}"
+    return (
+        f"          {worker['worker_id']}: {silence}{episodes}{', gone or frozen' if gone else ''}"
+    )

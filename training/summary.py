@@ -34,7 +34,9 @@ LEARNED_FROM = ("episodes", "groups", "learnable_groups")
 def write_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
     """Compute and write `summary.json`; `started` is the program's start in Unix seconds."""
     summary = build_summary(plan, exit_reason, message, started)
-    write_text(plan.run_dir / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2), force=True)
+    write_text(
+        plan.run_dir / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2), force=True
+    )
     return summary
 
 
@@ -43,8 +45,15 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
     records = [RolloutRecord(**row) for row in read_lines(plan.run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
-    steps = [row["data"] for row in read_lines(plan.run_dir / "metrics.jsonl") if "timing_s/step" in row["data"]]
-    books = {name: int(sum(step.get(f"books/{name}", 0) for step in steps)) for name in (*TRAINED, *LEARNED_FROM)}
+    steps = [
+        row["data"]
+        for row in read_lines(plan.run_dir / "metrics.jsonl")
+        if "timing_s/step" in row["data"]
+    ]
+    books = {
+        name: int(sum(step.get(f"books/{name}", 0) for step in steps))
+        for name in (*TRAINED, *LEARNED_FROM)
+    }
     managed = "managed-mongo" if plan.mongo_uri else "managed"
     return {
         "exit_reason": exit_reason,
@@ -56,7 +65,9 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "rollouts": _rollouts(train),
         **{name: books[name] for name in TRAINED},
         "dropped_tokens": _dropped(train, books["generated_tokens"]),
-        "weight_updates": sum("timing_s/update_weights" in step and _taught(step) for step in steps),
+        "weight_updates": sum(
+            "timing_s/update_weights" in step and _taught(step) for step in steps
+        ),
         "steps_without_signal": sum(not _taught(step) for step in steps),
         "signal": _signal(books, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),
@@ -81,14 +92,21 @@ def curve(run: Path) -> list[dict[str, Any]]:
     Of a resumed run the parts kept aside are read too; what the later one measured again counts.
     """
     found: dict[int, dict[str, Any]] = {}
-    for path in [*sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime), run / "metrics.jsonl"]:
+    for path in [
+        *sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime),
+        run / "metrics.jsonl",
+    ]:
         for row in read_lines(path):
-            validation = [value for name, value in row["data"].items() if name.startswith("val-core/")]
+            validation = [
+                value for name, value in row["data"].items() if name.startswith("val-core/")
+            ]
             measured = {
                 "reward": row["data"].get("episodes/reward/mean"),
                 "validation": validation and fmean(validation),
             }
-            known = found.setdefault(row["step"], {"step": row["step"], "reward": None, "validation": None})
+            known = found.setdefault(
+                row["step"], {"step": row["step"], "reward": None, "validation": None}
+            )
             known |= {name: value for name, value in measured.items() if value not in (None, [])}
     return [found[step] for step in sorted(found)]
 
@@ -142,7 +160,10 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
         "total": round(time.time() - started, 2),
         "to_first_step": round(first - started, 2) if first else None,
         "per_step": round(sum(times) / len(times), 2) if times else None,
-        "by_phase": {phase: round(sum(step.get(key, 0) for step in steps), 2) for phase, key in PHASES.items()},
+        "by_phase": {
+            phase: round(sum(step.get(key, 0) for step in steps), 2)
+            for phase, key in PHASES.items()
+        },
     }
 
 
@@ -172,7 +193,9 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
     console = Console()
     console.print(table)
     if summary["message"]:
-        console.print(f"{summary['exit_reason']}: {summary['message']}", style="bold red", markup=False)
+        console.print(
+            f"{summary['exit_reason']}: {summary['message']}", style="bold red", markup=False
+        )
     print(run_dir, flush=True)
 
 
@@ -182,7 +205,9 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     first, last = _number(validation["first_reward"]["mean"]), _number(validation["reward"]["mean"])
     learned = mismatch = ""
     if signal["groups"]:
-        learned = f", {signal['learnable_groups']} of {signal['groups']} groups with different rewards"
+        learned = (
+            f", {signal['learnable_groups']} of {signal['groups']} groups with different rewards"
+        )
     if signal["log_prob_mismatch"] is not None:
         mismatch = f", vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most"
     to_first, per_step = _number(seconds["to_first_step"]), _number(seconds["per_step"])
@@ -192,15 +217,30 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("reward", f"{_number(reward['mean'])} ({_named(reward['terms'])})"),
         ("validation reward", last if first == last else f"{first} -> {last}"),
         ("measures", _named(summary["measures"])),
-        ("canaries", "{accepted} accepted of {judged} known-bad answers".format(**summary["canaries"])),
+        (
+            "canaries",
+            "{accepted} accepted of {judged} known-bad answers".format(**summary["canaries"]),
+        ),
         ("counters", _named(summary["counters"], "g")),
         ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
-        ("tokens generated / trained", f"{summary['generated_tokens']} / {summary['trained_tokens']}"),
+        (
+            "tokens generated / trained",
+            f"{summary['generated_tokens']} / {summary['trained_tokens']}",
+        ),
         ("tokens left out", _named(summary["dropped_tokens"], "d")),
-        ("weight updates", f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else "")),
-        ("signal", f"{_number(signal['sequences_per_episode'])} sequences an episode{learned}{mismatch}"),
+        (
+            "weight updates",
+            f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else ""),
+        ),
+        (
+            "signal",
+            f"{_number(signal['sequences_per_episode'])} sequences an episode{learned}{mismatch}",
+        ),
         *(("note", note) for note in summary["environment"].get("notes", [])),
-        ("seconds", f"{seconds['total']:.0f} in all, {to_first} to the first step, {per_step} a step"),
+        (
+            "seconds",
+            f"{seconds['total']:.0f} in all, {to_first} to the first step, {per_step} a step",
+        ),
     ]
 
 

@@ -52,7 +52,9 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
     """
     messages, tools = copy.deepcopy(conversation.messages), [*conversation.tools] or None
     for call in (call for message in messages for call in message.get("tool_calls") or []):
-        call["function"]["arguments"] = json.loads(call["function"]["arguments"])  # as servers hand it to templates
+        call["function"]["arguments"] = json.loads(
+            call["function"]["arguments"]
+        )  # as servers hand it to templates
 
     def render(end: int, opened: bool) -> str:
         if conversation.raw:
@@ -67,7 +69,9 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
             continue
         prompt, whole = render(at, opened=True), render(at + 1, opened=False).rstrip()
         if not whole.startswith(prompt):
-            raise ColdStartError("the chat template renders a conversation differently once the reply is there")
+            raise ColdStartError(
+                "the chat template renders a conversation differently once the reply is there"
+            )
         spans = rendered.pop()[1] if rendered and prompt.startswith(rendered[-1][0]) else []
         rendered.append((whole, [*spans, (len(prompt), len(whole))]))
     return [_tokens(text, spans, tokenizer) for text, spans in rendered]
@@ -77,23 +81,32 @@ def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Exam
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     labels = [
         token if any(start <= left and right <= end for start, end in spans) else NOT_LEARNED
-        for token, (left, right) in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
+        for token, (left, right) in zip(
+            encoded["input_ids"], encoded["offset_mapping"], strict=True
+        )
     ]
     return {"input_ids": encoded["input_ids"], "labels": labels}
 
 
-def batches(examples: Sequence[Example], size: int, pad: int, random: Random, alike: bool = False) -> list[Batch]:
+def batches(
+    examples: Sequence[Example], size: int, pad: int, random: Random, alike: bool = False
+) -> list[Batch]:
     """Token ids and labels of `size` examples each, (size, longest); too few for a batch make one, a rest is left out.
 
     Padded on the right: attention is causal, so no learned token sees it, and no mask is needed. `alike`: examples of
     similar length, which is faster. Length gives a decision away (without a query a conversation is short), so batches
     for learning decisions must be mixed.
     """
-    order = sorted(examples, key=lambda example: alike * len(example["input_ids"]) + 4 * random.random())
+    order = sorted(
+        examples, key=lambda example: alike * len(example["input_ids"]) + 4 * random.random()
+    )
     groups = [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
     fills = {"input_ids": pad, "labels": NOT_LEARNED}
     return [
-        {key: pad_sequence([torch.tensor(e[key]) for e in group], True, fill) for key, fill in fills.items()}
+        {
+            key: pad_sequence([torch.tensor(e[key]) for e in group], True, fill)
+            for key, fill in fills.items()
+        }
         for group in groups
     ]
 
@@ -121,7 +134,9 @@ class Schedule:
 
     def factor(self, step: int) -> float:
         """What the learning rate is multiplied by in a step, counted from 0."""
-        return min(1.0, (step + 1) / self.warm_up, max(0.0, 1 - (step - self.decay_from) / self.decay))
+        return min(
+            1.0, (step + 1) / self.warm_up, max(0.0, 1 - (step - self.decay_from) / self.decay)
+        )
 
     def until_end(self, data: Sequence[Batch], random: Random) -> Iterator[Batch]:
         """The data in random order, again and again."""
@@ -135,7 +150,11 @@ class Schedule:
         """Count a step that had this accuracy."""
         self.steps += 1
         self.accuracies.append(accuracy)
-        if self.steps < self.decay_from and len(self.accuracies) == WINDOW and self.accuracy >= self.target:
+        if (
+            self.steps < self.decay_from
+            and len(self.accuracies) == WINDOW
+            and self.accuracy >= self.target
+        ):
             self.decay_from = self.steps
 
 
@@ -145,7 +164,9 @@ def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
     (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
     kept, targets = learned[:, columns], batch["labels"][:, 1:][learned]
     logits = model(batch["input_ids"], logits_to_keep=columns, use_cache=False).logits[kept].float()
-    return torch.nn.functional.cross_entropy(logits, targets), (logits.argmax(-1) == targets).float().mean().item()
+    return torch.nn.functional.cross_entropy(logits, targets), (
+        logits.argmax(-1) == targets
+    ).float().mean().item()
 
 
 def train(
@@ -158,12 +179,16 @@ def train(
 ) -> None:
     """Train in place until the schedule ends, on a GPU if there is one. Same arguments and machine: same weights."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    rates = [torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers]
+    rates = [
+        torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers
+    ]
     model.to(device).train()
     with progress(title, schedule.end, "steps") as bar:
         for batch in schedule.until_end(data, random):
             with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-                loss, accuracy = loss_of(model, {name: tensor.to(device) for name, tensor in batch.items()})
+                loss, accuracy = loss_of(
+                    model, {name: tensor.to(device) for name, tensor in batch.items()}
+                )
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             for part in (*optimizers, *rates):
@@ -176,7 +201,13 @@ def train(
 
 
 def warm_up(
-    base: str, conversations: Iterable[Conversation], out: Path, epochs: float, lr: float, batch_size: int, seed: int
+    base: str,
+    conversations: Iterable[Conversation],
+    out: Path,
+    epochs: float,
+    lr: float,
+    batch_size: int,
+    seed: int,
 ) -> dict[str, Any]:
     """Train a model (folder or hub id) on conversations in its own chat template, and write it to `out`.
 
@@ -186,21 +217,31 @@ def warm_up(
     """
     try:
         tokenizer = AutoTokenizer.from_pretrained(base)
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)  # bfloat16 would lose small updates
+        model = AutoModelForCausalLM.from_pretrained(
+            base, dtype=torch.float32
+        )  # bfloat16 would lose small updates
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        raise ColdStartError(f"--base {base} cannot be loaded: {first}; give a model folder or a hub id") from None
+        raise ColdStartError(
+            f"--base {base} cannot be loaded: {first}; give a model folder or a hub id"
+        ) from None
     if not tokenizer.chat_template:
-        raise ColdStartError(f"--base {base} has no chat template; take its instruction-tuned version")
+        raise ColdStartError(
+            f"--base {base} has no chat template; take its instruction-tuned version"
+        )
     try:
         told = watched(conversations, "encoding", "conversations")
         examples = [example for conversation in told for example in encode(conversation, tokenizer)]
     except TemplateError as error:
-        raise ColdStartError(f"--base {base}: its chat template refuses the conversations: {error}") from None
+        raise ColdStartError(
+            f"--base {base}: its chat template refuses the conversations: {error}"
+        ) from None
     context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
     fitting = [example for example in examples if len(example["input_ids"]) <= context]
     if not fitting:
-        raise ColdStartError(f"none of {len(examples)} demonstrations fits the model's context of {context} tokens")
+        raise ColdStartError(
+            f"none of {len(examples)} demonstrations fits the model's context of {context} tokens"
+        )
     print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr)
     steps, random = max(1, round(epochs * len(fitting) / batch_size)), Random(seed)
     rise = max(1, round(WARM_UP_SHARE * steps))
@@ -208,7 +249,9 @@ def warm_up(
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     torch.manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-    train("warm-up", model, [optimizer], batches(fitting, batch_size, pad, random), schedule, random)
+    train(
+        "warm-up", model, [optimizer], batches(fitting, batch_size, pad, random), schedule, random
+    )
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
         save(model, tokenizer, folder)

@@ -54,18 +54,33 @@ def make(
     Returns how it was made, for the model card. Raises ColdStartError: there is nothing to learn.
     """
     torch.set_num_threads(1)
-    (steps_a, steps_b), started, random, sizes = steps, time.process_time(), Random(seed), agent.sizes("cpu")
+    (steps_a, steps_b), started, random, sizes = (
+        steps,
+        time.process_time(),
+        Random(seed),
+        agent.sizes("cpu"),
+    )
     print("making conversations", file=sys.stderr)
     if role == "policy":
-        lessons = agent.lessons(rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random)
+        lessons = agent.lessons(
+            rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random
+        )
     else:
         lessons = Lessons([*agent.demonstrations(role, rows, settings)], [], "", {"role": role})
     if not lessons.right:
-        raise ColdStartError(f"these rows have nothing to learn for the role {role!r}; give others with --train-file")
+        raise ColdStartError(
+            f"these rows have nothing to learn for the role {role!r}; give others with --train-file"
+        )
     right = [bare(told) if random.random() < BARE_SHARE else told for told in lessons.right]
-    tokenizer = make_tokenizer(right, lessons.characters, sizes.prompt + sizes.response, random, lessons.apart)
+    tokenizer = make_tokenizer(
+        right, lessons.characters, sizes.prompt + sizes.response, random, lessons.apart
+    )
     phase_a, phase_b = (
-        [example for told in watched(phase, "encoding", "conversations") for example in encode(told, tokenizer)]
+        [
+            example
+            for told in watched(phase, "encoding", "conversations")
+            for example in encode(told, tokenizer)
+        ]
         for phase in (right, lessons.flawed)
     )
     if role != "policy":
@@ -76,9 +91,18 @@ def make(
     train("phase A", model, fast_optimizers(model), data, schedule, random)
     write_model(model, tokenizer, agent.prompt_version, mastered)
     if phase_b:
-        gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))  # without unlearning to copy
+        gentle = torch.optim.AdamW(
+            model.parameters(), lr=1e-3, betas=(0.9, 0.98)
+        )  # without unlearning to copy
         data = batches(phase_b, BATCH_B, pad, random)
-        train("phase B", model, [gentle], data, Schedule(steps_b, max(1, steps_b // 2), WARM_UP), random)
+        train(
+            "phase B",
+            model,
+            [gentle],
+            data,
+            Schedule(steps_b, max(1, steps_b // 2), WARM_UP),
+            random,
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
         write_model(model, tokenizer, agent.prompt_version, folder)
@@ -131,13 +155,17 @@ def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
     named = list(model.named_parameters())
     matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in named if p.ndim != 2 or "embed" in name]
-    muon = torch.optim.Muon(matrices, lr=0.012, momentum=0.95, weight_decay=0.05, adjust_lr_fn="original")
+    muon = torch.optim.Muon(
+        matrices, lr=0.012, momentum=0.95, weight_decay=0.05, adjust_lr_fn="original"
+    )
     return [muon, torch.optim.AdamW(others, lr=3e-3, betas=(0.9, 0.98))]
 
 
 def write_model(model: Any, tokenizer: Any, prompt_version: str, folder: Path) -> None:
     """Write weights, configuration and tokenizer; the model in memory stays as it is."""
-    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    model.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
     save(copy.deepcopy(model), tokenizer, folder)
     # For readers other than transformers 5, which has new names for class and theta.
     theta = model.config.rope_parameters["rope_theta"]

@@ -28,20 +28,30 @@ TEXTS = 3000  # of each kind
 
 
 def render(
-    messages: Sequence[Message], tools: Sequence[ToolSpec], add_generation_prompt: bool = False, raw: bool = False
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec],
+    add_generation_prompt: bool = False,
+    raw: bool = False,
 ) -> str:
     """Render a conversation with the chat template the way transformers and vLLM do; a raw one needs none."""
     if raw:
         return "".join(message["content"] for message in messages)
     from transformers.utils.chat_template_utils import render_jinja_template
 
-    given = {"chat_template": TEMPLATE.read_text(encoding="utf-8"), "add_generation_prompt": add_generation_prompt}
+    given = {
+        "chat_template": TEMPLATE.read_text(encoding="utf-8"),
+        "add_generation_prompt": add_generation_prompt,
+    }
     rendered, _ = render_jinja_template([list(messages)], tools=list(tools), **given)
     return str(rendered[0])
 
 
 def make_tokenizer(
-    conversations: Sequence[Conversation], characters: str, context: int, random: Random, apart: bool = False
+    conversations: Sequence[Conversation],
+    characters: str,
+    context: int,
+    random: Random,
+    apart: bool = False,
 ) -> Any:
     """A `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template; `context`: in tokens.
 
@@ -51,7 +61,10 @@ def make_tokenizer(
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
-    texts = [MARKS.sub("\n", render(one.messages, one.tools, raw=one.raw)) for one in conversations[:TEXTS]]
+    texts = [
+        MARKS.sub("\n", render(one.messages, one.tools, raw=one.raw))
+        for one in conversations[:TEXTS]
+    ]
     texts += ["".join(random.choices(characters, k=30)) for _ in range(TEXTS if characters else 0)]
     tokenizer = Tokenizer(models.BPE())
     pieces = pre_tokenizers.Split(Regex(PIECE_APART if apart else PIECE), behavior="isolated")

@@ -31,7 +31,18 @@ from common.settings import ROOT
 LOOK_SECONDS = 1.0
 END_SECONDS = 15.0  # for the last lines, once the run has ended or was killed
 EPISODES = 64
-COLUMNS = ("mode", "task_type", "question", "answer", "reward", "terms", "cause", "stop_reason", "calls", "seconds")
+COLUMNS = (
+    "mode",
+    "task_type",
+    "question",
+    "answer",
+    "reward",
+    "terms",
+    "cause",
+    "stop_reason",
+    "calls",
+    "seconds",
+)
 
 Numbers = dict[str, float]
 Rows = list[list[Any]]  # of COLUMNS
@@ -61,8 +72,12 @@ class TensorBoard:
             self.writer.add_scalar(key, value, step)
         if episodes:
             rows = [COLUMNS, ["---"] * len(COLUMNS), *episodes]
-            cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-            self.writer.add_text("episodes", "\n".join(f"| {' | '.join(row)} |" for row in cells), step)
+            cells = [
+                [str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows
+            ]
+            self.writer.add_text(
+                "episodes", "\n".join(f"| {' | '.join(row)} |" for row in cells), step
+            )
         self.writer.flush()
 
     def finish(self) -> None:
@@ -98,7 +113,9 @@ class WandB:
 
         self.wandb = wandb
         where = os.environ.get("WANDB_DIR") or folder
-        self.run = wandb.init(project=config["trainer"]["project_name"], name=name, config=config, dir=where)
+        self.run = wandb.init(
+            project=config["trainer"]["project_name"], name=name, config=config, dir=where
+        )
 
     def log(self, step: int, numbers: Numbers, episodes: Rows) -> None:
         table = self.wandb.Table(columns=list(COLUMNS), data=episodes, allow_mixed_types=True)
@@ -108,11 +125,17 @@ class WandB:
         self.run.finish()
 
 
-TRACKERS: dict[str, type[Tracker]] = {"tensorboard": TensorBoard, "swanlab": SwanLab, "wandb": WandB}
+TRACKERS: dict[str, type[Tracker]] = {
+    "tensorboard": TensorBoard,
+    "swanlab": SwanLab,
+    "wandb": WandB,
+}
 
 
 @contextmanager
-def tracked(names: Sequence[str], run_dir: Path, end_seconds: float = END_SECONDS) -> Iterator[None]:
+def tracked(
+    names: Sequence[str], run_dir: Path, end_seconds: float = END_SECONDS
+) -> Iterator[None]:
     """Have these trackers follow the books of a run while the block runs."""
     processes = {_start(name, run_dir, end_seconds): name for name in names}
     tells = [Thread(target=_tell, args=(*one, run_dir), daemon=True) for one in processes.items()]
@@ -133,7 +156,9 @@ def _start(name: str, run_dir: Path, end_seconds: float) -> subprocess.Popen[byt
     command = [sys.executable, "-m", "training.trackers", name, str(run_dir.resolve())]
     command += ["--follow", str(end_seconds)]
     with _log(name, run_dir).open("ab") as log:
-        return subprocess.Popen(command, cwd=ROOT, stdin=PIPE, stdout=log, stderr=log, start_new_session=True)
+        return subprocess.Popen(
+            command, cwd=ROOT, stdin=PIPE, stdout=log, stderr=log, start_new_session=True
+        )
 
 
 def _log(name: str, run_dir: Path) -> Path:
@@ -145,12 +170,17 @@ def _log(name: str, run_dir: Path) -> Path:
 def _tell(process: subprocess.Popen[bytes], name: str, run_dir: Path) -> None:
     if code := process.wait():
         again = f"`python -m training.trackers {name} {run_dir}` sends it again"
-        print(f"{name} has not all of this run (exit code {code}, {_log(name, run_dir)}); {again}", flush=True)
+        print(
+            f"{name} has not all of this run (exit code {code}, {_log(name, run_dir)}); {again}",
+            flush=True,
+        )
 
 
 def follow(tracker: Tracker, run_dir: Path, ended: Event) -> None:
     """Hand a run's steps to a tracker, those there are and then new ones, up to those that are there when it ended."""
-    metrics, records = (NewLines(run_dir / name, old=True) for name in ("metrics.jsonl", "episodes.jsonl"))
+    metrics, records = (
+        NewLines(run_dir / name, old=True) for name in ("metrics.jsonl", "episodes.jsonl")
+    )
     waiting: list[dict[str, Any]] = []
     last = False
     while not last:
@@ -182,7 +212,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m training.trackers")
     parser.add_argument("tracker", choices=TRACKERS, metavar="TRACKER", help=", ".join(TRACKERS))
     parser.add_argument("run_dir", type=Path, metavar="RUN", help="folder of a run")
-    parser.add_argument("--follow", type=float, metavar="SECONDS", help="of a run that goes on; its end is the input's")
+    parser.add_argument(
+        "--follow",
+        type=float,
+        metavar="SECONDS",
+        help="of a run that goes on; its end is the input's",
+    )
     options = parser.parse_args(arguments)
 
     def body() -> None:

@@ -37,7 +37,9 @@ from training.watch import IDLE, check_advantages, check_episodes, learnable_gro
 logger = logging.getLogger(__name__)
 
 WAKE_SECONDS = 1.0
-CORRECTION = "rollout_corr/"  # verl's metrics of it; from the loss (`bypass_mode`) they come below actor/
+CORRECTION = (
+    "rollout_corr/"  # verl's metrics of it; from the loss (`bypass_mode`) they come below actor/
+)
 
 
 class RolloutsFromStore(PPOTrainer):
@@ -87,7 +89,9 @@ class RolloutsFromStore(PPOTrainer):
     def _updates_once(self) -> bool:
         """Whether a batch is one update: only then does the loss see the weights that played, and nothing else."""
         actor = self.config.actor_rollout_ref.actor
-        return bool(actor.ppo_epochs == 1 and actor.ppo_mini_batch_size == self.config.data.train_batch_size)
+        return bool(
+            actor.ppo_epochs == 1 and actor.ppo_mini_batch_size == self.config.data.train_batch_size
+        )
 
     def _save_checkpoint(self) -> None:
         """verl's checkpoint and what is added to it, whole or not at all; then those go that are not to be kept."""
@@ -108,27 +112,45 @@ class RolloutsFromStore(PPOTrainer):
         model = self.config.actor_rollout_ref.model
         if model.lora_rank:
             split_adapter(actor, model.path)
-        if template := OmegaConf.select(self.config, SETTING):  # whoever serves the checkpoint must use it, too
+        if template := OmegaConf.select(
+            self.config, SETTING
+        ):  # whoever serves the checkpoint must use it, too
             shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
         """Raises RunStopped when what verl is about to train on differs from what is known of its episodes."""
-        keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
-        data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask", "advantages"])
+        keys = [
+            key
+            for key, tag in zip(batch.keys, batch.tags, strict=True)
+            if not tag.get("is_padding", False)
+        ]
+        data = tq.kv_batch_get(
+            keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask", "advantages"]
+        )
         masks = data["loss_mask"].unbind()
         books = self.agent_loop_manager.take_books({session_of(key) for key in keys})
         algorithm, compared = self.config.algorithm, compares_groups(self.config)
         metrics = check_episodes(books, keys, sum(int(mask.sum()) for mask in masks))
         if algorithm.adv_estimator == "grpo" and not algorithm.use_kl_in_reward:
-            first = [float(row[mask.argmax()]) for row, mask in zip(data["advantages"].unbind(), masks, strict=True)]
+            first = [
+                float(row[mask.argmax()])
+                for row, mask in zip(data["advantages"].unbind(), masks, strict=True)
+            ]
             found = {session_of(key): value for key, value in zip(keys, first, strict=True)}
             check_advantages(books, found, algorithm.norm_adv_by_std_in_grpo)
         if compared:
-            metrics |= {"books/groups": len(rewards_by_group(books)), "books/learnable_groups": learnable_groups(books)}
+            metrics |= {
+                "books/groups": len(rewards_by_group(books)),
+                "books/learnable_groups": learnable_groups(books),
+            }
         if (idle := self.agent_loop_manager.policy.idle_share()) is not None:
             metrics[IDLE] = idle
         records = self.agent_loop_manager.take_step_records()
-        return {**metrics, **weights_age(books, self.global_steps), **step_metrics(records, "episodes", compared)}
+        return {
+            **metrics,
+            **weights_age(books, self.global_steps),
+            **step_metrics(records, "episodes", compared),
+        }
 
 
 class BooksLogger(tracking.FileLogger):
@@ -165,7 +187,11 @@ class SeparatedTrainer(RolloutsFromStore, PPOTrainerSeparateAsync):
         return list(self.standalone_server_manager.get_addresses())
 
 
-TRAINERS = {"sync": LightningTrainer, "colocate_async": ColocatedTrainer, "separate_async": SeparatedTrainer}
+TRAINERS = {
+    "sync": LightningTrainer,
+    "colocate_async": ColocatedTrainer,
+    "separate_async": SeparatedTrainer,
+}
 
 
 def train(config: DictConfig, plan: Plan) -> None:
@@ -193,4 +219,6 @@ def note_time(run_dir: Path, event: str) -> None:
     """Write when an event first happened (Unix seconds) to `timeline.json`."""
     timeline = read_timeline(run_dir)
     if event not in timeline:
-        write_text(run_dir / "timeline.json", json.dumps({**timeline, event: time.time()}), force=True)
+        write_text(
+            run_dir / "timeline.json", json.dumps({**timeline, event: time.time()}), force=True
+        )

@@ -27,7 +27,9 @@ class Call:
 
     def __post_init__(self) -> None:
         if self.log_probs is not None and len(self.log_probs) != len(self.response_ids):
-            raise ValueError(f"{len(self.log_probs)} log-probabilities for {len(self.response_ids)} generated tokens")
+            raise ValueError(
+                f"{len(self.log_probs)} log-probabilities for {len(self.response_ids)} generated tokens"
+            )
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,10 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
     """
     trajectory = Trajectory()
     for call in calls:
-        if len(call.prompt_ids) > limits.prompt + limits.response or len(call.response_ids) > limits.response:
+        if (
+            len(call.prompt_ids) > limits.prompt + limits.response
+            or len(call.response_ids) > limits.response
+        ):
             return Trajectory(breaks=trajectory.breaks, too_long=True)
         last = trajectory.sequences[-1] if trajectory.sequences else None
         reason = _break_reason(last, call, limits, merge) if last else None
@@ -93,7 +98,9 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
         if reason is not None:
             trajectory.breaks[reason] = trajectory.breaks.get(reason, 0) + 1
         mask = [1] * len(call.response_ids)
-        trajectory.sequences.append(TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs))
+        trajectory.sequences.append(
+            TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs)
+        )
     return trajectory
 
 

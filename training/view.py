@@ -31,7 +31,9 @@ class View(ExitStack):
     def __init__(self, title: str, console: Console | None = None) -> None:
         super().__init__()
         self.title = title
-        self._live = Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop")
+        self._live = Live(
+            console=console, auto_refresh=False, transient=True, vertical_overflow="crop"
+        )
 
     def __enter__(self) -> View:
         self.enter_context(self._live)
@@ -39,7 +41,9 @@ class View(ExitStack):
 
     def draw(self, seen: Seen) -> None:
         """Replace what is shown."""
-        self._live.update(Panel(table_of(seen), title=Text(self.title), title_align="left"), refresh=True)
+        self._live.update(
+            Panel(table_of(seen), title=Text(self.title), title_align="left"), refresh=True
+        )
 
 
 def table_of(seen: Seen) -> Table:
@@ -75,7 +79,11 @@ def rewards_of(seen: Seen) -> str:
         parts = ["-"]
     else:
         first, last = seen.rewards[0], seen.rewards[-1]
-        parts = [f"{last:.3f}", sparkline(seen.rewards), f"from {first:.3f}, best {max(seen.rewards):.3f}"]
+        parts = [
+            f"{last:.3f}",
+            sparkline(seen.rewards),
+            f"from {first:.3f}, best {max(seen.rewards):.3f}",
+        ]
     if seen.validation is not None:
         parts.append(f"validation {seen.validation:.3f}")
     return "  ".join(parts)

@@ -18,7 +18,9 @@ logger = logging.getLogger(__name__)
 
 MAX_UNSCORED_SHARE = 0.30
 MAX_SKIPS_IN_A_ROW = 3
-PAUSE_SECONDS = 20.0  # after a skipped step, and twice that after a second: a judge may be away for a minute
+PAUSE_SECONDS = (
+    20.0  # after a skipped step, and twice that after a second: a judge may be away for a minute
+)
 MISSING_SPANS_SHARE = 0.05
 MISSING_SPANS_WINDOW = 200
 MIN_SILENCE_SECONDS = 180.0
@@ -40,12 +42,28 @@ REWARD_MISSING = "reward_missing"
 EVENTS = (  # rows of the table: what happens, how it is measured, what is done
     ("zero triplets", "every rollout of a window that called the policy left none", "stop"),
     ("rewards missing", "every rollout of a window ended without an episode record", "stop"),
-    ("spans missing", f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts", "stop"),
-    ("unscored rollouts", f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window", "skip them"),
+    (
+        "spans missing",
+        f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts",
+        "stop",
+    ),
+    (
+        "unscored rollouts",
+        f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window",
+        "skip them",
+    ),
     ("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
-    ("no rollout finishes", f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)", "stop"),
+    (
+        "no rollout finishes",
+        f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)",
+        "stop",
+    ),
     ("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
-    ("a runner process ends", f"{RESTARTS} times in {WINDOW_SECONDS / 60:.0f} minutes", "start it again"),
+    (
+        "a runner process ends",
+        f"{RESTARTS} times in {WINDOW_SECONDS / 60:.0f} minutes",
+        "start it again",
+    ),
     (
         "a runner process ends",
         f"more often, or as one {REPEATS_SECONDS:.0f} s before",
@@ -54,12 +72,20 @@ EVENTS = (  # rows of the table: what happens, how it is measured, what is done
     ("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
     ("trained tokens differ from generated tokens", "every update", "stop"),
     ("sequences or advantages differ from the books", "every update", "stop"),
-    ("log-probabilities of vLLM and trainer", f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step", "warn"),
+    (
+        "log-probabilities of vLLM and trainer",
+        f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step",
+        "warn",
+    ),
     ("no group with different rewards", "every step", "no update"),
     ("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
     ("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
     ("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
-    ("the judge pays dishonest answers like honest ones", "a sample, before the model is loaded", "stop"),
+    (
+        "the judge pays dishonest answers like honest ones",
+        "a sample, before the model is loaded",
+        "stop",
+    ),
     ("groups with equal reward", "every step", "warn"),
 )
 
@@ -135,8 +161,13 @@ class Watch:
         """
         mismatch = metrics.get(MISMATCH)
         if mismatch is not None and not mismatch <= MISMATCH_WARNS:
-            seen = f"log-probabilities differ: {MISMATCH} is {mismatch:.2g}, over {MISMATCH_WARNS:g}"
-            logger.warning("%s: the policy that plays is not the one that is trained (docs/learning-signal.md)", seen)
+            seen = (
+                f"log-probabilities differ: {MISMATCH} is {mismatch:.2g}, over {MISMATCH_WARNS:g}"
+            )
+            logger.warning(
+                "%s: the policy that plays is not the one that is trained (docs/learning-signal.md)",
+                seen,
+            )
 
     def _stop_on_silence(self, records: list[RolloutRecord]) -> None:
         if all(record.cause == REWARD_MISSING for record in records):
@@ -183,21 +214,29 @@ def silence_limit(episode_timeout: float) -> float:
     return max(MIN_SILENCE_SECONDS, 2 * episode_timeout)
 
 
-def check_episodes(books: list[RolloutRecord], keys: Iterable[str], trained_tokens: int) -> dict[str, float]:
+def check_episodes(
+    books: list[RolloutRecord], keys: Iterable[str], trained_tokens: int
+) -> dict[str, float]:
     """Compare the batch (`keys` are `{group}_{session}_{i}`) with the books of its episodes; returns both as metrics.
 
     Raises RunStopped: a token, a sequence or an unscored episode too many or too few.
     """
     generated = sum(record.generated_tokens for record in books)
     if trained_tokens != generated:
-        raise RunStopped(f"{trained_tokens} tokens would be trained but the policy generated {generated}")
+        raise RunStopped(
+            f"{trained_tokens} tokens would be trained but the policy generated {generated}"
+        )
     sequences = Counter(session_of(key) for key in keys)
     for record in books:
         if sequences[record.key] != record.sequences:
-            counts = f"{record.sequences} sequences but {sequences[record.key]} of them would be trained"
+            counts = (
+                f"{record.sequences} sequences but {sequences[record.key]} of them would be trained"
+            )
             raise RunStopped(f"rollout {record.rollout_id} became {counts}")
         if record.cause is not None or record.reward is None:
-            raise RunStopped(f"rollout {record.rollout_id} is unscored ({record.cause}) and would be trained")
+            raise RunStopped(
+                f"rollout {record.rollout_id} is unscored ({record.cause}) and would be trained"
+            )
     return {
         "books/episodes": len(books),
         "books/sequences": sequences.total(),
@@ -217,7 +256,9 @@ def learnable_groups(books: list[RolloutRecord]) -> int:
     return sum(len(set(rewards)) > 1 for rewards in rewards_by_group(books).values())
 
 
-def check_advantages(books: list[RolloutRecord], advantages: Mapping[str, float], normalised: bool) -> None:
+def check_advantages(
+    books: list[RolloutRecord], advantages: Mapping[str, float], normalised: bool
+) -> None:
     """Compare GRPO's advantages (by episode key) with (reward - mean) / (standard deviation + epsilon) of its group.
 
     Mean and deviation are of the group's scored episodes, one value an episode; `normalised` is verl's

@@ -40,7 +40,9 @@ class Candidates:
         self._options = options
         self._user_roles = frozenset(role.strip().lower() for role in options.user_role)
         self._digests: set[str] = set()
-        self._masked: dict[str, int] = {}  # names of sessions that hold personal data, by their order
+        self._masked: dict[
+            str, int
+        ] = {}  # names of sessions that hold personal data, by their order
         self.kept = 0
         self.dropped: Counter[str] = Counter()
         self.masked: Counter[str] = Counter()
@@ -49,7 +51,9 @@ class Candidates:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The rows of the output; memory grows by some hundred bytes a question."""
-        for message in watched(read_messages(self._options.input, self._options.encoding), "reading", "messages"):
+        for message in watched(
+            read_messages(self._options.input, self._options.encoding), "reading", "messages"
+        ):
             made = self._row_or_reason(message)
             if isinstance(made, str):
                 self.dropped[made] += 1
@@ -102,7 +106,9 @@ class Candidates:
 
 
 def print_report(report: dict[str, Any]) -> None:
-    lines = [f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because"]
+    lines = [
+        f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because"
+    ]
     lines += [f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()]
     lines += [f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()]
     lines += [f"unreadable: {line}" for line in report["unreadable"]]

@@ -32,7 +32,10 @@ TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
 # omegaconf fails with any other antlr; a newer exporter of OpenTelemetry silently costs all triplets.
 VITAL = ("antlr4-python3-runtime", "opentelemetry-exporter-otlp-proto-http")
 ANSWER_SECONDS = 2.0
-DISK_NEEDED, MEMORY_NEEDED = 5, 12  # GiB; a CPU run with the bundled model was seen to use 13 GB, caches included
+DISK_NEEDED, MEMORY_NEEDED = (
+    5,
+    12,
+)  # GiB; a CPU run with the bundled model was seen to use 13 GB, caches included
 SHOWN = 4  # names of packages
 INSTALL = "run ./install.sh"
 
@@ -80,7 +83,11 @@ def check_packages() -> str:
     missing = [name for name, found in have.items() if found is None]
     if missing:
         raise Failure(f"{len(missing)} of {len(have)} missing: {', '.join(missing[:SHOWN])}")
-    others = [name for name in sorted(wanted, key=lambda name: name not in VITAL) if have[name] != wanted[name]]
+    others = [
+        name
+        for name in sorted(wanted, key=lambda name: name not in VITAL)
+        if have[name] != wanted[name]
+    ]
     if others:
         error = Failure if others[0] in VITAL else Doubt
         named = [f"{name} {have[name]} (lock: {wanted[name]})" for name in others[:SHOWN]]
@@ -94,7 +101,9 @@ def check_accelerator() -> str:
     if tool is None:
         return "no NVIDIA driver: runs use the CPU"
     try:
-        run = subprocess.run([tool, "-L"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
+        run = subprocess.run(
+            [tool, "-L"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True
+        )
     except (subprocess.SubprocessError, OSError):
         raise Doubt("nvidia-smi fails or hangs: CUDA unavailable") from None
     if (installed("torch") or "").endswith("+cpu"):
@@ -167,7 +176,9 @@ def check_judge(settings: Any) -> str:
     if not url:
         return f"{name}, at its provider (not asked)"
     reasons: list[str | None] = []
-    asking = threading.Thread(target=lambda: reasons.append(_ask(url)), daemon=True)  # name look-up has no limit
+    asking = threading.Thread(
+        target=lambda: reasons.append(_ask(url)), daemon=True
+    )  # name look-up has no limit
     asking.start()
     asking.join(ANSWER_SECONDS)
     if problem := reasons[0] if reasons else f"no answer within {ANSWER_SECONDS:.0f} s":
@@ -178,7 +189,9 @@ def check_judge(settings: Any) -> str:
 def _ask(url: str) -> str | None:
     """None when anything answers HTTP there, an error page included; else the reason, without the URL itself."""
     try:
-        urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=ANSWER_SECONDS).close()
+        urllib.request.urlopen(
+            urllib.request.Request(url, method="HEAD"), timeout=ANSWER_SECONDS
+        ).close()
     except urllib.error.HTTPError:
         return None
     except (OSError, ValueError) as error:
@@ -194,7 +207,9 @@ def check_model(settings: Any) -> str:
     check_folder(str(model))
     if not model.is_dir():
         return f"{model}, from the hub (not asked)"
-    if not any((model / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
+    if not any(
+        (model / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")
+    ):
         raise Failure(f"{model} has no weights (model.safetensors)")
     return str(model)
 
@@ -203,17 +218,29 @@ def check_model(settings: Any) -> str:
 CHECKS: dict[str, tuple[Callable[..., str], str]] = {
     "Python": (check_python, "use Python 3.11: remove .venv, " + INSTALL),
     "packages": (check_packages, INSTALL),
-    "device": (check_accelerator, "mend the driver, use --device cpu, or remove .venv, then DEVICE=gpu ./install.sh"),
+    "device": (
+        check_accelerator,
+        "mend the driver, use --device cpu, or remove .venv, then DEVICE=gpu ./install.sh",
+    ),
     "disk": (check_disk, "free some, or put runs elsewhere with --run-dir"),
     "memory": (check_memory, "end other programs, or lower --n-runners"),
     "settings": (check_settings, "mend the variable, or the line in .env"),
 }
 WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
     "ports": (check_ports, "end what listens there, or set the port's variable"),
-    "database": (check_database, "python -m data.build_database, set DATABASE_URL, or grant less (docs/sql-safety.md)"),
-    "sandbox": (check_sandbox, "apt-get install bubblewrap; docs/sandbox.md says what a container must allow"),
+    "database": (
+        check_database,
+        "python -m data.build_database, set DATABASE_URL, or grant less (docs/sql-safety.md)",
+    ),
+    "sandbox": (
+        check_sandbox,
+        "apt-get install bubblewrap; docs/sandbox.md says what a container must allow",
+    ),
     "judge": (check_judge, "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL"),
-    "model": (check_model, "set BASE_MODEL to a complete model folder; the bundled one: sql_agent/tiny_model"),
+    "model": (
+        check_model,
+        "set BASE_MODEL to a complete model folder; the bundled one: sql_agent/tiny_model",
+    ),
 }
 
 

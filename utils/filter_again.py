@@ -42,8 +42,14 @@ def agreement(pairs_of: dict[str, Pairs]) -> str:
     for name, pairs in pairs_of.items():
         rows, agreed, value = pairs.total(), _agreed(pairs), kappa(pairs)
         share = f"{agreed / rows:.1%}" if rows else NO_KAPPA
-        measured.append((name, f"{rows:,}", f"{agreed:,}", share, NO_KAPPA if value is None else f"{value:.3f}"))
-        differing += [(name, str(one), str(other), count) for (one, other), count in pairs.items() if one != other]
+        measured.append(
+            (name, f"{rows:,}", f"{agreed:,}", share, NO_KAPPA if value is None else f"{value:.3f}")
+        )
+        differing += [
+            (name, str(one), str(other), count)
+            for (one, other), count in pairs.items()
+            if one != other
+        ]
     text = _table(("field", "rows", "agree", "share", "kappa"), measured)
     if any(line[-1] == NO_KAPPA for line in measured):
         text += f"\n{CONSTANT}"
@@ -55,7 +61,9 @@ def agreement(pairs_of: dict[str, Pairs]) -> str:
 
 def kappa(pairs: Pairs) -> float | None:
     """Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one value only."""
-    first, second = (Counter(values) for values in zip(*pairs.elements(), strict=True)) if pairs else ({}, {})
+    first, second = (
+        (Counter(values) for values in zip(*pairs.elements(), strict=True)) if pairs else ({}, {})
+    )
     if len(first) < 2 or len(second) < 2:
         return None
     rows = pairs.total()
@@ -68,7 +76,9 @@ def _agreed(pairs: Pairs) -> int:
 
 
 def _table(heading: tuple[str, ...], lines: list[tuple[Any, ...]]) -> str:
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in (heading, ("---",) * len(heading), *lines))
+    return "".join(
+        f"| {' | '.join(map(str, line))} |\n" for line in (heading, ("---",) * len(heading), *lines)
+    )
 
 
 def first_verdict(row: Row) -> Verdict:
@@ -83,19 +93,29 @@ def first_verdict(row: Row) -> Verdict:
 def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
     for row in rows:
         first_verdict(row)
-    files = llm_pass.beside(options.output, "disagreements"), options.output.with_suffix(".agreement.md")
+    files = (
+        llm_pass.beside(options.output, "disagreements"),
+        options.output.with_suffix(".agreement.md"),
+    )
     pairs_of: dict[str, Pairs] = {name: Counter() for name in (*FIELDS, "kept")}
     differing: list[Row] = []
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
         first, second = first_verdict(row), Verdict(**result)
-        one, other = (verdict.model_dump() | {"kept": is_kept(verdict)} for verdict in (first, second))
+        one, other = (
+            verdict.model_dump() | {"kept": is_kept(verdict)} for verdict in (first, second)
+        )
         for name, pairs in pairs_of.items():
             pairs[one[name], other[name]] += 1
         if differ := [name for name in pairs_of if one[name] != other[name]]:
             verdicts = {"first": first.model_dump(), "second": second.model_dump()}
-            differing.append({"id": row["id"], "question": row["question"], "differ": differ, **verdicts})
-        columns = {"task_type": second.task_type, "second_verdict": result | {"model": client.model}}
+            differing.append(
+                {"id": row["id"], "question": row["question"], "differ": differ, **verdicts}
+            )
+        columns = {
+            "task_type": second.task_type,
+            "second_verdict": result | {"model": client.model},
+        }
         return row | columns, one["kept"] and other["kept"]
 
     def compare() -> None:
@@ -104,7 +124,9 @@ def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient)
         print(agreement(pairs_of), file=sys.stderr)
 
     work = Screening(client, STRICT)
-    return llm_pass.run_pass(PROGRAM, options, rows, client, work, judge=judge, others=files, finish=compare)
+    return llm_pass.run_pass(
+        PROGRAM, options, rows, client, work, judge=judge, others=files, finish=compare
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

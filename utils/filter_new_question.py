@@ -94,11 +94,15 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
             raise FileError(f"{path}, row {place}, column question: {question!r}, expected text")
         for name, value in row.items():
             if not isinstance(value, JSON_KINDS):
-                raise FileError(f"{path}, row {place}, column {name}: a value that JSON can not hold")
+                raise FileError(
+                    f"{path}, row {place}, column {name}: a value that JSON can not hold"
+                )
         yield Source(str(path), str(row.get("id") or row.get("qid") or place), question), row
 
 
-def embedding_matches(arguments: argparse.Namespace, sources: list[Source], old: int) -> dict[Source, Row]:
+def embedding_matches(
+    arguments: argparse.Namespace, sources: list[Source], old: int
+) -> dict[Source, Row]:
     """Which sources from place `old` on repeat an earlier one: the one whose vector is nearest, if it is near enough.
 
     Memory: all vectors.
@@ -109,12 +113,19 @@ def embedding_matches(arguments: argparse.Namespace, sources: list[Source], old:
 
     settings = load_settings()
     url = arguments.embedding_base_url or settings.teacher_base_url
-    embeddings = Embeddings(arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache)
+    embeddings = Embeddings(
+        arguments.embedding_model, url, reveal(settings.teacher_api_key), settings.llm_cache
+    )
     vectors = asyncio.run(embeddings.of([source.question for source in sources]))
-    print(f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier", file=sys.stderr)
+    print(
+        f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier",
+        file=sys.stderr,
+    )
     matches, kept = {}, numpy.arange(len(sources)) < old
     for start in range(old, len(sources), BLOCK):
-        for place, row in enumerate(vectors[start : start + BLOCK] @ vectors[: start + BLOCK].T, start):
+        for place, row in enumerate(
+            vectors[start : start + BLOCK] @ vectors[: start + BLOCK].T, start
+        ):
             cosines = numpy.where(kept[: len(row)], row, -1)
             best = int(cosines.argmax())
             if cosines[best] >= arguments.cosine:
@@ -129,21 +140,33 @@ def filter_rows(arguments: argparse.Namespace) -> None:
     for file in (arguments.output, dropped_file):
         refuse_existing(file, arguments.force)
     known = KnownQuestions(arguments.near)
-    for source, _ in (item for path in arguments.against for item in watched(read_questions(path), path.name)):
+    for source, _ in (
+        item for path in arguments.against for item in watched(read_questions(path), path.name)
+    ):
         known.add(source)
     old = len(known.by_words)
     asked = watched(read_questions(arguments.input), arguments.input.name)
     rows = [(source, row, known.match_or_add(source)) for source, row in asked]
     sources = [*known.by_words.values()]
-    same = embedding_matches(arguments, sources, old) if arguments.embedding_model and sources[old:] else {}
+    same = (
+        embedding_matches(arguments, sources, old)
+        if arguments.embedding_model and sources[old:]
+        else {}
+    )
     new = [row for source, row, found in rows if not found and source not in same]
-    repeated = [(source, found or same[source]) for source, _, found in rows if found or source in same]
-    dropped = [{"id": source.id, "question": source.question, **found} for source, found in repeated]
+    repeated = [
+        (source, found or same[source]) for source, _, found in rows if found or source in same
+    ]
+    dropped = [
+        {"id": source.id, "question": source.question, **found} for source, found in repeated
+    ]
     count = write_jsonl(arguments.output, new, arguments.force)
     write_jsonl(dropped_file, dropped, arguments.force)
     methods = Counter(row["method"] for row in dropped)
     found = ", ".join(f"{number:,} {method}" for method, number in methods.items())
-    print(f"{PROGRAM}: {count:,} new in {arguments.output}; known: {found or 'none'} ({dropped_file})")
+    print(
+        f"{PROGRAM}: {count:,} new in {arguments.output}; known: {found or 'none'} ({dropped_file})"
+    )
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -151,10 +174,32 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     share = number(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
     add("input", type=Path, help="JSONL or Parquet with the column question")
-    add("--against", type=Path, nargs="*", default=[], metavar="FILE", help="existing sets, JSONL or Parquet")
-    add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the new rows; the others: OUT.dropped.jsonl")
-    add("--near", type=share, default=NEAR, help=f"least Jaccard similarity of a repetition (default: {NEAR})")
-    add("--embedding-model", metavar="NAME", help="litellm's name of an embedding model, such as openai/NAME")
+    add(
+        "--against",
+        type=Path,
+        nargs="*",
+        default=[],
+        metavar="FILE",
+        help="existing sets, JSONL or Parquet",
+    )
+    add(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="OUT.jsonl",
+        help="the new rows; the others: OUT.dropped.jsonl",
+    )
+    add(
+        "--near",
+        type=share,
+        default=NEAR,
+        help=f"least Jaccard similarity of a repetition (default: {NEAR})",
+    )
+    add(
+        "--embedding-model",
+        metavar="NAME",
+        help="litellm's name of an embedding model, such as openai/NAME",
+    )
     add("--embedding-base-url", metavar="URL", help="its endpoint (default: TEACHER_BASE_URL)")
     add("--cosine", type=share, default=0.92, help="least cosine of a repetition (default: 0.92)")
     add("--force", action="store_true", help="replace existing outputs")
@@ -163,7 +208,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(argv)
-    return run_command(PROGRAM, lambda: filter_rows(arguments), "nothing was written, and vectors got so far are kept")
+    return run_command(
+        PROGRAM,
+        lambda: filter_rows(arguments),
+        "nothing was written, and vectors got so far are kept",
+    )
 
 
 if __name__ == "__main__":

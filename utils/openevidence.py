@@ -48,17 +48,32 @@ def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClien
         print(f"{PROGRAM}: refused: {reasons or 'none'}")
 
     def describe() -> str:
-        return f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}"
+        return (
+            f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}"
+        )
 
     return llm_pass.run_pass(
-        PROGRAM, options, rows, client, drafter, judge=judge, finish=count_refused, describe=describe
+        PROGRAM,
+        options,
+        rows,
+        client,
+        drafter,
+        judge=judge,
+        finish=count_refused,
+        describe=describe,
     )
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--db", metavar="URL", help="the database (default: DATABASE_URL, else the embedded one)")
-    add("--max-turns", type=positive(int), default=6, metavar="N", help="calls of the agent a question (6)")
+    add(
+        "--max-turns",
+        type=positive(int),
+        default=6,
+        metavar="N",
+        help="calls of the agent a question (6)",
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

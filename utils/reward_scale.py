@@ -48,7 +48,11 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
         if value is None:
             unscored += 1
         elif isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            seen = f"no column {column}; it has {', '.join(row)}" if value is MISSING else f"{column} is {value!r}"
+            seen = (
+                f"no column {column}; it has {', '.join(row)}"
+                if value is MISSING
+                else f"{column} is {value!r}"
+            )
             raise FileError(f"{path}, line {number}: {seen}; expected a number (give --column)")
         else:
             scores.append(float(value))
@@ -70,12 +74,20 @@ def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
         raise UsageError("no endpoint: set REWARD_MODEL_URL (environment or .env), or give --url")
     pairs = JsonlRows(arguments.pairs, texts=("prompt", "response"))
     model, spent = RewardModelJudge(url, arguments.timeout), Usage()
-    fingerprint = {"program": PROGRAM, "url": without_secrets(url), "input": file_digest(arguments.pairs)}
+    fingerprint = {
+        "program": PROGRAM,
+        "url": without_secrets(url),
+        "input": file_digest(arguments.pairs),
+    }
     others = [arguments.output.with_suffix(suffix) for suffix in (".png", ".scores.jsonl")]
-    with open_journal(arguments.output, fingerprint, force=arguments.force, others=others) as journal:
+    with open_journal(
+        arguments.output, fingerprint, force=arguments.force, others=others
+    ) as journal:
         everything = run_all(
             pairs,
-            key=lambda row: hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32],
+            key=lambda row: hashlib.sha256(
+                f"{row['prompt']}\0{row['response']}".encode()
+            ).hexdigest()[:32],
             work=lambda row: model.raw_score(row["prompt"], row["response"], spent),
             journal=journal,
             concurrency=arguments.concurrency,
@@ -85,7 +97,9 @@ def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
         scores = list(asyncio.run(everything))
         failed = [score for score in scores if isinstance(score, Failed)]
         if failed:
-            raise RunError(f"{len(failed):,} of {len(scores):,} pairs have no score, the first one: {failed[0].reason}")
+            raise RunError(
+                f"{len(failed):,} of {len(scores):,} pairs have no score, the first one: {failed[0].reason}"
+            )
         rows = ({"row": number, "raw": score} for number, score in enumerate(scores))
         write_jsonl(arguments.output.with_suffix(".scores.jsonl"), rows, force=True)
         journal.remove()
@@ -107,12 +121,17 @@ def fit_scale(arguments: argparse.Namespace) -> None:
     scale = fit(scores, arguments.kind)
     draw(scores, scale, source, picture)
     write_jsonl(output, [scale.model_dump()], force=True)
-    print(f"{len(scores):,} scores of {source}, {unscored:,} rows not scored\n{'':<24}{'before':>12}{'after':>12}")
+    print(
+        f"{len(scores):,} scores of {source}, {unscored:,} rows not scored\n{'':<24}{'before':>12}{'after':>12}"
+    )
     after = summary([scale.apply(score) for score in scores])
     for name, before in summary(scores).items():
         print(f"{name:<24}{before:>12.4g}{after[name]:>12.4g}")
     if len(scores) < FEWEST:
-        print(f"{PROGRAM}: only {len(scores)} scores; with fewer than {FEWEST} the map is rough", file=sys.stderr)
+        print(
+            f"{PROGRAM}: only {len(scores)} scores; with fewer than {FEWEST} the map is rough",
+            file=sys.stderr,
+        )
     print(f"map: {output}, picture: {picture}\nto use it, set  REWARD_SCALE={output.resolve()}")
 
 
@@ -120,14 +139,34 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
     add = parser.add_argument
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--pairs", type=Path, metavar="FILE", help="JSONL {prompt, response} to send to the endpoint")
-    source.add_argument("--run", type=Path, metavar="FOLDER", help="a run's folder: its episodes.jsonl")
-    source.add_argument("--scores", type=Path, metavar="FILE", help="JSONL with a column of raw scores")
+    source.add_argument(
+        "--pairs",
+        type=Path,
+        metavar="FILE",
+        help="JSONL {prompt, response} to send to the endpoint",
+    )
+    source.add_argument(
+        "--run", type=Path, metavar="FOLDER", help="a run's folder: its episodes.jsonl"
+    )
+    source.add_argument(
+        "--scores", type=Path, metavar="FILE", help="JSONL with a column of raw scores"
+    )
     add("--column", help="of the scores; a.b is b inside a (default: score, with --run: reward)")
     add("--url", help="the reward model's address (default: REWARD_MODEL_URL)")
-    add("--kind", choices=("quantile", "logistic"), default="quantile", help="the map (default: quantile)")
+    add(
+        "--kind",
+        choices=("quantile", "logistic"),
+        default="quantile",
+        help="the map (default: quantile)",
+    )
     add("--output", type=Path, required=True, metavar="OUT.json", help="the map's file")
-    add("--timeout", type=positive(float), default=60.0, metavar="S", help="seconds for a pair, retries included (60)")
+    add(
+        "--timeout",
+        type=positive(float),
+        default=60.0,
+        metavar="S",
+        help="seconds for a pair, retries included (60)",
+    )
     add("--concurrency", type=positive(int), default=8, metavar="N", help="requests at once (8)")
     add("--force", action="store_true", help="replace existing outputs")
     arguments = parser.parse_args(argv)
@@ -140,7 +179,9 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(argv)
-    afterwards = "what was scored is kept: give the same command again to go on" if arguments.pairs else ""
+    afterwards = (
+        "what was scored is kept: give the same command again to go on" if arguments.pairs else ""
+    )
     return run_command(PROGRAM, lambda: fit_scale(arguments), afterwards)
 
 

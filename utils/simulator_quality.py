@@ -58,7 +58,11 @@ async def make(simulator: LLMSimulator, task: DiagnosisTask, chain: bool) -> lis
     for name, recorded in in_order([*task.results.items()], Random(task.id)):
         text = await simulator.draw(task, name, past)
         made.append(Made(task, name, recorded, text, tuple(past)))
-        past.append(Result(name, text if chain else recorded, "recorded" if text or not chain else "withheld"))
+        past.append(
+            Result(
+                name, text if chain else recorded, "recorded" if text or not chain else "withheld"
+            )
+        )
     return made
 
 
@@ -67,19 +71,28 @@ async def judged(results: Sequence[Made], settings: Settings) -> list[dict[str, 
     if not settings.teacher_model:
         return [rules(made) for made in results]
     judge = choose_judge(settings, WORDS)
-    verdicts = await gathered([judge.judge(case_of(made)) for made in results], "judging", "results")
+    verdicts = await gathered(
+        [judge.judge(case_of(made)) for made in results], "judging", "results"
+    )
     causes = [verdict.cause for verdict in verdicts if verdict.score is None]
     if causes:
-        raise Failure(f"{len(causes)} of {len(results)} results are not judged, the first one for {causes[0]}")
+        raise Failure(
+            f"{len(causes)} of {len(results)} results are not judged, the first one for {causes[0]}"
+        )
     return [{name: verdict.parts.get(name, 0.0) for name in WORDS.weights} for verdict in verdicts]
 
 
-async def measure(simulator: LLMSimulator, tasks: Sequence[DiagnosisTask], settings: Settings) -> dict[str, Any]:
+async def measure(
+    simulator: LLMSimulator, tasks: Sequence[DiagnosisTask], settings: Settings
+) -> dict[str, Any]:
     """All numbers of single results and of chains."""
     await simulator.check()
     return {
         mode: await _summary(
-            await gathered([make(simulator, task, mode == "chain") for task in tasks], mode, "cases"), settings
+            await gathered(
+                [make(simulator, task, mode == "chain") for task in tasks], mode, "cases"
+            ),
+            settings,
         )
         for mode in ("single", "chain")
     }
@@ -89,7 +102,9 @@ async def _summary(made: Iterable[Sequence[Made]], settings: Settings) -> dict[s
     every = [one for case in made for one in case]
     told = [one for one in every if one.text]
     if not told:
-        raise Failure(f"all {len(every)} results were withheld, for they name the diagnosis; train the model further")
+        raise Failure(
+            f"all {len(every)} results were withheld, for they name the diagnosis; train the model further"
+        )
     values = await judged(told, settings)
     return {
         "results": len(every),
@@ -106,7 +121,10 @@ def table(scores: dict[str, Any]) -> str:
     lines = [f"| judged by {scores['judge']} | single | chain |", "|---|---|---|"]
     for key, title in ROWS.items():
         cells = [scores[mode][key] for mode in ("single", "chain")]
-        shown = [_shown(100 * cell if key == "consistency" and cell is not None else cell) for cell in cells]
+        shown = [
+            _shown(100 * cell if key == "consistency" and cell is not None else cell)
+            for cell in cells
+        ]
         lines.append(f"| {title} | {' | '.join(shown)} |")
     return "\n".join(lines) + "\n"
 
@@ -122,7 +140,11 @@ def evaluate(arguments: argparse.Namespace) -> None:
         refuse_existing(path, arguments.force)
     settings = load_settings()
     rows = AGENT.rows(arguments.data)
-    tasks = [task for task in map(task_of, Random(arguments.seed).sample(rows, len(rows))) if task.results]
+    tasks = [
+        task
+        for task in map(task_of, Random(arguments.seed).sample(rows, len(rows)))
+        if task.results
+    ]
     if not tasks:
         raise UsageError(f"{arguments.data} has no recorded results to compare with")
     tasks = tasks[: arguments.n]
@@ -143,15 +165,33 @@ def evaluate(arguments: argparse.Namespace) -> None:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
     add = parser.add_argument
-    add("--simulator", choices=("llm", "served"), required=True, help="the model: at its address, or served here")
+    add(
+        "--simulator",
+        choices=("llm", "served"),
+        required=True,
+        help="the model: at its address, or served here",
+    )
     add("--simulator-model", metavar="MODEL", help="over SIMULATOR_MODEL")
-    add("--data", type=Path, default=AGENT.splits["test"], help="cases with results; default: the agent's test file")
+    add(
+        "--data",
+        type=Path,
+        default=AGENT.splits["test"],
+        help="cases with results; default: the agent's test file",
+    )
     add("--n", type=positive(int), default=50, help="cases, chosen by --seed (50)")
     add("--seed", type=int, default=0, help="of the choice of cases")
     temperatures = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
     add("--temperature", type=temperatures, help="default: SIMULATOR_TEMPERATURE, as in training")
-    add("--output", type=Path, required=True, metavar="OUT.json", help="the numbers; the table is OUT.md beside it")
-    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here")
+    add(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="OUT.json",
+        help="the numbers; the table is OUT.md beside it",
+    )
+    add(
+        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here"
+    )
     add("--force", action="store_true", help="replace existing outputs")
     arguments = parser.parse_args(argv)
     if arguments.output.suffix != ".json":

@@ -46,7 +46,14 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     from training.presets import choose
 
     chosen = choose(AGENT, "ci", device, 1)
-    plan = plan_for("", run_dir, max_turns, device=device, model=AGENT.model, max_tokens=AGENT.sizes(device).reply)
+    plan = plan_for(
+        "",
+        run_dir,
+        max_turns,
+        device=device,
+        model=AGENT.model,
+        max_tokens=AGENT.sizes(device).reply,
+    )
     files = {name: str(run_dir / f"{name}.jsonl") for name in ("train", "val")}
     for name, path in files.items():
         write_jsonl(Path(path), AGENT.rows(AGENT.splits[name]), force=False)
@@ -61,7 +68,9 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
         _stop_ray(plan)
 
 
-def _measure(config: DictConfig, plan: Plan, stores: list[str], tasks: list[str], rounds: int) -> dict[str, Any]:
+def _measure(
+    config: DictConfig, plan: Plan, stores: list[str], tasks: list[str], rounds: int
+) -> dict[str, Any]:
     """Start the engine once and measure every side on it; `stores` are those of ours, direct and agent-lightning."""
     import transfer_queue as tq
 
@@ -76,7 +85,9 @@ def _measure(config: DictConfig, plan: Plan, stores: list[str], tasks: list[str]
     calls: dict[str, list[float]] = defaultdict(list)
     sequences: list[int] = []
     with ExitStack() as stack:
-        managers = _managers(stack, config, plan, stores, trainer.llm_server_manager.get_addresses())
+        managers = _managers(
+            stack, config, plan, stores, trainer.llm_server_manager.get_addresses()
+        )
         verl = VerlLoop(config, trainer.get_llm_client(), plan.max_turns)
 
         def with_runners(name: str) -> float:
@@ -91,7 +102,9 @@ def _measure(config: DictConfig, plan: Plan, stores: list[str], tasks: list[str]
             calls["verl"].append(mean_calls)
             return seconds
 
-        middle = medians({**{name: partial(with_runners, name) for name in managers}, "verl": in_process}, rounds)
+        middle = medians(
+            {**{name: partial(with_runners, name) for name in managers}, "verl": in_process}, rounds
+        )
     return {
         "seconds": {name: round(value, 3) for name, value in middle.items()},
         "calls": {name: round(fmean(values), 3) for name, values in calls.items()},
@@ -107,9 +120,18 @@ def _managers(
     from training.direct import HEALTH
     from training.rollouts import RolloutManager
 
-    ours, direct, agl = (replace(plan, external_store_address=address, proxy="direct") for address in stores)
-    plans = {"litellm": replace(ours, proxy="litellm"), "direct": direct, "agl_runner": agl, "agl_path": agl}
-    managers = {name: RolloutManager(changed, config, servers, str) for name, changed in plans.items()}
+    ours, direct, agl = (
+        replace(plan, external_store_address=address, proxy="direct") for address in stores
+    )
+    plans = {
+        "litellm": replace(ours, proxy="litellm"),
+        "direct": direct,
+        "agl_runner": agl,
+        "agl_path": agl,
+    }
+    managers = {
+        name: RolloutManager(changed, config, servers, str) for name, changed in plans.items()
+    }
     port, policy = free_port("127.0.0.1"), managers["agl_path"].policy
     model, server = next(iter(policy.servers.items()))
     stack.enter_context(background(serve_agl, port, agl.store_address, model, policy.model, server))

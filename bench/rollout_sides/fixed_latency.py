@@ -33,10 +33,19 @@ ROW = {"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_fie
 TASK = json.dumps(dict.fromkeys(COLUMNS, "") | ROW)
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 CALLS, IN_FLIGHT = 4, 16  # of the comparison with the bare loop
-SIZES = ((1, 10), (1, 100), (1, 1000), (2, 500), (4, 250), (8, 125))  # runner processes, episodes each at once
+SIZES = (
+    (1, 10),
+    (1, 100),
+    (1, 1000),
+    (2, 500),
+    (4, 250),
+    (8, 125),
+)  # runner processes, episodes each at once
 
 
-def manager(address: str, run_dir: Path, server: str, max_turns: int, n: int, **changes: object) -> RolloutManager:
+def manager(
+    address: str, run_dir: Path, server: str, max_turns: int, n: int, **changes: object
+) -> RolloutManager:
     """The product's rollout manager before a stand-in server; `n` episodes a prompt."""
     rollout = {**SAMPLING, "n": n, "val_kwargs": {**SAMPLING, "n": 1}, "calculate_log_probs": False}
     config = OmegaConf.create(
@@ -55,7 +64,10 @@ def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]
     Returns (seconds, what was collected). Raises RuntimeError when an episode was not collected whole.
     """
     same = {"global_steps": 1, "data_source": "all"}
-    rows = [{"uid": str(number), "index": number, "task": task, **same} for number, task in enumerate(tasks)]
+    rows = [
+        {"uid": str(number), "index": number, "task": task, **same}
+        for number, task in enumerate(tasks)
+    ]
 
     async def wave() -> list[Finished]:
         return await side._finish_all(await side._enqueue(rows, validate=False))
@@ -65,7 +77,9 @@ def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]
     seconds = time.perf_counter() - started
     lost = Counter(record.cause for record, _ in finished if record.cause)
     if lost:
-        raise RuntimeError(f"{lost.total()} of {len(finished)} episodes were not collected whole: {dict(lost)}")
+        raise RuntimeError(
+            f"{lost.total()} of {len(finished)} episodes were not collected whole: {dict(lost)}"
+        )
     return seconds, finished
 
 
@@ -84,7 +98,9 @@ async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> f
                 for call in message.get("tool_calls") or []:
                     sql = json.loads(call["function"]["arguments"])["sql"]
                     result = await asyncio.to_thread(tool.run, sql)
-                    messages.append({"role": "tool", "tool_call_id": call["id"], "content": result.to_json()})
+                    messages.append(
+                        {"role": "tool", "tool_call_id": call["id"], "content": result.to_json()}
+                    )
 
         return await at_once(episode, episodes, in_flight)
 
@@ -93,12 +109,17 @@ def against_bare_loop(run_dir: Path, latency: float, rounds: int) -> dict[str, A
     """Rollouts a second of both proxies' paths, and over the bare loop's."""
     waves = 12  # enough that the first and the last do not decide
     episodes = IN_FLIGHT * waves
-    with llm(latency, CALLS) as server, stores_with_runners(*[(1, IN_FLIGHT, CALLS)] * 2) as addresses:
+    with (
+        llm(latency, CALLS) as server,
+        stores_with_runners(*[(1, IN_FLIGHT, CALLS)] * 2) as addresses,
+    ):
         ours = {
             proxy: manager(address, run_dir, server, CALLS, IN_FLIGHT, proxy=proxy)
             for proxy, address in zip(("litellm", "direct"), addresses, strict=True)
         }
-        sides = {proxy: partial(_play_seconds, side, [TASK] * waves) for proxy, side in ours.items()}
+        sides = {
+            proxy: partial(_play_seconds, side, [TASK] * waves) for proxy, side in ours.items()
+        }
         bare = {"bare": lambda: asyncio.run(bare_loop(server, episodes, CALLS, IN_FLIGHT))}
         middle = medians({**sides, **bare}, rounds)
         for side in ours.values():
@@ -125,7 +146,9 @@ def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[st
                 seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
                 speed = round(len(finished) / seconds, 1)
                 sizes = {"runners": count, "in_flight": in_flight}
-                rows.append({**sizes, "rollouts_per_second": speed, "children_rss_mb": _children_rss()})
+                rows.append(
+                    {**sizes, "rollouts_per_second": speed, "children_rss_mb": _children_rss()}
+                )
                 side.close()
     return rows
 
@@ -146,4 +169,6 @@ def long_run(run_dir: Path, minutes: float, latency: float = 0.05) -> dict[str, 
 
 
 def _children_rss() -> int:
-    return sum(child.memory_info().rss for child in psutil.Process().children(recursive=True)) // 2**20
+    return (
+        sum(child.memory_info().rss for child in psutil.Process().children(recursive=True)) // 2**20
+    )

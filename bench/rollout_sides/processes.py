@@ -47,7 +47,9 @@ def process(*command: str) -> Iterator[None]:
             started.kill()
 
 
-def background(function: Callable[..., None], *arguments: str | float) -> AbstractContextManager[None]:
+def background(
+    function: Callable[..., None], *arguments: str | float
+) -> AbstractContextManager[None]:
     """Run a function of this package in a process of its own while the block runs."""
     return process(__spec__.name, function.__module__, function.__name__, json.dumps(arguments))
 
@@ -100,14 +102,27 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
     from episodes.lit_agent import EpisodeAgent
     from training.run import run
 
-    plan = plan_for(address, Path(os.devnull), max_turns, role="runner", n_runners=count, concurrency=concurrency)
+    plan = plan_for(
+        address,
+        Path(os.devnull),
+        max_turns,
+        role="runner",
+        n_runners=count,
+        concurrency=concurrency,
+    )
     run(EpisodeAgent(AGENT, turns=(max_turns, max_turns)), None, plan, time.time())  # type: ignore[arg-type]
 
 
 def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> Plan:
     """The plan of a side: an external store, the rest as the training command has it."""
     settings = {"managed_store": False, "external_store_address": address, "episode_timeout": 120.0}
-    fixed = {"device": "cpu", "model": "standin", "max_turns_origin": "bench", "temperature": 1.0, "max_tokens": 96}
+    fixed = {
+        "device": "cpu",
+        "model": "standin",
+        "max_turns_origin": "bench",
+        "temperature": 1.0,
+        "max_tokens": 96,
+    }
     return Plan(run_dir=run_dir, max_turns=max_turns, **{**fixed, **settings, **changes})  # type: ignore[arg-type]
 
 

@@ -32,11 +32,15 @@ def calls_per_second(rounds: int) -> dict[str, float]:
     with ExitStack() as stack:
         server, address = stack.enter_context(llm(0.0, 2)), stack.enter_context(store())
         ports = {kind: free_port("127.0.0.1") for kind in ("agl", "litellm", "direct")}
-        stack.enter_context(background(serve_agl, ports["agl"], address, MODEL, "standin", f"http://{server}"))
+        stack.enter_context(
+            background(serve_agl, ports["agl"], address, MODEL, "standin", f"http://{server}")
+        )
         for kind in ("litellm", "direct"):
             stack.enter_context(background(serve_ours, ports[kind], kind, address, server))
         routes = asyncio.run(_routes(address))
-        sides = {kind: partial(_call_all, wait_for(port, HEALTH), routes) for kind, port in ports.items()}
+        sides = {
+            kind: partial(_call_all, wait_for(port, HEALTH), routes) for kind, port in ports.items()
+        }
         return {kind: round(CALLS / seconds, 1) for kind, seconds in medians(sides, rounds).items()}
 
 
@@ -44,12 +48,20 @@ async def _routes(address: str) -> list[str]:
     client = LightningStoreClient(address)
     rollouts = [await client.start_rollout(input={}) for _ in range(ROLLOUTS)]
     await client.close()
-    return [f"/rollout/{rollout.rollout_id}/attempt/{rollout.attempt.attempt_id}" for rollout in rollouts]
+    return [
+        f"/rollout/{rollout.rollout_id}/attempt/{rollout.attempt.attempt_id}"
+        for rollout in rollouts
+    ]
 
 
 def _call_all(address: str, routes: list[str]) -> float:
     """Seconds of all calls."""
-    body = {"model": MODEL, "messages": first_messages(QUESTION), "tools": AGENT.tools, "temperature": 1.0}
+    body = {
+        "model": MODEL,
+        "messages": first_messages(QUESTION),
+        "tools": AGENT.tools,
+        "temperature": 1.0,
+    }
 
     async def measure() -> float:
         async with aiohttp.ClientSession(headers={"Authorization": "Bearer none"}) as session:
@@ -74,13 +86,19 @@ def serve_ours(port: int, kind: str, address: str, server: str) -> None:
 def serve_agl(port: int, address: str, name: str, model: str, server: str) -> None:
     """agent-lightning's LLM proxy as it comes, with its middlewares and spans, until the process is stopped."""
     launcher = PythonServerLauncherArgs(
-        host="127.0.0.1", port=port, launch_mode="thread", startup_timeout=START_SECONDS, log_level=logging.WARNING
+        host="127.0.0.1",
+        port=port,
+        launch_mode="thread",
+        startup_timeout=START_SECONDS,
+        log_level=logging.WARNING,
     )
     backend = {"model": f"hosted_vllm/{model}", "api_base": f"{server}/v1"}
 
     async def serve() -> None:
         models: list[ModelConfig] = [{"model_name": name, "litellm_params": backend}]
-        await LLMProxy(store=LightningStoreClient(address), model_list=models, launcher_args=launcher).start()
+        await LLMProxy(
+            store=LightningStoreClient(address), model_list=models, launcher_args=launcher
+        ).start()
         await asyncio.Event().wait()
 
     asyncio.run(serve())

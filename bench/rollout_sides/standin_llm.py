@@ -22,7 +22,14 @@ def serve(port: int, latency: float, calls: int) -> None:
 
     app = FixedLatencyLlm(latency, calls)
     # Connections stay open while another side has its turn.
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", lifespan="off", timeout_keep_alive=600)
+    uvicorn.run(
+        app,
+        host="127.0.0.1",
+        port=port,
+        log_level="warning",
+        lifespan="off",
+        timeout_keep_alive=600,
+    )
 
 
 class FixedLatencyLlm:
@@ -41,7 +48,13 @@ class FixedLatencyLlm:
         if scope["path"].endswith("/chat/completions"):
             await asyncio.sleep(self.latency)
             reply = self.complete(json.loads(body)["messages"])
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"content-type", b"application/json")],
+            }
+        )
         await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
 
     def complete(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
@@ -55,7 +68,12 @@ class FixedLatencyLlm:
             function = {"name": "query_database_by_sql", "arguments": QUERY}
             call = {"id": f"call_{number}", "type": "function", "function": function}
             message = {"role": "assistant", "content": None, "tool_calls": [call]}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "token_ids": _reply_ids(turn)}
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": "stop",
+            "token_ids": _reply_ids(turn),
+        }
         return {
             "id": f"chatcmpl-{number}",
             "object": "chat.completion",
@@ -63,7 +81,11 @@ class FixedLatencyLlm:
             "model": "standin",
             "prompt_token_ids": prompt,
             "choices": [choice],
-            "usage": {"prompt_tokens": len(prompt), "completion_tokens": REPLY_TOKENS, "total_tokens": 0},
+            "usage": {
+                "prompt_tokens": len(prompt),
+                "completion_tokens": REPLY_TOKENS,
+                "total_tokens": 0,
+            },
         }
 
 

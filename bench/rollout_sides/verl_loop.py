@@ -70,7 +70,12 @@ class VerlLoop:
 
 def _row(number: int, task: str) -> dict[str, Any]:
     question = json.loads(task)["question"]
-    return {"uid": f"verl{number}", "index": number, "raw_prompt": first_messages(question), "data_source": "all"}
+    return {
+        "uid": f"verl{number}",
+        "index": number,
+        "raw_prompt": first_messages(question),
+        "data_source": "all",
+    }
 
 
 def _all_finished(uids: list[str]) -> bool:

@@ -19,7 +19,9 @@ class Bundled(TaskSet):
 
     questions: ClassVar[Path]
 
-    def __init__(self, data_path: Path | str | None = None, mode: str = "test", questions: Path | None = None) -> None:
+    def __init__(
+        self, data_path: Path | str | None = None, mode: str = "test", questions: Path | None = None
+    ) -> None:
         self.source = questions or self.questions
         super().__init__(data_path, mode)
 

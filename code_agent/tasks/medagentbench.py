@@ -32,7 +32,9 @@ from common.settings import load_settings
 from episodes.agent import Row
 from episodes.outcomes import EpisodeError
 
-TABLE: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TABLE: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 NOW, PAYLOADS = datetime.fromisoformat(TABLE["now"]), TABLE["payload"]
 SECONDS = 20.0
 CLOSE = 1e-3
@@ -50,9 +52,18 @@ class MedAgentBench(ReferenceSet):
         kind = row["id"].split("_")[0]
         if kind not in TABLE:
             raise ValueError(f"id {row['id']!r}: expected task1_1 to task10_30")
-        about = {"instruction": row["instruction"], "patient": row["eval_MRN"], "sol": row["sol"], "kind": kind}
+        about = {
+            "instruction": row["instruction"],
+            "patient": row["eval_MRN"],
+            "sol": row["sol"],
+            "kind": kind,
+        }
         question = f"{row['instruction']} {row.get('context') or ''}".strip()
-        return {"question": question, "reference": json.dumps(about | {"question": question}), "task_type": kind}
+        return {
+            "question": question,
+            "reference": json.dumps(about | {"question": question}),
+            "task_type": kind,
+        }
 
     def check(self, task: CodeTask) -> Check:
         return ByServer(json.loads(task.reference))
@@ -61,7 +72,9 @@ class MedAgentBench(ReferenceSet):
         """What the server answers, as JSON. Raises LookupRefused."""
         path = name.strip().removeprefix("GET").strip().removeprefix(base_url())
         if "://" in path or ".." in path:
-            raise LookupRefused(f"{path[:80]!r}: expected a resource such as Observation?patient=S123&code=GLU")
+            raise LookupRefused(
+                f"{path[:80]!r}: expected a resource such as Observation?patient=S123&code=GLU"
+            )
         try:
             return json.dumps(fetch(path))
         except EpisodeError:
@@ -81,9 +94,13 @@ def fetch(path: str) -> Bundle:
         with urllib.request.urlopen(url, timeout=SECONDS) as reply:
             return dict(json.load(reply))
     except urllib.error.HTTPError as error:
-        raise ValueError(f"the FHIR server answers {path[:80]!r} with status {error.code}") from None
+        raise ValueError(
+            f"the FHIR server answers {path[:80]!r} with status {error.code}"
+        ) from None
     except (OSError, ValueError) as error:
-        raise EpisodeError("database_error", f"the FHIR server at {base_url()} does not answer: {error}") from None
+        raise EpisodeError(
+            "database_error", f"the FHIR server at {base_url()} does not answer: {error}"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -97,7 +114,9 @@ class ByServer:
         if said is None:
             return 0.0
         values, payloads = expected(self.about)
-        posts = [post.get("payload", post) if isinstance(post, dict) else post for post in said["POST"]]
+        posts = [
+            post.get("payload", post) if isinstance(post, dict) else post for post in said["POST"]
+        ]
         right = same_values(said["GET"], values) or (bool(payloads) and not said["GET"])
         return float(right and len(posts) == len(payloads) and all(map(holds, posts, payloads)))
 
@@ -147,7 +166,9 @@ def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -
     if level >= POTASSIUM_GOAL:
         return []
     morning = (NOW + timedelta(days=1)).replace(hour=8, minute=0).isoformat()
-    test = _filled(PAYLOADS["test"], {**fields, "code": _loinc(question)}) | {"occurrenceDateTime": morning}
+    test = _filled(PAYLOADS["test"], {**fields, "code": _loinc(question)}) | {
+        "occurrenceDateTime": morning
+    }
     return [_dosed(drug, (POTASSIUM_GOAL - level) / 0.1 * POTASSIUM_STEP, "mEq"), test]
 
 
@@ -165,8 +186,15 @@ def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime,
     """The observations of a code with their times, oldest first."""
     bundle = fetch(f"Observation?patient={patient}&code={code}&_count=5000&_format=json")
     resources = [entry["resource"] for entry in bundle.get("entry", ())]
-    found = sorted((datetime.fromisoformat(r["effectiveDateTime"]), r["valueQuantity"]["value"]) for r in resources)
-    return [(at, value) for at, value in found if hours is None or NOW - timedelta(hours=hours) <= at <= NOW]
+    found = sorted(
+        (datetime.fromisoformat(r["effectiveDateTime"]), r["valueQuantity"]["value"])
+        for r in resources
+    )
+    return [
+        (at, value)
+        for at, value in found
+        if hours is None or NOW - timedelta(hours=hours) <= at <= NOW
+    ]
 
 
 def _age(patient: str) -> int:
@@ -184,13 +212,17 @@ def read_answer(text: str) -> dict[str, list[Any]] | None:
             value = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return None
-    value = value if isinstance(value, dict) else {"GET": value if isinstance(value, list) else [value]}
+    value = (
+        value if isinstance(value, dict) else {"GET": value if isinstance(value, list) else [value]}
+    )
     found = {name: value.get(name) or [] for name in ("GET", "POST")}
     return found if all(isinstance(part, list) for part in found.values()) else None
 
 
 def same_values(said: list[Any], wanted: list[Any]) -> bool:
-    return len(said) == len(wanted) and all(_same(one, other) for one, other in zip(said, wanted, strict=True))
+    return len(said) == len(wanted) and all(
+        _same(one, other) for one, other in zip(said, wanted, strict=True)
+    )
 
 
 def _same(said: Any, wanted: Any) -> bool:
@@ -207,7 +239,9 @@ def holds(said: Any, wanted: Any) -> bool:
     if isinstance(wanted, dict):
         if isinstance(said, list) and len(said) == 1:  # `note` and `code` are given both ways
             [said] = said
-        return isinstance(said, dict) and all(key in said and holds(said[key], wanted[key]) for key in wanted)
+        return isinstance(said, dict) and all(
+            key in said and holds(said[key], wanted[key]) for key in wanted
+        )
     if isinstance(wanted, list):
         return isinstance(said, list) and len(said) == len(wanted) and all(map(holds, said, wanted))
     return _same(said, wanted)

@@ -22,9 +22,16 @@ from code_agent.tasks.base import TaskSet
 from common.jsonl import read_jsonl
 from episodes.agent import AgentError, Row
 
-TABLE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TABLE: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
 FILES = {"train": "train_tasks", "val": "valid_tasks", "valid": "valid_tasks", "test": "test_tasks"}
-DATA = (".csv", ".parquet", ".db", ".sqlite")  # what programs see of a set's folder, unless it says otherwise
+DATA = (
+    ".csv",
+    ".parquet",
+    ".db",
+    ".sqlite",
+)  # what programs see of a set's folder, unless it says otherwise
 
 
 class ReferenceSet(TaskSet):
@@ -46,19 +53,30 @@ class ReferenceSet(TaskSet):
         try:
             return [json.loads(row) if isinstance(row, str) else row for row in self._rows(path)]
         except (OSError, ValueError) as error:
-            raise AgentError(f"{self.name}: {path} cannot be read ({error}); {self.known['needs']}") from None
+            raise AgentError(
+                f"{self.name}: {path} cannot be read ({error}); {self.known['needs']}"
+            ) from None
 
     def _file(self) -> Path:
         """The file of the mode; a set with one file for all modes has it as `only`."""
         assert self.data_path is not None
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
-        stems = [self.known["only"]] if "only" in self.known else [FILES[self.mode], f"{self.mode}_tasks"]
+        stems = (
+            [self.known["only"]]
+            if "only" in self.known
+            else [FILES[self.mode], f"{self.mode}_tasks"]
+        )
         found = [
-            path for stem in stems for end in ("jsonl", "json") if (path := self.data_path / f"{stem}.{end}").is_file()
+            path
+            for stem in stems
+            for end in ("jsonl", "json")
+            if (path := self.data_path / f"{stem}.{end}").is_file()
         ]
         if not found:
-            raise AgentError(f"{self.name}: there is no {stems[0]}.jsonl in {self.data_path}; {self.known['needs']}")
+            raise AgentError(
+                f"{self.name}: there is no {stems[0]}.jsonl in {self.data_path}; {self.known['needs']}"
+            )
         return found[0]
 
     def _rows(self, path: Path) -> list[Row]:
@@ -72,7 +90,9 @@ class ReferenceSet(TaskSet):
             return CodeTask(id=f"{self.name}/{index}", task_set=self.name, **self.read_row(row))
         except (KeyError, TypeError, ValueError) as error:
             seen = f"{type(error).__name__}: {error}"
-            raise AgentError(f"{self.name}: row {index} of {self._file()} is none of the set's ({seen})") from None
+            raise AgentError(
+                f"{self.name}: row {index} of {self._file()} is none of the set's ({seen})"
+            ) from None
 
     @abstractmethod
     def read_row(self, row: Row) -> dict[str, Any]:

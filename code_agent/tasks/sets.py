@@ -64,7 +64,12 @@ class EHRSeqSQL(ReferenceSet):
         query = row.get("query") or row.get("sql") or ""
         question = f"{row.get('seed_question') or ''} {row['question']}".strip()
         gold = gold_of_query(query, answer)
-        return {"question": question, "reference": ", ".join(map(str, answer)), "gold": gold, "sql": query}
+        return {
+            "question": question,
+            "reference": ", ".join(map(str, answer)),
+            "gold": gold,
+            "sql": query,
+        }
 
 
 class EHRCon(ReferenceSet):
@@ -196,7 +201,11 @@ class EHRShot(ReferenceSet):
     name = "ehrshot"
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        return {"question": row["task_description"], "reference": "accuracy", "task_type": row["task_name"]}
+        return {
+            "question": row["task_description"],
+            "reference": "accuracy",
+            "task_type": row["task_name"],
+        }
 
     def check(self, task: CodeTask) -> Check:
         assert self.data_path is not None
@@ -205,8 +214,14 @@ class EHRShot(ReferenceSet):
 
     def visible(self, task: CodeTask) -> list[Path]:
         assert self.data_path is not None
-        labels = [self.data_path / task.task_type / f"{part}_labels.csv" for part in ("train", "val")]
-        return [path for path in (*sorted(self.data_path.glob("clmbr_*.pkl")), *labels) if path.is_file()]
+        labels = [
+            self.data_path / task.task_type / f"{part}_labels.csv" for part in ("train", "val")
+        ]
+        return [
+            path
+            for path in (*sorted(self.data_path.glob("clmbr_*.pkl")), *labels)
+            if path.is_file()
+        ]
 
 
 class MimicExtract(ReferenceSet):

@@ -17,7 +17,9 @@ from code_agent.graders import Gold
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2})?)?")
 # `select count(*)>0 from ...` and `select ( ... ) < ( ... )`: a question answered with yes or no.
-YES_NO = re.compile(r"\s*select\s+(count\s*\(\s*\*\s*\)\s*>\s*0|\(.*\)\s*[<>=]+\s*\()", re.IGNORECASE | re.DOTALL)
+YES_NO = re.compile(
+    r"\s*select\s+(count\s*\(\s*\*\s*\)\s*>\s*0|\(.*\)\s*[<>=]+\s*\()", re.IGNORECASE | re.DOTALL
+)
 ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
@@ -55,7 +57,9 @@ def value_of(text: str, kind: str) -> Any:
 def columns_of(query: str) -> int:
     """How many columns a query selects: the commas of its first level before `from`."""
     depth, columns = 0, 1
-    for word in re.findall(r"'(?:[^']|'')*'|\w+|\S", re.sub(r"^\s*select\s+", "", query, flags=re.IGNORECASE)):
+    for word in re.findall(
+        r"'(?:[^']|'')*'|\w+|\S", re.sub(r"^\s*select\s+", "", query, flags=re.IGNORECASE)
+    ):
         if depth == 0 and word.lower() == "from":
             break
         depth += (word == "(") - (word == ")")

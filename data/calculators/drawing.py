@@ -24,7 +24,13 @@ CALCULATORS: dict[str, dict[str, Any]] = _TABLE["calculators"]
 ROWS = {"train": 12, "val": 2, "test": 6}  # of each calculator
 BESIDE = 2  # sentences of a note that the formula does not need
 TOLERANCE = 0.6  # of the last decimal that is asked for, so that a rounded answer is right
-FIRST_CHOICE = {"ascites": 1, "encephalopathy": 1, "eyes": 1, "verbal": 1, "motor": 1}  # points of the first sentence
+FIRST_CHOICE = {
+    "ascites": 1,
+    "encephalopathy": 1,
+    "eyes": 1,
+    "verbal": 1,
+    "motor": 1,
+}  # points of the first sentence
 Row = dict[str, Any]
 
 
@@ -81,10 +87,17 @@ def drawn(name: str, each: str, random: Random) -> Any:
 
 def note_of(name: str, given: Mapping[str, Any], random: Random) -> str:
     """Sentences about all inputs and about some that no formula of the name takes, in any order."""
-    called = {CALCULATORS[name].get("says", {}).get(each, each): value for each, value in given.items()}
-    related = {*given, *called, *(each for each in SAID if each.startswith(("urea", "fasting", "child", "meld")))}
+    called = {
+        CALCULATORS[name].get("says", {}).get(each, each): value for each, value in given.items()
+    }
+    related = {
+        *given,
+        *called,
+        *(each for each in SAID if each.startswith(("urea", "fasting", "child", "meld"))),
+    }
     beside = random.sample(
-        sorted(each for each, said in SAID.items() if "range" in said and each not in related), BESIDE
+        sorted(each for each, said in SAID.items() if "range" in said and each not in related),
+        BESIDE,
     )
     sentences = [sentence(each, value) for each, value in called.items()]
     sentences += [sentence(each, drawn(name, each, random)) for each in beside]
@@ -108,14 +121,21 @@ def gold_of(value: Any, calculator: Mapping[str, Any]) -> Row:
     if "decimals" not in calculator:
         return {"kind": "integer", "value": value}
     away, value = TOLERANCE * 10 ** -calculator["decimals"], round(value, 6)
-    return {"kind": "number", "value": value, "lower": round(value - away, 6), "upper": round(value + away, 6)}
+    return {
+        "kind": "number",
+        "value": value,
+        "lower": round(value - away, 6),
+        "upper": round(value + away, 6),
+    }
 
 
 def answered_by(gold: Row, text: str) -> bool:
     """Whether a number of the text is a right answer."""
     if gold["kind"] == "date":
         return False
-    lower, upper = (float(gold[limit if limit in gold else "value"]) for limit in ("lower", "upper"))
+    lower, upper = (
+        float(gold[limit if limit in gold else "value"]) for limit in ("lower", "upper")
+    )
     return any(lower <= float(each) <= upper for each in re.findall(r"\d+(?:\.\d+)?", text))
 
 

@@ -14,7 +14,9 @@ from data.conditions.bayes import Value, log_likelihood
 from data.conditions.records import Condition, Tables
 
 
-def posterior(tables: Tables, group: Mapping[str, Condition], known: Mapping[str, Value]) -> dict[str, float]:
+def posterior(
+    tables: Tables, group: Mapping[str, Condition], known: Mapping[str, Value]
+) -> dict[str, float]:
     """The chance of each condition of a group, all as likely before anything is known."""
     logs = {
         name: sum(log_likelihood(tables, condition, item, value) for item, value in known.items())
@@ -26,18 +28,28 @@ def posterior(tables: Tables, group: Mapping[str, Condition], known: Mapping[str
 
 
 def most_telling(
-    tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], known: Iterable[str]
+    tables: Tables,
+    group: Mapping[str, Condition],
+    chances: Mapping[str, float],
+    known: Iterable[str],
 ) -> str:
     """The symptom or facet, none of the known ones, that leaves the least doubt between the conditions on average."""
     items = [item for item in tables.items_of(group.values()) if item not in known]
     return min(items, key=lambda item: _doubt_after(tables, group, chances, item))
 
 
-def _doubt_after(tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str) -> float:
+def _doubt_after(
+    tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str
+) -> float:
     """The entropy (nats) that is expected to be left when the item is known."""
-    values: Iterable[Value] = (True, False) if item in tables.symptoms else tables.facets[item].values
+    values: Iterable[Value] = (
+        (True, False) if item in tables.symptoms else tables.facets[item].values
+    )
     doubt = 0.0
     for value in values:
-        joint = [chances[name] * exp(log_likelihood(tables, one, item, value)) for name, one in group.items()]
+        joint = [
+            chances[name] * exp(log_likelihood(tables, one, item, value))
+            for name, one in group.items()
+        ]
         doubt -= sum(share * log(share / sum(joint)) for share in joint if share)
     return doubt

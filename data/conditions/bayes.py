@@ -26,7 +26,9 @@ def draw_patient(tables: Tables, condition: Condition, rng: random.Random) -> Pa
     for facet in tables.facets:
         weights = tables.weights_of(condition, facet)
         (patient[facet],) = rng.choices(list(weights), list(weights.values()))
-    patient |= {name: rng.random() < condition.symptoms.get(name, BACKGROUND) for name in tables.symptoms}
+    patient |= {
+        name: rng.random() < condition.symptoms.get(name, BACKGROUND) for name in tables.symptoms
+    }
     return patient
 
 
@@ -49,7 +51,10 @@ def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value
 
 def _chances(condition: Condition, result: Result) -> Iterator[float]:
     """Of what is seen, or of each number, against that of the middle of what is normal."""
-    finding, fever = condition.examinations.get(result.name, {}), condition.symptoms.get("fever", BACKGROUND)
+    finding, fever = (
+        condition.examinations.get(result.name, {}),
+        condition.symptoms.get("fever", BACKGROUND),
+    )
     if result.seen:
         yield texts_of(result.examination, finding).get(result.seen, 0)
     for part, value in result.numbers.items():

@@ -42,7 +42,10 @@ AGENTS = {
 
 def _rows(text: str) -> dict[str, int]:
     try:
-        wanted = {name.strip(): int(number) for name, number in (part.split("=") for part in text.split(","))}
+        wanted = {
+            name.strip(): int(number)
+            for name, number in (part.split("=") for part in text.split(","))
+        }
     except ValueError:
         wanted = {}
     if not wanted or wanted.keys() - ROWS.keys() or min(wanted.values()) < 1:
@@ -53,10 +56,18 @@ def _rows(text: str) -> dict[str, int]:
 def main(arguments: list[str] | None = None) -> int:
     parser = drawing_parser("data.conditions.cases", __doc__)
     parser.add_argument("agent", choices=AGENTS, help="the agent that reads the cases")
-    parser.add_argument("--rows", type=_rows, default=ROWS, help="train=N,val=N,test=N (default: 960, 96, 320)")
+    parser.add_argument(
+        "--rows", type=_rows, default=ROWS, help="train=N,val=N,test=N (default: 960, 96, 320)"
+    )
     options = parser.parse_args(arguments)
     draw, form = AGENTS[options.agent]
-    return write_drawn(options, lambda: draw(load_tables(), options.rows, options.seed), form, "cases", options.rows)
+    return write_drawn(
+        options,
+        lambda: draw(load_tables(), options.rows, options.seed),
+        form,
+        "cases",
+        options.rows,
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,15 @@ MOST_TOLD = 8  # of a summary, besides bedside findings
 SURE = 0.9  # of the diagnosis, by the key results
 DIFFICULTY = ("easy", "medium", "hard")  # by how many reasons, see _difficulty
 # Recorded of everybody, besides what any condition with the complaint would show.
-ROUTINE = ("vitals", "cbc", "electrolytes", "renal_function", "liver_panel", "fasting_glucose", "urinalysis")
+ROUTINE = (
+    "vitals",
+    "cbc",
+    "electrolytes",
+    "renal_function",
+    "liver_panel",
+    "fasting_glucose",
+    "urinalysis",
+)
 KINDS = ("physical", "lab", "imaging", "procedure")  # in the order in which they are recorded
 INSTRUCTION = "You are a physician. Order one examination at a time; when you know enough, give the diagnosis."
 
@@ -43,7 +51,9 @@ class Case:
     difficulty: str
 
 
-def draw_diagnosis_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
+def draw_diagnosis_cases(
+    tables: Tables, rows: Mapping[str, int], seed: int
+) -> dict[str, list[Row]]:
     """Rows by split, each condition as often as every other; no two records of all splits are alike.
 
     Raises UsageError: the tables leave too few conditions open, or key examinations that do not settle one.
@@ -55,9 +65,13 @@ def draw_diagnosis_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> 
     return drawn
 
 
-def case_of(tables: Tables, name: str, complaint: str, patient: Patient, random: Random) -> Case | None:
+def case_of(
+    tables: Tables, name: str, complaint: str, patient: Patient, random: Random
+) -> Case | None:
     """A patient of whom a summary leaves much open and the key results do not."""
-    results = draw_results(tables, recorded(tables, complaint, patient), patient, random, tables.conditions[name])
+    results = draw_results(
+        tables, recorded(tables, complaint, patient), patient, random, tables.conditions[name]
+    )
     told = _told(tables, complaint, name, patient, results, random)
     difficulty = told and _difficulty(tables, complaint, name, told, results)
     return Case(name, complaint, patient, told, results, difficulty) if difficulty else None
@@ -78,7 +92,12 @@ def plausible(chances: Mapping[str, float]) -> list[str]:
 
 
 def _told(
-    tables: Tables, complaint: str, name: str, patient: Patient, results: Mapping[str, Result], random: Random
+    tables: Tables,
+    complaint: str,
+    name: str,
+    patient: Patient,
+    results: Mapping[str, Result],
+    random: Random,
 ) -> dict[str, Value]:
     """What a summary tells, as far as it leaves the diagnosis open; empty where age and sex say too much already.
 
@@ -86,7 +105,9 @@ def _told(
     """
     group = tables.group(complaint)
     told: dict[str, Value] = {item: patient[item] for item in ("age", "sex")}
-    likeliest = max(LIKELIEST, *posterior(tables, group, told).values())  # some are likely by age and sex alone
+    likeliest = max(
+        LIKELIEST, *posterior(tables, group, told).values()
+    )  # some are likely by age and sex alone
 
     def leaves_open(known: Mapping[str, Value]) -> bool:
         chances = posterior(tables, group, known)
@@ -94,8 +115,12 @@ def _told(
         return len(left) >= OPEN and name in left and max(chances.values()) <= likeliest
 
     keys = {key for condition in group.values() for key in condition.key}
-    bedside = [one for one in results if tables.examinations[one].kind == "physical" and one not in keys]
-    history = sorted(random.sample(list(patient), len(patient)), key=lambda item: patient[item] in NOTHING)
+    bedside = [
+        one for one in results if tables.examinations[one].kind == "physical" and one not in keys
+    ]
+    history = sorted(
+        random.sample(list(patient), len(patient)), key=lambda item: patient[item] in NOTHING
+    )
     for item in [*bedside, *history]:
         more = {**told, item: results[item] if item in results else patient[item]}
         told = more if leaves_open(more) else told
@@ -105,7 +130,11 @@ def _told(
 
 
 def _difficulty(
-    tables: Tables, complaint: str, name: str, told: Mapping[str, Value], results: Mapping[str, Result]
+    tables: Tables,
+    complaint: str,
+    name: str,
+    told: Mapping[str, Value],
+    results: Mapping[str, Result],
 ) -> str:
     """By whether the summary points elsewhere, and whether some key result alone does not settle the case; "" where all
     of them do not."""
@@ -146,12 +175,19 @@ def _wordings() -> dict[str, list[str]]:
     return tomllib.loads((FOLDER / "summaries.toml").read_text(encoding="utf-8"))
 
 
-def _summary(tables: Tables, case: Case, told: Mapping[str, Value], speech: Speech, wording: str) -> str:
+def _summary(
+    tables: Tables, case: Case, told: Mapping[str, Value], speech: Speech, wording: str
+) -> str:
     """Sections of the wordings' table, those left out that have nothing to say."""
     said = tables.complaints[case.complaint]
-    person = {"age": case.patient["age"], "sex": "woman" if case.patient["sex"] == "female" else "man"}
+    person = {
+        "age": case.patient["age"],
+        "sex": "woman" if case.patient["sex"] == "female" else "man",
+    }
     words = speech.choose(said.en, said.lay_en, wording)
-    sections: dict[str, dict[str, Any]] = {"opening": {**person, "complaint": said.en, "words": words}}
+    sections: dict[str, dict[str, Any]] = {
+        "opening": {**person, "complaint": said.en, "words": words}
+    }
     symptoms = [item for item in told if item in tables.symptoms]
     lists = {
         "has": [tables.symptoms[item].en for item in symptoms if told[item]],
@@ -161,14 +197,21 @@ def _summary(tables: Tables, case: Case, told: Mapping[str, Value], speech: Spee
             for item in told if item in tables.facets
         ],
     }  # fmt: skip
-    sections |= {name: {"things": _listed(name, things)} for name, things in lists.items() if things}
+    sections |= {
+        name: {"things": _listed(name, things)} for name, things in lists.items() if things
+    }
     found = [value.text.rstrip(".") for value in told.values() if isinstance(value, Result)]
     sections |= {"findings": {"findings": "; ".join(found)}} if found else {}
-    texts = (speech.choose(name, _wordings()[name], wording).format(**fields) for name, fields in sections.items())
+    texts = (
+        speech.choose(name, _wordings()[name], wording).format(**fields)
+        for name, fields in sections.items()
+    )
     return " ".join(text[0].upper() + text[1:] for text in texts)
 
 
 def _listed(section: str, things: Sequence[str]) -> str:
     if section == "sides":
         return "; ".join(things)
-    return f" {'or' if section == 'lacks' else 'and'} ".join(filter(None, (", ".join(things[:-1]), things[-1])))
+    return f" {'or' if section == 'lacks' else 'and'} ".join(
+        filter(None, (", ".join(things[:-1]), things[-1]))
+    )

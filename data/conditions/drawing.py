@@ -55,12 +55,18 @@ class Speech:
         """A patient's wording of a phrase in which none of some names stands."""
         return self.choose(phrase.zh, phrase.lay, wording, never)
 
-    def choose(self, thing: str, texts: Sequence[str], wording: str, never: Sequence[str] = ()) -> str:
+    def choose(
+        self, thing: str, texts: Sequence[str], wording: str, never: Sequence[str] = ()
+    ) -> str:
         """A text in which none of some names stands, one of the other kind where all of its own do."""
         fit = [text for text in texts if not any(name in text for name in never)]
         if not fit:
-            raise UsageError(f"phrases.toml: every wording of {thing} names {never[0]}; add another")
-        return self.random.choice([text for text in self.allowed(thing, texts, wording) if text in fit] or fit)
+            raise UsageError(
+                f"phrases.toml: every wording of {thing} names {never[0]}; add another"
+            )
+        return self.random.choice(
+            [text for text in self.allowed(thing, texts, wording) if text in fit] or fit
+        )
 
     def allowed(self, thing: str, texts: Sequence[str], wording: str) -> list[str]:
         """Those of the texts that are kept back for "unseen" rows, or the others."""
@@ -94,7 +100,8 @@ def draw_rows(
         names = watched(zip(_in_turn(tables, random), marks, strict=False), split, "cases", wanted)
         cases = [new_case(tables, name, random, seen, case_of) for name, _ in names]
         drawn[split] = [
-            to_row(tables, case, next(index), speech, mark) for case, mark in zip(cases, marks, strict=True)
+            to_row(tables, case, next(index), speech, mark)
+            for case, mark in zip(cases, marks, strict=True)
         ]
     return drawn
 
@@ -104,7 +111,9 @@ def _in_turn(tables: Tables, random: Random) -> Iterator[str]:
         yield from random.sample(list(tables.conditions), len(tables.conditions))
 
 
-def new_case(tables: Tables, name: str, random: Random, seen: set[str], case_of: CaseOf[AnyCase]) -> AnyCase:
+def new_case(
+    tables: Tables, name: str, random: Random, seen: set[str], case_of: CaseOf[AnyCase]
+) -> AnyCase:
     """A case of a patient with the condition whose record nobody has yet.
 
     Of symptoms the record has those of the complaint's conditions. Raises UsageError: no patient makes a case.
@@ -114,14 +123,21 @@ def new_case(tables: Tables, name: str, random: Random, seen: set[str], case_of:
         items = tables.items_of(tables.group(complaint).values())
         drawn = draw_patient(tables, tables.conditions[name], random)
         patient = {item: drawn[item] for item in ("age", "sex", *items)}
-        case, record = case_of(tables, name, complaint, patient, random), json.dumps([complaint, patient])
+        case, record = (
+            case_of(tables, name, complaint, patient, random),
+            json.dumps([complaint, patient]),
+        )
         if case and record not in seen:
             seen.add(record)
             return case
-    raise UsageError(f"conditions.toml, {name}: none of {ATTEMPTS} patients can be told from others by what there is")
+    raise UsageError(
+        f"conditions.toml, {name}: none of {ATTEMPTS} patients can be told from others by what there is"
+    )
 
 
-def case_of(tables: Tables, name: str, complaint: str, patient: Patient, random: Random) -> Case | None:
+def case_of(
+    tables: Tables, name: str, complaint: str, patient: Patient, random: Random
+) -> Case | None:
     """A patient whom questions tell from others with the complaint."""
     asked = questions_for(tables, complaint, name, patient)
     return Case(name, complaint, patient, asked) if asked else None
@@ -142,12 +158,19 @@ def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -
     condition, patient = tables.conditions[case.name], case.patient
     say = partial(speech.of, wording=wording, never=(condition.zh, *condition.aliases_zh))
     symptoms = {item: bool(patient[item]) for item in patient if item in tables.symptoms}
-    symptoms = dict(speech.random.sample(list(symptoms.items()), len(symptoms)))  # what is told first says nothing
-    known = [name for name in tables.facets if name in case.asked or speech.random.random() >= FORGOTTEN]
+    symptoms = dict(
+        speech.random.sample(list(symptoms.items()), len(symptoms))
+    )  # what is told first says nothing
+    known = [
+        name for name in tables.facets if name in case.asked or speech.random.random() >= FORGOTTEN
+    ]
     words = {name: say(tables.facets[name].values[str(patient[name])]) for name in known}
     words |= {name: say(tables.symptoms[name]) for name, there in symptoms.items() if there}
     opening = say(tables.complaints[case.complaint])
-    truth = {"diagnosis": condition.zh, "recommendation": "；".join(condition.advice_zh).replace("*", "")}
+    truth = {
+        "diagnosis": condition.zh,
+        "recommendation": "；".join(condition.advice_zh).replace("*", ""),
+    }
     told = _prose(tables, f"{_person(patient)}，说：“{opening}”", words, symptoms)
     return {
         "data_source": "medical_consultation",
@@ -166,9 +189,13 @@ def _person(patient: Patient) -> str:
     return f"{'女' if patient['sex'] == 'female' else '男'}，{patient['age']}岁"
 
 
-def _prose(tables: Tables, opening: str, words: Mapping[str, str], symptoms: Mapping[str, bool]) -> str:
+def _prose(
+    tables: Tables, opening: str, words: Mapping[str, str], symptoms: Mapping[str, bool]
+) -> str:
     """The record as a text, without the diagnosis."""
-    sides = "；".join(f"{tables.facets[name].zh}：{said}" for name, said in words.items() if name in tables.facets)
+    sides = "；".join(
+        f"{tables.facets[name].zh}：{said}" for name, said in words.items() if name in tables.facets
+    )
     have = "；".join(words[name] for name, there in symptoms.items() if there)
     lack = "、".join(tables.symptoms[name].zh for name, there in symptoms.items() if not there)
     return f"{opening}{sides}。还有：{have or '无'}。没有：{lack or '无'}。"

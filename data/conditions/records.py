@@ -14,7 +14,9 @@ Text = Annotated[str, Field(pattern=r"\S")]
 Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Weights = Annotated[Mapping[str, Share], Field(min_length=1)]
-Patient = dict[str, str | bool | int]  # every symptom (had or not), the value of every facet, age and sex
+Patient = dict[
+    str, str | bool | int
+]  # every symptom (had or not), the value of every facet, age and sex
 OLDEST = 120  # years
 BACKGROUND = 0.02  # the share of patients with a symptom that their condition does not name
 FORM = ConfigDict(extra="forbid")
@@ -74,7 +76,9 @@ class Part:
 
     def reference(self, sex: str, age: int) -> Range:
         """The range for "female" or "male" and an age in years."""
-        return next(r for r in self.normal if r.sex in ("any", sex) and r.ages[0] <= age <= r.ages[1])
+        return next(
+            r for r in self.normal if r.sex in ("any", sex) and r.ages[0] <= age <= r.ages[1]
+        )
 
 
 @dataclass(frozen=True, config=FORM)
@@ -137,7 +141,11 @@ class Tables:
 
     def group(self, complaint: str) -> dict[str, Condition]:
         """The conditions that begin with a complaint."""
-        return {name: condition for name, condition in self.conditions.items() if complaint in condition.complaints}
+        return {
+            name: condition
+            for name, condition in self.conditions.items()
+            if complaint in condition.complaints
+        }
 
     def weights_of(self, condition: Condition, facet: str) -> Weights:
         """The weights of a facet's values, the usual ones where the condition says nothing of it."""
@@ -145,7 +153,10 @@ class Tables:
 
     def items_of(self, conditions: Iterable[Condition]) -> list[str]:
         """The symptoms that any of the conditions names, and every facet."""
-        return [*dict.fromkeys(name for condition in conditions for name in condition.symptoms), *self.facets]
+        return [
+            *dict.fromkeys(name for condition in conditions for name in condition.symptoms),
+            *self.facets,
+        ]
 
 
 def terms(item: str) -> Texts:

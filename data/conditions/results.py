@@ -25,7 +25,9 @@ ATTEMPTS = 200  # at numbers that fit together before the tables are blamed
 FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition says nothing of how high
 # Numbers of one examination that must fit together: white cells leave some per cent to the kinds not counted.
 FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
-    "cbc": lambda cells: 86 <= cells["neutrophils"] + cells["lymphocytes"] + cells["eosinophils"] <= 99,
+    "cbc": lambda cells: (
+        86 <= cells["neutrophils"] + cells["lymphocytes"] + cells["eosinophils"] <= 99
+    ),
     "vitals": lambda signs: signs["systolic"] - signs["diastolic"] >= 25,
 }
 
@@ -72,7 +74,11 @@ def _written(part: Part, value: float) -> str:
 
 
 def draw_results(
-    tables: Tables, names: Iterable[str], patient: Patient, random: Random, condition: Condition | None = None
+    tables: Tables,
+    names: Iterable[str],
+    patient: Patient,
+    random: Random,
+    condition: Condition | None = None,
 ) -> dict[str, Result]:
     """Of a patient with `age`, `sex`, and `fever` where it is known; by the names given, in their order.
 
@@ -80,12 +86,20 @@ def draw_results(
     """
     chance, findings = random.random(), condition.examinations if condition else {}
     return {
-        name: _draw(name, tables.examinations[name], findings.get(name, {}), patient, random, chance) for name in names
+        name: _draw(
+            name, tables.examinations[name], findings.get(name, {}), patient, random, chance
+        )
+        for name in names
     }
 
 
 def _draw(
-    name: str, examination: Examination, finding: Finding, patient: Patient, random: Random, chance: float
+    name: str,
+    examination: Examination,
+    finding: Finding,
+    patient: Patient,
+    random: Random,
+    chance: float,
 ) -> Result:
     sex, age = str(patient["sex"]), int(patient["age"])
     if examination.normal:
@@ -94,19 +108,31 @@ def _draw(
         return Result(name, examination, sex, age, seen=list(texts)[min(index, len(texts) - 1)])
     for _ in range(ATTEMPTS):
         numbers = {
-            part: _number(known, known.reference(sex, age), spread_of(finding, part, patient.get("fever")), random)
+            part: _number(
+                known,
+                known.reference(sex, age),
+                spread_of(finding, part, patient.get("fever")),
+                random,
+            )
             for part, known in examination.parts.items()
         }
         if FITS.get(name, bool)(numbers):
             return Result(name, examination, sex, age, numbers)
-    raise UsageError(f"conditions.toml: no {examination.en} of a {sex} patient of {age} whose numbers fit together")
+    raise UsageError(
+        f"conditions.toml: no {examination.en} of a {sex} patient of {age} whose numbers fit together"
+    )
 
 
 def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
     """The result that a report tells."""
     examination = tables.examinations[name]
-    known = {part: re.compile(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)") for part, one in examination.parts.items()}
-    numbers = {part: float(found[1]) for part, pattern in known.items() if (found := pattern.search(text))}
+    known = {
+        part: re.compile(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)")
+        for part, one in examination.parts.items()
+    }
+    numbers = {
+        part: float(found[1]) for part, pattern in known.items() if (found := pattern.search(text))
+    }
     return Result(name, examination, sex, age, numbers, "" if examination.parts else text)
 
 

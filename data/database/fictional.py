@@ -20,7 +20,9 @@ from typing import Any
 from common.command import UsageError
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, Cells
 
-words = SimpleNamespace(**tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")))
+words = SimpleNamespace(
+    **tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
+)
 
 SEED = 20250101
 DRUGS, DISEASES = 480, 300
@@ -50,7 +52,9 @@ def invent_stems(length: int, rng: random.Random, shorter: Set[str] = frozenset(
             yield stem
 
 
-def invent_names(count: int, stems: Iterator[str], endings: Sequence[str], rng: random.Random) -> list[str]:
+def invent_names(
+    count: int, stems: Iterator[str], endings: Sequence[str], rng: random.Random
+) -> list[str]:
     """`count` names, of a stem and an ending each."""
     return [stem + rng.choice(endings) for stem in islice(stems, max(0, count))]
 
@@ -61,15 +65,21 @@ class Filling(dict[str, Any]):
     The lists are those of all rows, those of one system of the body, and the `own` ones of what the row is.
     """
 
-    def __init__(self, rng: random.Random, samples: Mapping[str, int], own: Mapping[str, Any], **given: Any) -> None:
+    def __init__(
+        self, rng: random.Random, samples: Mapping[str, int], own: Mapping[str, Any], **given: Any
+    ) -> None:
         self.rng, self.lists = rng, vars(words) | rng.choice(SYSTEMS) | own
-        super().__init__(given | {name: rng.sample(self.lists[name], count) for name, count in samples.items()})
+        super().__init__(
+            given | {name: rng.sample(self.lists[name], count) for name, count in samples.items()}
+        )
 
     def __missing__(self, key: str) -> Any:
         if key == "maker":
             return maker_of(self["number"], self.rng)
         low, is_range, high = key.partition("-")
-        return self.rng.randint(int(low), int(high)) if is_range else self.rng.choice(self.lists[key])
+        return (
+            self.rng.randint(int(low), int(high)) if is_range else self.rng.choice(self.lists[key])
+        )
 
 
 def maker_of(number: int, rng: random.Random) -> str:
@@ -77,7 +87,10 @@ def maker_of(number: int, rng: random.Random) -> str:
     maker = max(0, number // DRUGS_PER_COMPANY - rng.randrange(2))
     syllables = 2 if maker < len(SYLLABLES) ** 2 else 3 if maker < len(SYLLABLES) ** 3 else 4
     scattered = maker * SCATTER % len(SYLLABLES) ** syllables
-    return "".join(SYLLABLES[scattered // len(SYLLABLES) ** place % len(SYLLABLES)] for place in range(syllables))
+    return "".join(
+        SYLLABLES[scattered // len(SYLLABLES) ** place % len(SYLLABLES)]
+        for place in range(syllables)
+    )
 
 
 def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> str | None:
@@ -91,9 +104,13 @@ def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[s
     """The fields of one drug, `id` and `source` left out; `diseases` are the names an indication may hold."""
     form = next(ending for ending in FORMS if name.endswith(ending))
     stem, own = name.removesuffix(form), words.DRUG_FORMS[form]
-    text = Filling(rng, words.drug["samples"], own, name=name, number=number, stem=stem, time=WRITTEN_AT)
+    text = Filling(
+        rng, words.drug["samples"], own, name=name, number=number, stem=stem, time=WRITTEN_AT
+    )
     text["initials"] = "".join(words.SYLLABLES[syllable] for syllable in stem) + own["initials"]
-    text["complaint"] = linked_disease(number, diseases, rng) or "{SEVERITIES}{COMPLAINTS}".format_map(text)
+    text["complaint"] = linked_disease(
+        number, diseases, rng
+    ) or "{SEVERITIES}{COMPLAINTS}".format_map(text)
     return {column: field.format_map(text) for column, field in words.drug["fields"].items()}
 
 
@@ -104,7 +121,12 @@ def invent_disease(name: str, number: int, rng: random.Random) -> Cells:
 
 
 def invent_rows(
-    table: str, names: Sequence[str], invent: Invent, rng: random.Random, start: int = 1, unique: bool = True
+    table: str,
+    names: Sequence[str],
+    invent: Invent,
+    rng: random.Random,
+    start: int = 1,
+    unique: bool = True,
 ) -> Iterator[Cells]:
     """One row a name, keys from `start`. `unique`: no two share a text that is asked for, so it answers for one row."""
     seen: set[tuple[str, str | int | None]] = set()
@@ -115,14 +137,20 @@ def invent_rows(
             if not texts & seen:
                 break
         else:
-            raise RuntimeError(f"no unused texts left for {name}: add words to data/database/vocabulary.toml")
+            raise RuntimeError(
+                f"no unused texts left for {name}: add words to data/database/vocabulary.toml"
+            )
         seen |= texts
         if rng.random() < BLANK_SHARE:  # a question for this text has no answer
-            row = row | {rng.choice([column for column in ASKABLE[table] if column not in KEPT_FULL]): None}
+            row = row | {
+                rng.choice([column for column in ASKABLE[table] if column not in KEPT_FULL]): None
+            }
         yield {"id": number, **row, "source": FICTIONAL}
 
 
-def invent_all(seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES) -> dict[str, list[Cells]]:
+def invent_all(
+    seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES
+) -> dict[str, list[Cells]]:
     """Both tables' rows by table name; the same arguments give the same rows."""
     rng = random.Random(seed)
     stems = invent_stems(STEM, rng)
@@ -146,7 +174,9 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[C
     """
     available = math.perm(len(SYLLABLES), STEM + 1) // 2
     if drugs + diseases > available:
-        raise UsageError(f"{drugs + diseases} fictional entities asked for; the vocabulary has names for {available}")
+        raise UsageError(
+            f"{drugs + diseases} fictional entities asked for; the vocabulary has names for {available}"
+        )
     first = invent_all(seed, min(drugs, DRUGS), min(diseases, DISEASES))
     names = [str(row[NAME_COLUMN[table]]) for table, rows in first.items() for row in rows]
     rng = random.Random(f"{seed} names")

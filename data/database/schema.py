@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 _LISTED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
 # By table and column: the Chinese word that is the column's comment in the database, and other words for it.
 WORDS: dict[str, dict[str, list[str]]] = {name: table["columns"] for name, table in _LISTED.items()}
-TABLES = {table: {column: words[0] for column, words in columns.items()} for table, columns in WORDS.items()}
+TABLES = {
+    table: {column: words[0] for column, words in columns.items()}
+    for table, columns in WORDS.items()
+}
 TABLE_WORDS: dict[str, list[str]] = {name: table["words"] for name, table in _LISTED.items()}
 NAME_COLUMN: dict[str, str] = {name: table["name"] for name, table in _LISTED.items()}
 # The columns questions ask about.
@@ -50,13 +53,27 @@ def metadata() -> MetaData:
     for table, columns in TABLES.items():
         name_column = NAME_COLUMN[table]
         # MySQL indexes no unbounded text, and its TEXT ends at 64 KB.
-        kinds: dict[str, Any] = {"id": Integer, name_column: String(NAME_LENGTH), "source": String(SOURCE_LENGTH)}
+        kinds: dict[str, Any] = {
+            "id": Integer,
+            name_column: String(NAME_LENGTH),
+            "source": String(SOURCE_LENGTH),
+        }
         text = Text().with_variant(LONGTEXT, "mysql", "mariadb")
-        more: dict[str, Any] = {"id": {"primary_key": True, "autoincrement": False}, name_column: {"nullable": False}}
+        more: dict[str, Any] = {
+            "id": {"primary_key": True, "autoincrement": False},
+            name_column: {"nullable": False},
+        }
         fields = [
-            Column(name, kinds.get(name, text), comment=label, **more.get(name, {})) for name, label in columns.items()
+            Column(name, kinds.get(name, text), comment=label, **more.get(name, {}))
+            for name, label in columns.items()
         ]
-        Table(table, tables, *fields, Index(f"{table}_{name_column}", name_column), mysql_charset="utf8mb4")
+        Table(
+            table,
+            tables,
+            *fields,
+            Index(f"{table}_{name_column}", name_column),
+            mysql_charset="utf8mb4",
+        )
     _keep_comments_in_sqlite()
     return tables
 
@@ -69,7 +86,9 @@ def _keep_comments_in_sqlite() -> None:
     @compiles(CreateColumn, "sqlite")
     def with_comment(element: Any, compiler: Any, **options: Any) -> str:
         text = compiler.visit_create_column(element, **options)
-        return f"{text} /* {element.element.comment} */" if text and element.element.comment else text
+        return (
+            f"{text} /* {element.element.comment} */" if text and element.element.comment else text
+        )
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
@@ -93,7 +112,8 @@ def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[st
         schema.create_all(engine)
         with engine.begin() as connection:
             counts = {
-                name: insert_rows(connection, schema.tables[name], watched(rows, name)) for name, rows in tables.items()
+                name: insert_rows(connection, schema.tables[name], watched(rows, name))
+                for name, rows in tables.items()
             }
         engine.dispose()
     return counts

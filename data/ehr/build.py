@@ -44,7 +44,9 @@ def write_table(database: sqlite3.Connection, table: str, rows: Sequence[Row]) -
     """One table, by the declared types; times are text."""
     database.execute(f"CREATE TABLE {table} ({COLUMNS[table]})")
     marks = ", ".join("?" * len(rows[0]))
-    database.executemany(f"INSERT INTO {table} VALUES ({marks})", (list(map(_stored, row)) for row in rows))
+    database.executemany(
+        f"INSERT INTO {table} VALUES ({marks})", (list(map(_stored, row)) for row in rows)
+    )
 
 
 def _stored(cell: Any) -> Any:
@@ -56,7 +58,9 @@ def build(options: argparse.Namespace) -> None:
     if options.out.exists() and not options.force:
         raise UsageError(f"{options.out} exists; give another folder, or --force to replace it")
     if options.patients > MOST:
-        raise UsageError(f"--patients {options.patients}: the numbers of stays last for {MOST}; give fewer")
+        raise UsageError(
+            f"--patients {options.patients}: the numbers of stays last for {MOST}; give fewer"
+        )
     tables = draw_hospital(options.seed, options.patients)
     write_hospital(tables, options.out)
     print(f"{options.out}: " + ", ".join(f"{len(rows)} {table}" for table, rows in tables.items()))
@@ -64,7 +68,9 @@ def build(options: argparse.Namespace) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = drawing_parser("data.ehr.build", __doc__)
-    parser.add_argument("--patients", type=positive(int), default=PATIENTS, help=f"default: {PATIENTS}")
+    parser.add_argument(
+        "--patients", type=positive(int), default=PATIENTS, help=f"default: {PATIENTS}"
+    )
     options = parser.parse_args(arguments)
     return run_command("build", lambda: build(options), afterwards="nothing was written")
 

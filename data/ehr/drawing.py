@@ -42,15 +42,23 @@ PREAMBLE = "import pandas as pd"
 Row = dict[str, Any]
 
 
-def draw_questions(database: Path, rows: Mapping[str, int] = ROWS, seed: int = 0) -> dict[str, list[Row]]:
+def draw_questions(
+    database: Path, rows: Mapping[str, int] = ROWS, seed: int = 0
+) -> dict[str, list[Row]]:
     """The rows of each split, the same for the same arguments. Raises ValueError: a template has too few values."""
     drawn: dict[str, list[Row]] = {split: [] for split in rows}
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as tables:
-        split_of = {slot: divided(sorted(selected(tables, sql)), slot, seed) for slot, sql in NAMES.items()}
+        split_of = {
+            slot: divided(sorted(selected(tables, sql)), slot, seed) for slot, sql in NAMES.items()
+        }
         for name, template in watched(TEMPLATES.items(), "drawing", "templates"):
             candidates = sorted(slots_of(tables, template["draw"]), key=str)
             for split, wanted in counts(name, rows).items():
-                mine = [each for each in candidates if {split_of[s][each[s]] for s in each.keys() & NAMES} == {split}]
+                mine = [
+                    each
+                    for each in candidates
+                    if {split_of[s][each[s]] for s in each.keys() & NAMES} == {split}
+                ]
                 Random(f"{seed}/{name}/{split}").shuffle(mine)
                 drawn[split] += questions(tables, name, split, mine, wanted)
     return drawn
@@ -85,7 +93,10 @@ def counts(name: str, rows: Mapping[str, int]) -> dict[str, int]:
         return {split: ALONE for split in rows if split == TEMPLATES[name]["only"]}
     alone = sum(ALONE for template in TEMPLATES.values() if "only" in template)
     shared = {split: count - alone * (split == "test") for split, count in rows.items()}
-    return {split: count // len(common) + (common.index(name) < count % len(common)) for split, count in shared.items()}
+    return {
+        split: count // len(common) + (common.index(name) < count % len(common))
+        for split, count in shared.items()
+    }
 
 
 def questions(
@@ -111,7 +122,9 @@ def fit(value: Any, question: str, template: Row) -> bool:
     """Whether the answer has as many items as it should, none of them a number of the question."""
     items = value if isinstance(value, list) else [value]
     own = set(re.findall(r"\d+", question))
-    return template.get("least", 1) <= len(items) <= template.get("most", 1) and not own & set(map(str, items))
+    return template.get("least", 1) <= len(items) <= template.get("most", 1) and not own & set(
+        map(str, items)
+    )
 
 
 def question(tables: sqlite3.Connection, name: str, split: str, slots: Row, number: int) -> Row:
@@ -137,7 +150,9 @@ def question(tables: sqlite3.Connection, name: str, split: str, slots: Row, numb
 
 def gold_of(template: Mapping[str, Any], rows: Sequence[Sequence[Any]]) -> Row:
     """The typed answer that a template's SQL selected."""
-    shown = {key: template[key] for key in ("kind", "items", "tolerance", "ordered") if key in template}
+    shown = {
+        key: template[key] for key in ("kind", "items", "tolerance", "ordered") if key in template
+    }
     if template["kind"] == "table":
         return shown | {"value": [list(map(_rounded, row)) for row in rows]}
     if template["kind"] in ("set", "list"):

@@ -46,7 +46,9 @@ def column_names(table: str) -> list[str]:
 def draw_hospital(seed: int = 0, patients: int = PATIENTS) -> dict[str, list[Row]]:
     """All rows by table; the same arguments give the same rows."""
     hospital = Hospital(seed)
-    for subject in watched(sorted(hospital.random.sample(range(10_000, 100_000), patients)), "hospital", "patients"):
+    for subject in watched(
+        sorted(hospital.random.sample(range(10_000, 100_000), patients)), "hospital", "patients"
+    ):
         hospital.add_patient(subject)
     return hospital.tables
 
@@ -59,8 +61,13 @@ class Hospital:
         self.tables: dict[str, list[Row]] = {table: [] for table in COLUMNS}
         self.diagnoses, self.labs, self.items = words("diagnoses"), words("labs"), words("items")
         self.weights = [1 / (rank + 6) for rank in range(len(self.diagnoses))]
-        self.numbers = iter(self.random.sample(range(100_000, 200_000), 40_000))  # of stays, in hospital and in a unit
-        for table, name in {"d_icd_diagnoses": "diagnoses", "d_icd_procedures": "procedures"}.items():
+        self.numbers = iter(
+            self.random.sample(range(100_000, 200_000), 40_000)
+        )  # of stays, in hospital and in a unit
+        for table, name in {
+            "d_icd_diagnoses": "diagnoses",
+            "d_icd_procedures": "procedures",
+        }.items():
             for row in words(name):
                 self.add(table, row["icd9_code"], row["short_title"], row["long_title"])
         for lab in self.labs:
@@ -74,7 +81,15 @@ class Hospital:
         rows.append([len(rows) + 1, *cells])
         if table in CHARGES:
             when = next(cell for cell in cells if isinstance(cell, datetime))
-            self.add("cost", cells[0], cells[1], table, len(rows), when, round(self.random.uniform(*CHARGES[table]), 2))
+            self.add(
+                "cost",
+                cells[0],
+                cells[1],
+                table,
+                len(rows),
+                when,
+                round(self.random.uniform(*CHARGES[table]), 2),
+            )
         return len(rows)
 
     def drawn(self, shares: dict[str, int]) -> str:
@@ -82,12 +97,19 @@ class Hospital:
 
     def between(self, start: datetime, end: datetime) -> datetime:
         """A minute from start to end."""
-        return start + timedelta(minutes=self.random.randrange(int((end - start).total_seconds()) // 60 + 1))
+        return start + timedelta(
+            minutes=self.random.randrange(int((end - start).total_seconds()) // 60 + 1)
+        )
 
     def add_patient(self, subject: int) -> None:
-        birth = datetime(self.random.randint(2010, 2081), self.random.randint(1, 12), self.random.randint(1, 28))
+        birth = datetime(
+            self.random.randint(2010, 2081), self.random.randint(1, 12), self.random.randint(1, 28)
+        )
         lasting = self.random.choices(self.diagnoses, self.weights, k=self.random.choice((1, 1, 2)))
-        starts = sorted(self.between(FIRST, LAST) for _ in range(self.random.choices((1, 2, 3, 4), (72, 19, 6, 3))[0]))
+        starts = sorted(
+            self.between(FIRST, LAST)
+            for _ in range(self.random.choices((1, 2, 3, 4), (72, 19, 6, 3))[0])
+        )
         end = FIRST
         about = [self.drawn(SAID[name]) for name in ("language", "marital_status", "ethnicity")]
         for start in starts:
@@ -109,20 +131,39 @@ class Hospital:
             self.add_diagnosis((subject, stay), diagnosis, start, end)
         for lab in self.random.sample(self.labs, 2):
             for when in sorted(self.between(start, end) for _ in range(self.random.randint(2, 3))):
-                self.add("labevents", subject, stay, int(lab["itemid"]), when, self.value(lab), lab["unit"])
+                self.add(
+                    "labevents",
+                    subject,
+                    stay,
+                    int(lab["itemid"]),
+                    when,
+                    self.value(lab),
+                    lab["unit"],
+                )
         if self.random.random() < 0.4:
             self.add_unit_stay((subject, stay), start, end)
         return end
 
-    def add_diagnosis(self, stay: tuple[int, int], diagnosis: dict[str, str], start: datetime, end: datetime) -> None:
+    def add_diagnosis(
+        self, stay: tuple[int, int], diagnosis: dict[str, str], start: datetime, end: datetime
+    ) -> None:
         """A diagnosis of a stay, with drugs against it and perhaps a procedure."""
         self.add("diagnoses_icd", *stay, diagnosis["icd9_code"], start)
         drugs = diagnosis["drugs"].split(",")
-        for drug in sorted(self.random.sample(drugs, min(len(drugs), self.random.choice((1, 1, 2))))):
+        for drug in sorted(
+            self.random.sample(drugs, min(len(drugs), self.random.choice((1, 1, 2))))
+        ):
             first = self.between(start, end).replace(hour=0, minute=0)
             unit = self.random.choice(list(DOSES))
             dose = [str(self.random.choice(DOSES[unit])), unit, self.drawn(ROUTES)]
-            self.add("prescriptions", *stay, first, first + timedelta(days=self.random.randint(1, 9)), drug, *dose)
+            self.add(
+                "prescriptions",
+                *stay,
+                first,
+                first + timedelta(days=self.random.randint(1, 9)),
+                drug,
+                *dose,
+            )
         if diagnosis["procedures"] and self.random.random() < 0.4:
             code = self.random.choice(diagnosis["procedures"].split(","))
             self.add("procedures_icd", *stay, code, self.between(start, end))
@@ -131,12 +172,19 @@ class Hospital:
         """Hours in intensive care, within a stay: what was charted, what went in and what came out."""
         number, (into, out) = next(self.numbers), sorted(self.between(start, end) for _ in range(2))
         unit = self.random.choice(UNITS)
-        self.add("icustays", *stay, number, unit, self.random.choice((unit, unit, *UNITS)), into, out)
+        self.add(
+            "icustays", *stay, number, unit, self.random.choice((unit, unit, *UNITS)), into, out
+        )
         for item in sorted(self.random.sample(self.items, 5), key=lambda row: row["itemid"]):
             table, code = item["linksto"], int(item["itemid"])
             for when in sorted(self.between(into, out) for _ in range(self.random.randint(1, 2))):
                 charted = (code, when, self.value(item), item["unit"])
-                self.add(table, *stay, number, *(charted if table == "chartevents" else (when, code, charted[2])))
+                self.add(
+                    table,
+                    *stay,
+                    number,
+                    *(charted if table == "chartevents" else (when, code, charted[2])),
+                )
 
     def value(self, measured: dict[str, str]) -> float:
         """A measured value: about its mean, at least a tenth of it, with as many decimals as are usual."""

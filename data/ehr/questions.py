@@ -30,7 +30,11 @@ def drawn(tables: Path, seed: int) -> dict[str, list[Row]]:
 def main(arguments: list[str] | None = None) -> int:
     parser = drawing_parser("data.ehr.questions", __doc__)
     parser.add_argument(
-        "--tables", type=Path, default=TABLES, metavar="DIR", help="folder of the hospital (default: data/ehr/tables)"
+        "--tables",
+        type=Path,
+        default=TABLES,
+        metavar="DIR",
+        help="folder of the hospital (default: data/ehr/tables)",
     )
     options = parser.parse_args(arguments)
     return write_drawn(options, lambda: drawn(options.tables, options.seed), CODE)

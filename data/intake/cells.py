@@ -24,7 +24,9 @@ DATE = re.compile(
 REST = r"""(?:"[^"<]*"|'[^'<]*'|[^'"<>])*+>"""
 BLOCK = re.compile(rf"</?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section)\b{REST}", re.IGNORECASE)
 TAG = re.compile(rf"<(?:/?[a-z]|[!?]){REST}", re.IGNORECASE)
-UNSEEN = re.compile(rf"<!--((?!<!--).)*?-->|<(script|style)\b{REST}((?!<\2).)*?</\2\s*>", re.DOTALL | re.IGNORECASE)
+UNSEEN = re.compile(
+    rf"<!--((?!<!--).)*?-->|<(script|style)\b{REST}((?!<\2).)*?</\2\s*>", re.DOTALL | re.IGNORECASE
+)
 
 
 class CellError(ValueError):
@@ -47,7 +49,9 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     text = text.replace("\r\n", "\n").replace("\r", "\n").strip().strip("\ufeff").strip()
     refused = REFUSED.search(text)
     if refused:
-        raise CellError(f"U+{ord(refused[0]):04X}, no character of a text; --strip-html removes control characters")
+        raise CellError(
+            f"U+{ord(refused[0]):04X}, no character of a text; --strip-html removes control characters"
+        )
     return _as_iso(text) or text or None
 
 
@@ -80,7 +84,9 @@ def _convert(value: Any) -> str | None:
             return value.isoformat()
         case bytes():
             return value.decode("utf-8", "surrogateescape")
-        case list() | tuple() if all(part is None or isinstance(part, str | int | float) for part in value):
+        case list() | tuple() if all(
+            part is None or isinstance(part, str | int | float) for part in value
+        ):
             return "、".join(filter(None, map(to_text, value)))
         case CellError():  # what a reader could not read
             raise value

@@ -19,13 +19,27 @@ import yaml
 from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES
 from data.intake.cells import CellError, to_text
 from data.intake.grid import UNNAMED, Part
-from data.intake.headers import EXACT, NEAR, ONLY, TELLING, TOLD, claims, looks_like, nearest, normalise, with_unit
+from data.intake.headers import (
+    EXACT,
+    NEAR,
+    ONLY,
+    TELLING,
+    TOLD,
+    claims,
+    looks_like,
+    nearest,
+    normalise,
+    with_unit,
+)
 from data.intake.sources import SourceError
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
 Cells = Mapping[str, list[str]]  # the filled cells of each source column in the first rows
 SAMPLED = 200  # rows that are looked at
-FITTING, TOLD_FROM = 0.5, 0.9  # shares of cells that look like a column's: to believe its name, and to tell without one
+FITTING, TOLD_FROM = (
+    0.5,
+    0.9,
+)  # shares of cells that look like a column's: to believe its name, and to tell without one
 FEWEST = 3  # cells that tell
 LIKELY = 65  # of 100, likeness of a name from which its nearest column is proposed
 
@@ -40,7 +54,9 @@ class Planned(NamedTuple):
     unused: dict[str, str]
 
 
-def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list[Planned], list[str]]:
+def plan_parts(
+    parts: list[Part], table: str | None, given: Given
+) -> tuple[list[Planned], list[str]]:
     """Which parts are imported where, and the names of those that are not.
 
     Raises:
@@ -48,7 +64,9 @@ def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list
     """
     planned, skipped = [], []
     for part in parts:
-        guessed = table if table and len(parts) == 1 else guess_table(part.columns, part.name, given)
+        guessed = (
+            table if table and len(parts) == 1 else guess_table(part.columns, part.name, given)
+        )
         if guessed is None or table not in (None, guessed):
             skipped.append(part)
         else:
@@ -59,7 +77,9 @@ def plan_parts(parts: list[Part], table: str | None, given: Given) -> tuple[list
             planned.append(Planned(part, guessed, mapping, dict(_lines(named, guessed, mapping))))
     if not planned:
         seen = "; ".join(f"{part.name}: {', '.join(part.columns)}" for part in skipped)
-        raise SourceError(f"which table is it? give --table drugs_info or disease, and --part; columns: {seen}")
+        raise SourceError(
+            f"which table is it? give --table drugs_info or disease, and --part; columns: {seen}"
+        )
     return planned, [part.name for part in skipped]
 
 
@@ -74,11 +94,15 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
     found = {table: dict.fromkeys(said, EXACT) for table in tables}
     for table, source in product(tables, rest):
         found[table] = claims(source, table) | found[table]
-    fits = {table: sum(ranks.values()) for table, ranks in found.items() if NAME_COLUMN[table] in ranks}
+    fits = {
+        table: sum(ranks.values()) for table, ranks in found.items() if NAME_COLUMN[table] in ranks
+    }
     best = [table for table, fit in fits.items() if fit == max(fits.values())]
     if len(best) == 1 or (said and len(tables) == 1):
         return (best or tables)[0]
-    return next((table for table in tables if normalise(name) in map(normalise, TABLE_WORDS[table])), None)
+    return next(
+        (table for table in tables if normalise(name) in map(normalise, TABLE_WORDS[table])), None
+    )
 
 
 def sample(part: Part) -> dict[str, list[str]]:
@@ -92,7 +116,9 @@ def sample(part: Part) -> dict[str, list[str]]:
     return cells
 
 
-def map_columns(columns: list[str], table: str, given: Given, cells: Cells | None = None) -> dict[str, str]:
+def map_columns(
+    columns: list[str], table: str, given: Given, cells: Cells | None = None
+) -> dict[str, str]:
     """The foreign columns that are used, each with the column of `table` it fills.
 
     `given` decides for the columns it names (None: leave out; the same column for several: their texts are joined). The
@@ -103,13 +129,24 @@ def map_columns(columns: list[str], table: str, given: Given, cells: Cells | Non
     """
     for source, column in given.items():
         if source not in columns:
-            raise SourceError(f"the mapping names the column {source!r}; the source has: {', '.join(columns)}")
+            raise SourceError(
+                f"the mapping names the column {source!r}; the source has: {', '.join(columns)}"
+            )
         if column is not None and column not in TABLES[table]:
-            raise SourceError(f"the mapping names {column!r}; {table} has: {', '.join(TABLES[table])}")
-    name, chosen = NAME_COLUMN[table], {source: column for source, column in given.items() if column}
+            raise SourceError(
+                f"the mapping names {column!r}; {table} has: {', '.join(TABLES[table])}"
+            )
+    name, chosen = (
+        NAME_COLUMN[table],
+        {source: column for source, column in given.items() if column},
+    )
     rest = [source for source in columns if source not in given]
-    filled: dict[str, tuple[float, str]] = {column: (0, source) for source, column in chosen.items()}
-    for sureness, source, column in sorted(_claims(rest, table, cells or {}), key=lambda claim: -claim[0]):
+    filled: dict[str, tuple[float, str]] = {
+        column: (0, source) for source, column in chosen.items()
+    }
+    for sureness, source, column in sorted(
+        _claims(rest, table, cells or {}), key=lambda claim: -claim[0]
+    ):
         if source in chosen:
             continue
         earlier, first = filled.setdefault(column, (sureness, source))
@@ -121,7 +158,9 @@ def map_columns(columns: list[str], table: str, given: Given, cells: Cells | Non
             raise SourceError(f"columns {first!r} and {source!r} both fill {column}; {how}")
     if name not in chosen.values():
         likely = next((source for source in columns if nearest(source, table)[0] == name), "NAME")
-        how = f"name it with --mapping FILE, a file with a line such as {mapping_line(likely, name)}"
+        how = (
+            f"name it with --mapping FILE, a file with a line such as {mapping_line(likely, name)}"
+        )
         raise SourceError(f"no column for {name} of {table} among: {', '.join(columns)}; {how}")
     return {source: chosen[source] for source in columns if source in chosen}
 
@@ -131,15 +170,25 @@ def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[
     fullest = max(map(len, cells.values()), default=0)
     for source in sources:
         own, ranks = cells.get(source, []), claims(source, table)
-        told = [column for column in TELLING if column in TABLES[table]] if len(own) >= FEWEST else []
+        told = (
+            [column for column in TELLING if column in TABLES[table]] if len(own) >= FEWEST else []
+        )
         for column, rank in (ranks or dict.fromkeys(told, TOLD)).items():
-            fit = len(own) / fullest if own and column == NAME_COLUMN[table] else looks_like(column, own)
-            needed = TOLD_FROM if rank == TOLD else FITTING if rank < EXACT and column in ONLY else 0
+            fit = (
+                len(own) / fullest
+                if own and column == NAME_COLUMN[table]
+                else looks_like(column, own)
+            )
+            needed = (
+                TOLD_FROM if rank == TOLD else FITTING if rank < EXACT and column in ONLY else 0
+            )
             if (fit := FITTING if fit is None else fit) >= needed:
                 yield rank + round(fit, 1) / 2, source, column
 
 
-def _lines(sources: Iterable[str], table: str, mapping: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _lines(
+    sources: Iterable[str], table: str, mapping: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Each column with the line that fills its nearest one, if that is near and free, or leaves it out."""
     taken = set(mapping.values())
     for source in sources:
@@ -148,7 +197,10 @@ def _lines(sources: Iterable[str], table: str, mapping: Mapping[str, str]) -> It
             taken.add(column)  # two lines with one column would join them
             yield source, mapping_line(source, column)
         else:
-            yield source, f"{mapping_line(source, None)}  # left out; the nearest column is {column}"
+            yield (
+                source,
+                f"{mapping_line(source, None)}  # left out; the nearest column is {column}",
+            )
 
 
 def mapping_line(source: str, column: str | None) -> str:
@@ -166,8 +218,12 @@ def read_mapping(path: Path) -> dict[str, str | None]:
         text = path.read_text(encoding="utf-8-sig")
         content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise SourceError(f"cannot read the mapping {path}: {' '.join(str(error).split())}") from None
-    texts = isinstance(content, dict) and all(isinstance(text, str | None) for text in content.values())
+        raise SourceError(
+            f"cannot read the mapping {path}: {' '.join(str(error).split())}"
+        ) from None
+    texts = isinstance(content, dict) and all(
+        isinstance(text, str | None) for text in content.values()
+    )
     if not texts or not all(isinstance(column, str) for column in content):
         raise SourceError(f"{path}: expected lines of `source column: our column`, all text")
     return content

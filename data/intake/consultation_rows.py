@@ -25,7 +25,9 @@ ROLES = {
 REPLY = "one <answer> with Question: or Diagnosis: and Recommendation:, and before it nothing or a <think> block"
 QUESTION, DIAGNOSIS = re.compile(r"(Question|问题)[:：]"), re.compile(r"(Diagnosis|诊断)[:：]")
 RECOMMENDATION = re.compile(r"(Recommendation|建议)[:：]")
-TURN = re.compile(r"Turn \d+/\d+\.$")  # what the reference's environment adds to the patient's words
+TURN = re.compile(
+    r"Turn \d+/\d+\.$"
+)  # what the reference's environment adds to the patient's words
 CHINESE = re.compile(r"[一-鿿]")
 
 
@@ -53,24 +55,41 @@ def read_consultation(row: dict[str, Any]) -> Consultation:
 def _reference(row: dict[str, Any]) -> Consultation:
     turns = _turns(row["prompt"], "prompt")
     if row.get("response") is not None:
-        turns = _joined([*turns, {"role": "assistant", "content": text_of(row["response"], "response")}])
-    turns = [turn | {"content": _bare(turn["content"])} if turn["role"] == "user" else turn for turn in turns]
+        turns = _joined(
+            [*turns, {"role": "assistant", "content": text_of(row["response"], "response")}]
+        )
+    turns = [
+        turn | {"content": _bare(turn["content"])} if turn["role"] == "user" else turn
+        for turn in turns
+    ]
     dialogue, record = _checked(turns), object_of(row.get("reward_model"), "reward_model")
     gold = object_of(record.get("ground_truth"), "reward_model.ground_truth")
     told, pairs = record.get("enhanced_description"), _pairs(record.get("patient_information"))
     if not told and not pairs and not dialogue:
-        raise Refused("has no patient_information and no enhanced_description, expected one for the patient to tell")
+        raise Refused(
+            "has no patient_information and no enhanced_description, expected one for the patient to tell"
+        )
     told = text_of(told, "enhanced_description") if told else None
-    gold = {name: text_of(gold.get(name), f"ground_truth.{name}") for name in ("diagnosis", "recommendation")}
-    return Consultation(dialogue, _case(turns[0]["content"], gold, pairs, told) if told or pairs else None)
+    gold = {
+        name: text_of(gold.get(name), f"ground_truth.{name}")
+        for name in ("diagnosis", "recommendation")
+    }
+    return Consultation(
+        dialogue, _case(turns[0]["content"], gold, pairs, told) if told or pairs else None
+    )
 
 
 def _plain(row: dict[str, Any], name: str) -> Consultation:
     turns = _turns(row[name], name)
     last = turns.pop()["content"] if turns[-1]["role"] == "assistant" else ""
-    gold = {part: text_of(row[part], part) for part in ("diagnosis", "recommendation") if row.get(part)}
+    gold = {
+        part: text_of(row[part], part) for part in ("diagnosis", "recommendation") if row.get(part)
+    }
     asked = [turn["content"] for turn in turns[1::2]]
-    dialogue = [turn if turn["role"] == "user" else turn | {"content": _as_question(turn["content"])} for turn in turns]
+    dialogue = [
+        turn if turn["role"] == "user" else turn | {"content": _as_question(turn["content"])}
+        for turn in turns
+    ]
     if "<answer>" not in last and "diagnosis" in gold:
         gold["recommendation"] = gold.get("recommendation") or text_of(last, "recommendation")
         last = _conclusion(**gold)
@@ -78,12 +97,18 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
         dialogue.append({"role": "assistant", "content": last})
     dialogue = _checked(dialogue)
     if not dialogue:
-        raise Refused(f"{name} has no doctor's words that the patient answers, and no diagnosis; expected one of them")
+        raise Refused(
+            f"{name} has no doctor's words that the patient answers, and no diagnosis; expected one of them"
+        )
     answers = [turn["content"] for turn in turns[2::2]]
     pairs = [
-        {"doctor_question": [_bare_question(q)], "patient_response": [a]} for q, a in zip(asked, answers, strict=True)
+        {"doctor_question": [_bare_question(q)], "patient_response": [a]}
+        for q, a in zip(asked, answers, strict=True)
     ]
-    return Consultation(dialogue, _case(turns[0]["content"], gold, pairs, None) if pairs and len(gold) == 2 else None)
+    return Consultation(
+        dialogue,
+        _case(turns[0]["content"], gold, pairs, None) if pairs and len(gold) == 2 else None,
+    )
 
 
 def _turns(value: Any, where: str) -> list[Message]:
@@ -110,7 +135,10 @@ def _message(value: Any, where: str) -> Message:
     role = message.get("role")
     if not isinstance(role, str) or role.strip().lower() not in ROLES:
         raise Refused(f"{where}.role is {shortly(role)}, expected one of {', '.join(ROLES)}")
-    return {"role": ROLES[role.strip().lower()], "content": text_of(message.get("content"), f"{where}.content")}
+    return {
+        "role": ROLES[role.strip().lower()],
+        "content": text_of(message.get("content"), f"{where}.content"),
+    }
 
 
 def object_of(value: Any, where: str) -> dict[str, Any]:
@@ -125,13 +153,17 @@ def text_of(value: Any, where: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise Refused(f"{where} is {shortly(value)}: half a surrogate pair, expected characters") from None
+        raise Refused(
+            f"{where} is {shortly(value)}: half a surrogate pair, expected characters"
+        ) from None
     return value.strip()
 
 
 def _bare(words: str) -> str:
     """The patient's words without what the reference's prompts put around them."""
-    words = words.rpartition("Patient's description:")[2].partition("Decide next action:")[0].strip()
+    words = (
+        words.rpartition("Patient's description:")[2].partition("Decide next action:")[0].strip()
+    )
     return text_of(TURN.sub("", words), "what the patient says")
 
 
@@ -139,11 +171,15 @@ def _pairs(value: Any) -> list[Pair]:
     """Questions with their answers; one that lacks either is left out, as the reference leaves it out."""
     where = "patient_information"
     if not isinstance(value, list | None):
-        raise Refused(f"{where} is {shortly(value)}, expected a list of {{doctor_question, patient_response}}")
+        raise Refused(
+            f"{where} is {shortly(value)}, expected a list of {{doctor_question, patient_response}}"
+        )
     pairs = []
     for number, pair in enumerate(value or []):
         sides = {
-            name: texts_of(object_of(pair, f"{where}[{number}]").get(name), f"{where}[{number}].{name}")
+            name: texts_of(
+                object_of(pair, f"{where}[{number}]").get(name), f"{where}[{number}].{name}"
+            )
             for name in ("doctor_question", "patient_response")
         }
         if all(sides.values()):
@@ -170,7 +206,9 @@ def _bare_question(words: str) -> str:
 
 
 def _conclusion(diagnosis: str, recommendation: str) -> str:
-    labels = ("诊断：", "建议：") if CHINESE.search(diagnosis) else ("Diagnosis: ", "Recommendation: ")
+    labels = (
+        ("诊断：", "建议：") if CHINESE.search(diagnosis) else ("Diagnosis: ", "Recommendation: ")
+    )
     return f"<answer>{labels[0]}{diagnosis}\n{labels[1]}{recommendation}</answer>"
 
 
@@ -186,12 +224,21 @@ def _checked(turns: list[Message]) -> list[Message]:
 def _well_formed(reply: str) -> bool:
     thought, _, rest = reply.partition("<answer>")
     answer, closed, after = (part.strip() for part in rest.partition("</answer>"))
-    framed = not thought.strip() or (thought.startswith("<think>") and thought.rstrip().endswith("</think>"))
-    asks, concludes = QUESTION.match(answer), DIAGNOSIS.match(answer) and RECOMMENDATION.search(answer)
-    return bool(framed and closed and not after and "<answer>" not in answer and (asks or concludes))
+    framed = not thought.strip() or (
+        thought.startswith("<think>") and thought.rstrip().endswith("</think>")
+    )
+    asks, concludes = (
+        QUESTION.match(answer),
+        DIAGNOSIS.match(answer) and RECOMMENDATION.search(answer),
+    )
+    return bool(
+        framed and closed and not after and "<answer>" not in answer and (asks or concludes)
+    )
 
 
-def _case(complaint: str, gold: dict[str, str], pairs: list[Pair], told: str | None) -> dict[str, Any]:
+def _case(
+    complaint: str, gold: dict[str, str], pairs: list[Pair], told: str | None
+) -> dict[str, Any]:
     record = {"ground_truth": gold, "patient_information": pairs, "enhanced_description": told}
     prompt = [{"role": "user", "content": complaint}]
     return {"data_source": "medical_consultation", "prompt": prompt, "reward_model": record}

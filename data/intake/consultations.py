@@ -73,7 +73,9 @@ def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation
         raise UsageError("the file has no rows; expected consultations")
     if refused > len(found):
         count = refused + len(found)
-        raise Failure(f"{refused} of {count} rows are refused, more than half; expected a file of consultations")
+        raise Failure(
+            f"{refused} of {count} rows are refused, more than half; expected a file of consultations"
+        )
     return found, refused
 
 
@@ -104,14 +106,20 @@ def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None])
         write_parquet(numbered, draft, COLUMNS)
         write_jsonl(folder / DIALOGUES, ({"messages": dialogue} for dialogue in dialogues), force)
     count = len(found) + refused
-    return f"{folder}: {count} rows, {refused} refused; {len(cases)} cases, {len(dialogues)} dialogues"
+    return (
+        f"{folder}: {count} rows, {refused} refused; {len(cases)} cases, {len(dialogues)} dialogues"
+    )
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m data.intake.consultations")
     parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KINDS))
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
-    parser.add_argument("--force", action="store_true", help=f"replace {CASES} and {DIALOGUES} in DIR")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder to write into"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help=f"replace {CASES} and {DIALOGUES} in DIR"
+    )
     return parser.parse_args(arguments)
 
 
@@ -119,7 +127,11 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
 
     def body() -> None:
-        print(convert(options.file, options.out, options.force, lambda line: print(line, file=sys.stderr)))
+        print(
+            convert(
+                options.file, options.out, options.force, lambda line: print(line, file=sys.stderr)
+            )
+        )
 
     return run_command("consultations", body, afterwards="nothing was written")
 

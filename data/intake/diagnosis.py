@@ -35,7 +35,14 @@ from data.parquet import DIAGNOSIS, Form, write_parquet
 
 EXAMINED = "Physical Exam:"  # where the history of a note ends
 SPLITS = ("train", "test")
-EXTRA = {"split": str, "index": int, "answer": str, "question": str, "text": str, "key_exam_names": [str]}
+EXTRA = {
+    "split": str,
+    "index": int,
+    "answer": str,
+    "question": str,
+    "text": str,
+    "key_exam_names": [str],
+}
 COLUMNS: Form = {**DIAGNOSIS, "extra_info": EXTRA}
 
 Say = Callable[[str], None]
@@ -81,20 +88,26 @@ class Notes:
         self._file.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, history TEXT)")
         for name, value in watched(read_records(path), path.name, "records"):
             try:
-                history = text_of(object_of(value, "the record").get("text"), "text").partition(EXAMINED)[0]
+                history = text_of(object_of(value, "the record").get("text"), "text").partition(
+                    EXAMINED
+                )[0]
                 self._add(name, text_of(history, f"text before {EXAMINED}"))
             except Refused as refusal:
                 say(f"{path}, {name}: {refusal}")
 
     def _add(self, name: str, history: str) -> None:
-        if not self._file.execute("INSERT OR IGNORE INTO notes VALUES (?, ?)", (name, history)).rowcount:
+        if not self._file.execute(
+            "INSERT OR IGNORE INTO notes VALUES (?, ?)", (name, history)
+        ).rowcount:
             raise Refused("is there twice, expected once; the first counts")
 
     def history(self, name: str) -> str:
         """Raises Refused: there is no such note, or it has no history."""
         found = self._file.execute("SELECT history FROM notes WHERE id = ?", (name,)).fetchone()
         if not found:
-            raise Refused("has no note with a history of that id in the file of --diaggym_ref_data_path")
+            raise Refused(
+                "has no note with a history of that id in the file of --diaggym_ref_data_path"
+            )
         return str(found[0])
 
     def close(self) -> None:
@@ -112,7 +125,10 @@ def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row
     extra = {"split": split, "index": index, "answer": answer, "question": question}
     return {
         "data_source": "diagnose_dataset",
-        "prompt": [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": question}],
+        "prompt": [
+            {"role": "system", "content": INSTRUCTION},
+            {"role": "user", "content": question},
+        ],
         "ability": "diagnosis",
         "reward_model": {"style": "LLM", "ground_truth": answer},
         "extra_info": {**extra, "text": notes.history(name), "key_exam_names": key},
@@ -137,7 +153,9 @@ def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
             kept += 1
             yield row
     if left_out > kept or not kept:
-        raise Failure(f"{path}: {kept} records are cases, {left_out} are not; expected a file of DiagAgent's cases")
+        raise Failure(
+            f"{path}: {kept} records are cases, {left_out} are not; expected a file of DiagAgent's cases"
+        )
     say(f"{path}: {kept} cases, {left_out} records left out")
 
 
@@ -149,7 +167,9 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
     """
     for path in (notes, *cases.values()):
         if not path.is_file():
-            raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a JSON file")
+            raise SourceError(
+                f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a JSON file"
+            )
     folder.mkdir(parents=True, exist_ok=True)
     files = {split: folder / f"{split}.parquet" for split in cases}
     for file in files.values():
@@ -163,9 +183,19 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m data.intake.diagnosis")
-    parser.add_argument("--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into")
-    parser.add_argument("--diaggym_ref_data_path", type=Path, required=True, metavar="F", help="DiagGym's notes")
-    parser.add_argument("--diagagent_train_data_path", type=Path, required=True, metavar="F", help="cases to train on")
+    parser.add_argument(
+        "--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into"
+    )
+    parser.add_argument(
+        "--diaggym_ref_data_path", type=Path, required=True, metavar="F", help="DiagGym's notes"
+    )
+    parser.add_argument(
+        "--diagagent_train_data_path",
+        type=Path,
+        required=True,
+        metavar="F",
+        help="cases to train on",
+    )
     parser.add_argument(
         "--diagagent_test_data_path", "--diaagent_test_data_path", type=Path, required=True, metavar="F",
         help="cases to evaluate on; the reference's own spelling is understood",
@@ -180,7 +210,9 @@ def main(arguments: list[str] | None = None) -> int:
 
     def body() -> None:
         if options.hdfs_dir is not None:
-            raise UsageError("--hdfs_dir is not supported; write to --local_dir and copy it: hdfs dfs -put DIR TARGET")
+            raise UsageError(
+                "--hdfs_dir is not supported; write to --local_dir and copy it: hdfs dfs -put DIR TARGET"
+            )
         cases = {split: getattr(options, f"diagagent_{split}_data_path") for split in SPLITS}
         notes, say = options.diaggym_ref_data_path, partial(print, file=sys.stderr)
         convert(options.local_dir, notes, cases, options.force, say)

@@ -24,17 +24,25 @@ from data.database.schema import NAME_COLUMN, TABLES, WORDS
 _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 UNITS: dict[str, str] = _LISTED["units"]
 ONLY, TELLING = tuple(_LISTED["cells"]["only"]), tuple(_LISTED["cells"]["telling"])
-CELLS = {column: re.compile(text, re.I) for kind in _LISTED["cells"].values() for column, text in kind.items()}
+CELLS = {
+    column: re.compile(text, re.I)
+    for kind in _LISTED["cells"].values()
+    for column, text in kind.items()
+}
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # of dosageForm, but not of mL
-BULLET = re.compile(r"^\W*(?:\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*")
+BULLET = re.compile(
+    r"^\W*(?:\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*"
+)
 FILLERS, LANGUAGE, OTHER = (
     "|".join(rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word for word in _LISTED[key])
     for key in ("fillers", "languages", "other")
 )
 _SYLLABLES = re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"])
-PINYIN = str.maketrans({character: f" {syllable}" for syllable, same in _SYLLABLES for character in same})
+PINYIN = str.maketrans(
+    {character: f" {syllable}" for syllable, same in _SYLLABLES for character in same}
+)
 LONGEST = 40  # characters of a column's name; longer cells are prose
 # How surely a name stands for a column: it is ours or the comment, it is one of the words, a part of it is, it is a
 # lesser word, nearly a word, or only the cells tell.
@@ -47,7 +55,9 @@ def _plain(name: str) -> str:
     """A name of half width, in lower case and simplified characters, without the number or bullet before it."""
     text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
     if not text.isascii():
-        text = _simplifier().convert(text.encode("utf-8", "replace").decode())  # halves of surrogate pairs are no text
+        text = _simplifier().convert(
+            text.encode("utf-8", "replace").decode()
+        )  # halves of surrogate pairs are no text
     return BULLET.sub("", text)
 
 
@@ -63,7 +73,11 @@ def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
         syllables = word.translate(PINYIN).split()
         for spelt in ("".join(syllables), "".join(syllable[0] for syllable in syllables)):
             found[spelt].add(column)
-    return {word: columns.pop() for word, columns in found.items() if len(columns) == 1 and len(word) > 2}
+    return {
+        word: columns.pop()
+        for word, columns in found.items()
+        if len(columns) == 1 and len(word) > 2
+    }
 
 
 # By table: a word as `normalise` leaves it, and the column it stands for.
@@ -84,14 +98,24 @@ def _readings(pieces: Sequence[str]) -> dict[str, bool]:
     found = {normalise(re.sub(FILLERS, " ", piece)): True for piece in pieces}
     found |= {normalise(piece): False for piece in pieces if piece not in UNITS}
     ends = (*_LISTED["after"], *UNITS)
-    found |= {word.removeprefix(s): cut for s in _LISTED["before"] for word, cut in found.items() if word.startswith(s)}
-    return {word.removesuffix(end): True for end in ends for word in found if word.endswith(end)} | found
+    found |= {
+        word.removeprefix(s): cut
+        for s in _LISTED["before"]
+        for word, cut in found.items()
+        if word.startswith(s)
+    }
+    return {
+        word.removesuffix(end): True for end in ends for word in found if word.endswith(end)
+    } | found
 
 
 def _inside(plain: str, table: str) -> dict[str, int]:
     """What a name claims without the language at its end, or without a path before it, which says whose an id is."""
     if split := re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain):
-        return {column: min(rank, NEAR if split[2] else PART) for column, rank in claims(split[1], table).items()}
+        return {
+            column: min(rank, NEAR if split[2] else PART)
+            for column, rank in claims(split[1], table).items()
+        }
     inner = claims(plain.partition(".")[2], table) if "." in plain else {}
     return {column: PART for column, rank in inner.items() if rank >= PART and column != "id"}
 
@@ -107,7 +131,12 @@ def claims(header: str, table: str) -> dict[str, int]:
     if inside := _inside(plain, table) if len(plain) <= 4 * LONGEST else {}:
         return inside
     pieces = [piece for piece in JOINTS.split(plain) if piece]
-    for words, parts in ((known, [plain]), (known, pieces), (lesser, [plain]), (lesser, pieces[:1])):
+    for words, parts in (
+        (known, [plain]),
+        (known, pieces),
+        (lesser, [plain]),
+        (lesser, pieces[:1]),
+    ):
         found = [(words[word], cut) for word, cut in _readings(parts).items() if word in words]
         if kept := [column for column, cut in found if not (cut and column in entity)]:
             return dict.fromkeys(kept, PART if words is known else WEAK)
@@ -117,14 +146,18 @@ def claims(header: str, table: str) -> dict[str, int]:
 
 def is_known(header: str) -> bool:
     """Whether a cell reads like the name of a column of either table."""
-    return len(header) <= LONGEST and any(max(claims(header, table).values(), default=0) > NEAR for table in TABLES)
+    return len(header) <= LONGEST and any(
+        max(claims(header, table).values(), default=0) > NEAR for table in TABLES
+    )
 
 
 def nearest(header: str, table: str) -> tuple[str, float]:
     """The column whose words are most like a foreign name, and how much, of 100; 0 for one its cells spoke against."""
     if found := claims(header, table):
         return next(iter(found)), 0
-    word, likeness, _ = process.extractOne(normalise(_plain(header)), KNOWN[table].keys(), scorer=fuzz.ratio)
+    word, likeness, _ = process.extractOne(
+        normalise(_plain(header)), KNOWN[table].keys(), scorer=fuzz.ratio
+    )
     return KNOWN[table][word], likeness
 
 

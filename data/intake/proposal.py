@@ -52,19 +52,35 @@ def confirmed_mapping(parts: list[Part], table: str | None, given: Given) -> tup
     Raises UsageError: there are several parts; LLMError: no LLM is set or it does not answer; Failure: nobody said yes.
     """
     if len(parts) != 1:
-        raise UsageError(f"--propose is for one table; choose with --part: {', '.join(part.name for part in parts)}")
+        raise UsageError(
+            f"--propose is for one table; choose with --part: {', '.join(part.name for part in parts)}"
+        )
     client = client_from_settings(load_settings())
-    theirs = {source: [cell[:LONGEST] for cell in cells[:CELLS]] for source, cells in sample(parts[0]).items()}
-    ours, shown = (json.dumps(columns, ensure_ascii=False, indent=1) for columns in (TABLES, theirs))
+    theirs = {
+        source: [cell[:LONGEST] for cell in cells[:CELLS]]
+        for source, cells in sample(parts[0]).items()
+    }
+    ours, shown = (
+        json.dumps(columns, ensure_ascii=False, indent=1) for columns in (TABLES, theirs)
+    )
     messages = [{"role": "user", "content": QUESTION.format(ours=ours, theirs=shown)}]
     answer = asyncio.run(client.ask(messages, Proposal, max_tokens=4096)).value
     table, chosen = table or answer.table, dict(given)
     for pair in answer.columns:  # those that exist, each once; the others are left out
-        if pair.column in TABLES[table].keys() - set(chosen.values()) and pair.source in theirs.keys() - chosen.keys():
+        if (
+            pair.column in TABLES[table].keys() - set(chosen.values())
+            and pair.source in theirs.keys() - chosen.keys()
+        ):
             chosen[pair.source] = pair.column
     chosen = dict.fromkeys(theirs) | chosen
-    print(f"{client.model} takes {parts[0].name} for {table}:", *map(mapping_line, chosen, chosen.values()), sep="\n")
+    print(
+        f"{client.model} takes {parts[0].name} for {table}:",
+        *map(mapping_line, chosen, chosen.values()),
+        sep="\n",
+    )
     print("Import it so? [y/N] ", end="", flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Failure("the proposal was not confirmed; mend its lines in a file and give it with --mapping")
+        raise Failure(
+            "the proposal was not confirmed; mend its lines in a file and give it with --mapping"
+        )
     return table, chosen

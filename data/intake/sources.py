@@ -63,19 +63,25 @@ def open_parts(
     if "://" in source:
         kind, read = DATABASE
     elif not path.is_file():
-        raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; {expected}")
+        raise SourceError(
+            f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; {expected}"
+        )
     elif path.suffix.lower() in FILES:
         kind, read = FILES[path.suffix.lower()]
     else:
         raise SourceError(f"{path} is of an unknown kind; {expected}")
     if header_row and path.suffix.lower() not in WITH_HEADERS:
-        raise SourceError(f"--header-row is for {', '.join(WITH_HEADERS)}; the columns of this source are named")
+        raise SourceError(
+            f"--header-row is for {', '.join(WITH_HEADERS)}; the columns of this source are named"
+        )
     what = f"{re.sub(r'//.*@', '//***@', source)} cannot be read as {kind}"
     with refusing(what):
         parts = read(source, encoding, *([header_row] if header_row else []))
     chosen = [part for part in parts if name in (None, part.name)]
     if not chosen:
-        raise SourceError(f"no part {name!r} in the source; it has: {', '.join(part.name for part in parts)}")
+        raise SourceError(
+            f"no part {name!r} in the source; it has: {', '.join(part.name for part in parts)}"
+        )
     return [part._replace(records=partial(_guarded, part.records, what)) for part in chosen]
 
 
@@ -109,7 +115,10 @@ def detect_encoding(path: Path) -> str:
     with path.open("rb") as file:
         start = file.read(4)
     problems = []
-    for encoding in [name for mark, name in MARKS.items() if start.startswith(mark)] or ["utf-8", "gb18030"]:
+    for encoding in [name for mark, name in MARKS.items() if start.startswith(mark)] or [
+        "utf-8",
+        "gb18030",
+    ]:
         try:
             with path.open(encoding=encoding, newline="") as text:
                 while text.read(PIECE):
@@ -117,7 +126,9 @@ def detect_encoding(path: Path) -> str:
             return encoding
         except UnicodeError as error:
             problems.append(f"{encoding}: {error}")
-    raise SourceError(f"{path} is text in none of the encodings tried ({'; '.join(problems)}); give --encoding")
+    raise SourceError(
+        f"{path} is text in none of the encodings tried ({'; '.join(problems)}); give --encoding"
+    )
 
 
 def _csv_parts(source: str, encoding: str | None, header_row: int | None = None) -> list[Part]:
@@ -135,7 +146,9 @@ def _csv_parts(source: str, encoding: str | None, header_row: int | None = None)
             try:
                 yield from reader
             except csv.Error as error:
-                raise ValueError(f"near line {reader.line_num}: {error}; is a quotation mark left open?") from None
+                raise ValueError(
+                    f"near line {reader.line_num}: {error}; is a quotation mark left open?"
+                ) from None
 
     return below_headers({path.stem: rows}, header_row)
 
@@ -151,15 +164,21 @@ def _excel_parts(source: str, _: str | None, header_row: int | None = None) -> l
                 yield [*map(_excel_value, row), *[None] * (width - len(row))]
 
     with closing(load_workbook(source, read_only=True)) as book:
-        return below_headers({sheet.title: partial(rows, sheet.title) for sheet in book.worksheets}, header_row)
+        return below_headers(
+            {sheet.title: partial(rows, sheet.title) for sheet in book.worksheets}, header_row
+        )
 
 
 def _excel_value(cell: Any) -> Any:
     """What a cell holds; of a formula, the value stored with it."""
-    return CellError(f"the formula failed with {cell.value}") if cell.data_type == "e" else cell.value
+    return (
+        CellError(f"the formula failed with {cell.value}") if cell.data_type == "e" else cell.value
+    )
 
 
-def _json_parts(read: Callable[[IO[str]], Iterator[Record]], source: str, encoding: str | None) -> list[Part]:
+def _json_parts(
+    read: Callable[[IO[str]], Iterator[Record]], source: str, encoding: str | None
+) -> list[Part]:
     path = Path(source)
     encoding = encoding or detect_encoding(path)
 
@@ -167,9 +186,13 @@ def _json_parts(read: Callable[[IO[str]], Iterator[Record]], source: str, encodi
         with path.open(encoding=encoding, newline="") as file:
             yield from read(file)
 
-    columns = dict.fromkeys(key for record in records() for key in record.values)  # objects may differ
+    columns = dict.fromkeys(
+        key for record in records() for key in record.values
+    )  # objects may differ
     if not columns:
-        raise ValueError("no JSON objects with keys; expected a list of objects (.jsonl: one a line)")
+        raise ValueError(
+            "no JSON objects with keys; expected a list of objects (.jsonl: one a line)"
+        )
     return [Part(path.stem, list(columns), records)]
 
 
@@ -193,7 +216,9 @@ def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     for event in events:
         depth += {"start": 1, "end": -1}.get(event[0].partition("_")[0], 0)
         if depth > DEEPEST:
-            raise ValueError(f"lists and objects are nested more than {DEEPEST} deep; expected a list of objects")
+            raise ValueError(
+                f"lists and objects are nested more than {DEEPEST} deep; expected a list of objects"
+            )
         yield event
 
 
@@ -220,14 +245,24 @@ def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
-        rows = (row for batch in file.iter_batches(BATCH, use_threads=False) for row in batch.to_pylist())
+        rows = (
+            row
+            for batch in file.iter_batches(BATCH, use_threads=False)
+            for row in batch.to_pylist()
+        )
         yield from starmap(as_record, enumerate(rows, start=1))
 
 
 def _parquet_parts(source: str, _: str | None) -> list[Part]:
     from pyarrow.parquet import read_schema
 
-    return [Part(Path(source).stem, column_names(read_schema(source).names), partial(parquet_records, source))]
+    return [
+        Part(
+            Path(source).stem,
+            column_names(read_schema(source).names),
+            partial(parquet_records, source),
+        )
+    ]
 
 
 def database_parts(source: str, _: str | None = None, views: bool = False) -> list[Part]:
@@ -242,12 +277,18 @@ def database_parts(source: str, _: str | None = None, views: bool = False) -> li
     url = make_url(source)
     if url.get_backend_name() == "sqlite":
         url = make_url(f"sqlite:///file:{Path(str(url.database)).resolve()}?mode=ro&uri=true")
-    engine, found = create_engine(url.set(drivername=DRIVERS.get(url.drivername, url.drivername))), MetaData()
+    engine, found = (
+        create_engine(url.set(drivername=DRIVERS.get(url.drivername, url.drivername))),
+        MetaData(),
+    )
     found.reflect(engine, views=views)
     if not found.tables:
         raise ValueError("it has no tables")
     tables = found.sorted_tables
-    return [Part(table.name, table.columns.keys(), partial(_table_records, engine, table)) for table in tables]
+    return [
+        Part(table.name, table.columns.keys(), partial(_table_records, engine, table))
+        for table in tables
+    ]
 
 
 def _table_records(engine: Engine, table: Table) -> Iterator[Record]:

@@ -36,7 +36,9 @@ class Staging:
     """The rows that are ready, by table."""
 
     def __init__(self) -> None:
-        self._file = sqlite3.connect("")  # no name: a file of SQLite's own that is deleted as it is opened
+        self._file = sqlite3.connect(
+            ""
+        )  # no name: a file of SQLite's own that is deleted as it is opened
         columns = "target, place, key, digest, cells, UNIQUE (target, digest), UNIQUE (target, key)"
         self._file.execute(f"CREATE TABLE staged ({columns})")
 
@@ -60,11 +62,15 @@ class Staging:
         """The rows for a table, in the order they came; with their keys as `id` if every row has one."""
         counted = "SELECT count(*) = count(key) FROM staged WHERE target = ?"
         (keep,) = self._file.execute(counted, (table,)).fetchone()
-        chosen = self._file.execute("SELECT key, cells FROM staged WHERE target = ? ORDER BY rowid", (table,))
+        chosen = self._file.execute(
+            "SELECT key, cells FROM staged WHERE target = ? ORDER BY rowid", (table,)
+        )
         return (json.loads(cells) | ({"id": key} if keep else {}) for key, cells in chosen)
 
 
-def clean(record: Record, item: Planned, strip_html: bool = False) -> tuple[dict[str, str], list[Finding]]:
+def clean(
+    record: Record, item: Planned, strip_html: bool = False
+) -> tuple[dict[str, str], list[Finding]]:
     """A record's texts by column of the table, and what is wrong with them."""
     if record.problem:
         return {}, [Finding(REJECTED, reason=record.problem)]
@@ -83,12 +89,17 @@ def clean(record: Record, item: Planned, strip_html: bool = False) -> tuple[dict
     for column in item.mapping.values():
         if column in ("id", NAME_COLUMN[item.table]) and column not in cells:
             problems.setdefault(column, "empty, every row needs one")
-    places = {column: source if source == column else f"{source} ({column})" for source, column in item.mapping.items()}
+    places = {
+        column: source if source == column else f"{source} ({column})"
+        for source, column in item.mapping.items()
+    }
     return cells, [Finding(REJECTED, places[column], reason) for column, reason in problems.items()]
 
 
 def _fitting(column: str, text: str) -> str:
-    if column == "id" and not (text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) <= LARGEST_KEY):
+    if column == "id" and not (
+        text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) <= LARGEST_KEY
+    ):
         raise CellError(f"{text[:40]!r}, expected a whole number from 1 to {LARGEST_KEY}")
     if len(text) > LENGTHS.get(column, len(text)):
         raise CellError(f"{len(text)} characters, at most {LENGTHS[column]} fit")

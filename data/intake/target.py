@@ -16,7 +16,11 @@ from common.command import Failure, UsageError
 from data.database.schema import NAME_COLUMN, TABLES, Cells, insert_rows, metadata
 from data.intake.sources import DRIVERS, first_line
 
-ENGINES = {"sqlite": "sqlite:///FILE", "postgresql": "postgresql+psycopg://", "mysql": "mysql+pymysql://"}
+ENGINES = {
+    "sqlite": "sqlite:///FILE",
+    "postgresql": "postgresql+psycopg://",
+    "mysql": "mysql+pymysql://",
+}
 REPLACE, APPEND = "replace", "append"
 
 
@@ -36,7 +40,9 @@ class Target:
     def __init__(self, url: str, mode: str | None = None) -> None:
         scheme = url.partition("://")[0]
         if scheme == url:
-            raise UsageError(f"--to {url!r} is no URL; for an SQLite file type --to sqlite:///{url or 'my.db'}")
+            raise UsageError(
+                f"--to {url!r} is no URL; for an SQLite file type --to sqlite:///{url or 'my.db'}"
+            )
         if scheme in DRIVERS:
             raise UsageError(
                 f"--to {scheme}:// names no driver; type --to {DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
@@ -48,7 +54,9 @@ class Target:
         self.name = self.engine.url.render_as_string()  # without its password
         self.backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
         path = self.engine.url.database or ":memory:"
-        if self.backend not in ENGINES or (self.backend == "sqlite" and path.startswith((":memory:", "file:"))):
+        if self.backend not in ENGINES or (
+            self.backend == "sqlite" and path.startswith((":memory:", "file:"))
+        ):
             raise UsageError(f"--to {self.name}: expected one of {', '.join(ENGINES.values())}")
         self.file = Path(path).resolve() if self.backend == "sqlite" else None
 
@@ -79,14 +87,19 @@ class Target:
         try:
             with self._refusing("nothing written: "), self.engine.begin() as connection:
                 if self.file:
-                    connection.exec_driver_sql("BEGIN IMMEDIATE")  # the driver begins none for CREATE TABLE
+                    connection.exec_driver_sql(
+                        "BEGIN IMMEDIATE"
+                    )  # the driver begins none for CREATE TABLE
                 begun = True
                 for name in TABLES:
                     if not inspect(connection).has_table(name):
                         tables[name].create(connection)
                     elif name in rows:
                         self._check(connection, name)
-                return {name: self._fill(connection, tables[name], part, label) for name, part in rows.items()}
+                return {
+                    name: self._fill(connection, tables[name], part, label)
+                    for name, part in rows.items()
+                }
         except BaseException:
             self.engine.dispose()
             if begun and self.file and self.file.stat().st_size == 0:
@@ -98,9 +111,13 @@ class Target:
         there = {column["name"] for column in inspect(connection).get_columns(name)}
         lacking = ", ".join(sorted(TABLES[name].keys() - there))
         if lacking:
-            raise TargetError(f"{self.name}: table {name} lacks the columns {lacking}; add them (ALTER TABLE) as text")
+            raise TargetError(
+                f"{self.name}: table {name} lacks the columns {lacking}; add them (ALTER TABLE) as text"
+            )
         if self.mode is None and (count := connection.scalar(text(f"SELECT count(*) FROM {name}"))):
-            raise TargetError(f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append")
+            raise TargetError(
+                f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append"
+            )
 
     def names(self, table: str) -> set[str]:
         """The names in a table; none if it is not there. Raises TargetError: they can not be read."""
@@ -117,8 +134,12 @@ class Target:
         empty = dict.fromkeys(table.c.keys()) | {"source": label}
         numbered = enumerate(rows, start=last + 1)
         if self.mode == APPEND:
-            return insert_rows(connection, table, (empty | row | {"id": number} for number, row in numbered))
-        return insert_rows(connection, table, (empty | {"id": number} | row for number, row in numbered))
+            return insert_rows(
+                connection, table, (empty | row | {"id": number} for number, row in numbered)
+            )
+        return insert_rows(
+            connection, table, (empty | {"id": number} | row for number, row in numbered)
+        )
 
     @contextmanager
     def _refusing(self, what: str = "") -> Iterator[None]:

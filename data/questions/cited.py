@@ -34,25 +34,37 @@ class CitedCells:
     def __init__(self, database: Database, tables: Iterable[str] = NAME_COLUMN) -> None:
         self.database, self.tables = database, frozenset(tables)
         own = [table for table in NAME_COLUMN if table in self.tables]
-        self.columns = {table: {column.name.lower() for column in database.columns(table)} for table in own}
+        self.columns = {
+            table: {column.name.lower() for column in database.columns(table)} for table in own
+        }
 
     def find(self, item: dict[str, Any]) -> tuple[str, str] | Missing:
         """The name of the drug or disease that an evidence item cites, and the text of the cell it names."""
-        key, table, field = item.get("row_id"), (item.get("table") or "").lower(), (item.get("field") or "").lower()
+        key, table, field = (
+            item.get("row_id"),
+            (item.get("table") or "").lower(),
+            (item.get("field") or "").lower(),
+        )
         if not table or key is None or not field:
-            return Missing("a quote without table, row_id or field cannot be looked up", wrong=False)
+            return Missing(
+                "a quote without table, row_id or field cannot be looked up", wrong=False
+            )
         if table in self.tables - self.columns.keys():
             return Missing(f"quotes of table {table[:64]} cannot be looked up", wrong=False)
         if table not in self.columns:
             known = self.columns or sorted(self.tables)
-            return Missing(f"no table {item['table'][:64]!r}; expected {' or '.join(known)}", wrong=True)
+            return Missing(
+                f"no table {item['table'][:64]!r}; expected {' or '.join(known)}", wrong=True
+            )
         if field not in self.columns[table]:
             return Missing(f"{table} has no column {item['field'][:64]!r}", wrong=True)
         number = row_key(key)
         if number is None:
             return Missing(f"row_id {str(key)[:64]!r} is no whole number", wrong=True)
         try:
-            rows = self._select(f"SELECT {NAME_COLUMN[table]}, {field} FROM {table} WHERE id = {number}", table)
+            rows = self._select(
+                f"SELECT {NAME_COLUMN[table]}, {field} FROM {table} WHERE id = {number}", table
+            )
         except StatementError as error:
             return Missing(f"row {number} of {table} cannot be read: {error}", wrong=False)
         if not rows:
@@ -64,17 +76,23 @@ class CitedCells:
         """Whether a drug or a disease has one of the names."""
         from sqlglot import exp
 
-        sayable = [name for name in names if "\0" not in name]  # a statement cannot hold U+0000, and no name has it
+        sayable = [
+            name for name in names if "\0" not in name
+        ]  # a statement cannot hold U+0000, and no name has it
         for table in self.columns if sayable else ():
             column = NAME_COLUMN[table]
-            query = exp.select(column).from_(table).where(exp.column(column).isin(*sayable)).limit(1)
+            query = (
+                exp.select(column).from_(table).where(exp.column(column).isin(*sayable)).limit(1)
+            )
             if self._select(query.sql(dialect=self.database.dialect), table):
                 return True
         return False
 
     def _select(self, sql: str, table: str) -> list[tuple[Any, ...]]:
         """Our own statement, made of known names, numbers and escaped texts, on the tool's read-only connection."""
-        return self.database.read(sql, Access(frozenset({table}), named=frozenset({table})), DEADLINE, 1).rows
+        return self.database.read(
+            sql, Access(frozenset({table}), named=frozenset({table})), DEADLINE, 1
+        ).rows
 
 
 def row_key(value: Any) -> int | None:

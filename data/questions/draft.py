@@ -44,10 +44,16 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
 def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
     """What the gold statements return as one table; no rows when one fails or their columns differ."""
     results = [tool.run(statement) for statement in statements(row)]
-    if not all(result.ok for result in results) or len({tuple(result.columns) for result in results}) != 1:
+    if (
+        not all(result.ok for result in results)
+        or len({tuple(result.columns) for result in results}) != 1
+    ):
         return {"columns": [], "rows": []}
     tables = [without_key(result) for result in results]
-    return {"columns": tables[0]["columns"], "rows": [line for table in tables for line in table["rows"]]}
+    return {
+        "columns": tables[0]["columns"],
+        "rows": [line for table in tables for line in table["rows"]],
+    }
 
 
 def from_table(gold: dict[str, Any], names: list[str]) -> str:
@@ -63,8 +69,18 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
     subject = next((place for place, column in enumerate(columns) if column in NAMES), None)
     said = []
     for number, line in enumerate(lines):
-        name = line[subject] if subject is not None else names[number] if len(names) == len(lines) else ""
-        said += [_sentence(name, columns[at], cell) for at, cell in enumerate(line) if cell and at != subject]
+        name = (
+            line[subject]
+            if subject is not None
+            else names[number]
+            if len(names) == len(lines)
+            else ""
+        )
+        said += [
+            _sentence(name, columns[at], cell)
+            for at, cell in enumerate(line)
+            if cell and at != subject
+        ]
     return "\n".join(said)
 
 
@@ -72,7 +88,11 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
     """The answer that says the quotes, each once."""
     own = len(names) == len(evidence)
     sentences = [
-        _sentence(names[at] if own else names[0] if len(names) == 1 else "", item.get("field") or "", quote)
+        _sentence(
+            names[at] if own else names[0] if len(names) == 1 else "",
+            item.get("field") or "",
+            quote,
+        )
         for at, item in enumerate(evidence)
         if (quote := plain(item["quote"]))
     ]
@@ -81,4 +101,10 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
 
 def _sentence(name: str, column: str, text: str) -> str:
     label = LABELS.get(column.lower(), column)
-    return f"{name}的{label}：{text}" if name and label else f"{name or label}：{text}" if name or label else text
+    return (
+        f"{name}的{label}：{text}"
+        if name and label
+        else f"{name or label}：{text}"
+        if name or label
+        else text
+    )

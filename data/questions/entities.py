@@ -46,8 +46,12 @@ COUNTED_ONLY = {"complication"}  # nobody is asked to name the diseases found
 LONGEST = 12  # characters
 
 # A clause ends at punctuation, and at a quantity; a number inside a word (2型糖尿病) ends nothing.
-CLAUSE_END = re.compile(r"[\s\W_]+|[0-9]+(?:\.[0-9]+)?\s*(?:[毫微]?[克升]|万?单位|[a-zA-Z%‰]+|\D?(?![^\s\W_]))")
-LEAD = re.compile(r"^(用于|适用于|治疗|预防|主治|可并发|并发|本品|主要成[分份]为?|每[片粒袋支]含?|含)+")
+CLAUSE_END = re.compile(
+    r"[\s\W_]+|[0-9]+(?:\.[0-9]+)?\s*(?:[毫微]?[克升]|万?单位|[a-zA-Z%‰]+|\D?(?![^\s\W_]))"
+)
+LEAD = re.compile(
+    r"^(用于|适用于|治疗|预防|主治|可并发|并发|本品|主要成[分份]为?|每[片粒袋支]含?|含)+"
+)
 TAIL = re.compile(r"的(?:辅助|对症|联合)?(?:治疗|预防|用药)$")
 JOINT = re.compile(r"伴|引起的?|所致的?|导致的?|以及|或|及|和|等")
 MODIFIER = re.compile(r"^(轻度|中度|重度|急性|慢性|反复|轻中度|中重度|继发性|原发性)")
@@ -107,7 +111,12 @@ class Catalogue:
 
 def is_plain(name: str) -> bool:
     """Whether a name or value can stand in a question, a quoted text and a LIKE pattern alike."""
-    return bool(name.strip()) and name == name.strip() and len(name) <= LONGEST_NAME and not AWKWARD & set(name)
+    return (
+        bool(name.strip())
+        and name == name.strip()
+        and len(name) <= LONGEST_NAME
+        and not AWKWARD & set(name)
+    )
 
 
 def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
@@ -124,7 +133,9 @@ def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
         parts = {part.name: part for part in database_parts(url, views=True)}
         for table in NAME_COLUMN:
             if table not in parts:
-                raise DataError(f"the database has no table {table}; its tables: {', '.join(parts)}")
+                raise DataError(
+                    f"the database has no table {table}; its tables: {', '.join(parts)}"
+                )
             _read_table(parts[table], catalogue, limit, rng)
     return catalogue
 
@@ -134,21 +145,35 @@ def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random
     table, name_column = part.name, NAME_COLUMN[part.name]
     missing = {"id", name_column} - set(part.columns)
     if missing:
-        raise DataError(f"table {table} has no column {', '.join(sorted(missing))}; see docs/data.md")
+        raise DataError(
+            f"table {table} has no column {', '.join(sorted(missing))}; see docs/data.md"
+        )
     searched = [column for column in SEARCHED[table] if column in part.columns]
     rows = {}
     for _, row, _ in part.records():
         if not isinstance(row["id"], int):
             kind = type(row["id"]).__name__
-            raise DataError(f"table {table}, column id: {row['id']!r} is {kind}, expected whole numbers")
+            raise DataError(
+                f"table {table}, column id: {row['id']!r} is {kind}, expected whole numbers"
+            )
         rows[row["id"]] = {column: row.get(column) for column in (*searched, "source")}
-    titles = catalogue.titles[table] = {key: str(rows[key][name_column] or "") for key in sorted(rows)}
+    titles = catalogue.titles[table] = {
+        key: str(rows[key][name_column] or "") for key in sorted(rows)
+    }
     names = catalogue.names[table] = Counter(titles.values())
     catalogue.columns[table] = tuple(part.columns)
     for column in searched:
-        catalogue.texts[table, column] = {key: str(rows[key][column]) for key in titles if rows[key][column]}
-    askable = catalogue.askable[table] = {key for key in titles if rows[key]["source"] == FICTIONAL} or set(titles)
-    single = [key for key, title in titles.items() if key in askable and names[title] == 1 and is_plain(title)]
+        catalogue.texts[table, column] = {
+            key: str(rows[key][column]) for key in titles if rows[key][column]
+        }
+    askable = catalogue.askable[table] = {
+        key for key in titles if rows[key]["source"] == FICTIONAL
+    } or set(titles)
+    single = [
+        key
+        for key, title in titles.items()
+        if key in askable and names[title] == 1 and is_plain(title)
+    ]
     drawn = set(rng.sample(single, limit) if len(single) > limit else single)
     entities = [_entity(part, row, titles) for _, row, _ in part.records() if row["id"] in drawn]
     catalogue.entities += sorted(entities, key=lambda entity: entity.row_id)
@@ -216,7 +241,9 @@ def word_for(catalogue: Catalogue, table: str, column: str, text: str) -> Search
 def disease_words(catalogue: Catalogue) -> Iterator[SearchWord]:
     """Each disease asked about that 1 to LARGEST drugs name in their indication."""
     diseases = (entity.name for entity in catalogue.entities if entity.table == "disease")
-    return filter(None, (word_for(catalogue, "drugs_info", "indication", name) for name in diseases))
+    return filter(
+        None, (word_for(catalogue, "drugs_info", "indication", name) for name in diseases)
+    )
 
 
 def filter_values(catalogue: Catalogue) -> Iterator[SearchWord]:
@@ -226,7 +253,11 @@ def filter_values(catalogue: Catalogue) -> Iterator[SearchWord]:
         for key, value in catalogue.texts.get((table, column), {}).items():
             keys_of.setdefault(value, []).append(key)
         for value, keys in keys_of.items():
-            if is_plain(value) and len(keys) <= LARGEST_COUNT and catalogue.askable[table].issuperset(keys):
+            if (
+                is_plain(value)
+                and len(keys) <= LARGEST_COUNT
+                and catalogue.askable[table].issuperset(keys)
+            ):
                 yield SearchWord(table, column, value, tuple(keys), whole=True)
 
 

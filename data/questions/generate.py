@@ -54,8 +54,14 @@ class Dataset:
 
     def missing(self, request: Request) -> Counter[tuple[str, str]]:
         """Rows asked for and not made, by split and type, where there are any."""
-        made = Counter((split, row["task_type"]) for split, rows in self.splits.items() for row in rows)
-        wanted = {(split, kind): count for split, kinds in request.rows.items() for kind, count in kinds.items()}
+        made = Counter(
+            (split, row["task_type"]) for split, rows in self.splits.items() for row in rows
+        )
+        wanted = {
+            (split, kind): count
+            for split, kinds in request.rows.items()
+            for kind, count in kinds.items()
+        }
         return Counter(wanted) - made
 
 
@@ -78,11 +84,15 @@ class Generator:
         Raises:
             DatabaseError: the database cannot be queried.
         """
-        tool = QueryTool(url, cache=False, hints=False)  # hints take far longer than the query, and nothing reads them
+        tool = QueryTool(
+            url, cache=False, hints=False
+        )  # hints take far longer than the query, and nothing reads them
         first, *others = self.request.rows
         for split in (*others, first):
             self.dataset.splits[split] = rows = self._fill_split(split, tool)
-            for row in rows if split != first else ():  # nothing is compared with the last one filled
+            for row in (
+                rows if split != first else ()
+            ):  # nothing is compared with the last one filled
                 self.near.add(row["id"], row["question"])
         seen = {row["wording"] for row in self.dataset.splits[first]}
         for row in (row for rows in self.dataset.splits.values() for row in rows):
@@ -148,9 +158,13 @@ class Generator:
             own = [word for word in words if self.owners.get(word.text) == split]
             return [word for word in own if self.owners.may_use(self._held_by(word), split)]
 
-        own = [entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split]
+        own = [
+            entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split
+        ]
         links, words = mine(self.links), mine(self.words)
-        return Pool(own, links, words, self.catalogue, self.request.rates, self.rng, split == HELD_OUT)
+        return Pool(
+            own, links, words, self.catalogue, self.request.rates, self.rng, split == HELD_OUT
+        )
 
     def _accepted(self, drafts: Iterable[Draft], split: str) -> Iterator[Draft]:
         for draft in drafts:
@@ -183,13 +197,21 @@ def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list
         return None
     if sorted(result.rows, key=repr) != sorted(map(list, draft.rows), key=repr):
         return None
-    gold = {"structured_gt": {"columns": result.columns, "rows": result.rows}, "evidence": draft.evidence}
-    verdict = judge.compare(Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold))
+    gold = {
+        "structured_gt": {"columns": result.columns, "rows": result.rows},
+        "evidence": draft.evidence,
+    }
+    verdict = judge.compare(
+        Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold)
+    )
     return result.rows if verdict.score == 1 else None
 
 
 def overlap(splits: Mapping[str, Iterable[Row]]) -> list[str]:
     """What occurs in the entities of more than one split, read from the rows alone; an empty list is what is wanted."""
     return in_several(
-        (thing, split) for split, rows in splits.items() for row in rows for thing in nested(row, "entities")
+        (thing, split)
+        for split, rows in splits.items()
+        for row in rows
+        for thing in nested(row, "entities")
     )

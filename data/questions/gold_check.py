@@ -74,7 +74,9 @@ class Finding:
         if {"row", "entities", "evidence"} & {name for name, _ in self.problems}:
             return set()
         names = {words_only(name) for name in nested(self.row, "entities")} - {""}
-        return names or {f"{item.get('table')}\n{item.get('row_id')}" for item in nested(self.row, "evidence")}
+        return names or {
+            f"{item.get('table')}\n{item.get('row_id')}" for item in nested(self.row, "evidence")
+        }
 
 
 def gold_tool(database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> QueryTool:
@@ -105,7 +107,9 @@ class Checker:
         if finding.problems:
             return finding
         if asked := markup_asked(finding.row):
-            finding.problems.append(("question", f"asks for HTML, {short(repr(asked))}; expected words"))
+            finding.problems.append(
+                ("question", f"asks for HTML, {short(repr(asked))}; expected words")
+            )
         names = nested(finding.row, "entities")
         self._check_evidence(finding, names)
         results = self._run_sql(finding)
@@ -133,8 +137,14 @@ class Checker:
         place = f"{item['table']}.{item['field']} of row {item['row_id']}"
         if len(text) >= KEPT_CHARACTERS:
             return Missing(f"{place} is longer than the tool reads", wrong=False)
-        if names and comparable(name) not in map(comparable, names) and not self.cells.has_entity(names):
-            said = f"row {item['row_id']} of {item['table']} is {name!r} here, not {', '.join(names)}"
+        if (
+            names
+            and comparable(name) not in map(comparable, names)
+            and not self.cells.has_entity(names)
+        ):
+            said = (
+                f"row {item['row_id']} of {item['table']} is {name!r} here, not {', '.join(names)}"
+            )
             return Missing(said, wrong=False)
         return Missing(f"{short(repr(quote))} is not in {place}", wrong=True)
 
@@ -146,7 +156,9 @@ class Checker:
             if not result.ok:
                 finding.problems.append(("sql", f"gold SQL fails: {result.error}"))
             elif result.count > len(result.rows):
-                finding.problems.append(("sql", f"gold SQL returns more than the tool shows: {shown}"))
+                finding.problems.append(
+                    ("sql", f"gold SQL returns more than the tool shows: {shown}")
+                )
         return results if all(result.ok for result in results) else None
 
     def _check_gold(self, finding: Finding, names: list[str], results: list[QueryResult]) -> None:
@@ -162,20 +174,30 @@ class Checker:
 
     def _contradiction(self, finding: Finding, names: list[str], message: str) -> None:
         """A problem, unless the database has not the rows that the question is about."""
-        lacks_names = bool(names) and not nested(finding.row, "evidence") and not self.cells.has_entity(names)
+        lacks_names = (
+            bool(names) and not nested(finding.row, "evidence") and not self.cells.has_entity(names)
+        )
         column = "structured_gt" if finding.row["structured_gt"] else "sql"
         finding.note(column, message, wrong=not (finding.lacks_rows or lacks_names))
 
     def _check_answer(self, finding: Finding, results: list[QueryResult]) -> None:
         """Compare with what training compares with: structured_gt and evidence, else what the gold SQL returns."""
         row = without_markup(finding.row)
-        gold = {column: said for column in ("structured_gt", "evidence") if (said := nested(row, column))}
+        gold = {
+            column: said
+            for column in ("structured_gt", "evidence")
+            if (said := nested(row, column))
+        }
         if not gold and not results:
-            finding.unchecked.append(("answer", "there is neither SQL nor evidence to check it with"))
+            finding.unchecked.append(
+                ("answer", "there is neither SQL nor evidence to check it with")
+            )
         elif row["answer"]:
             gold = gold or {"structured_gt": without_key(results[-1])}
             context = [result.to_json() for result in results]
-            verdict = self.judge.compare(Case(row["question"], row["answer"], row["answer"], context, gold))
+            verdict = self.judge.compare(
+                Case(row["question"], row["answer"], row["answer"], context, gold)
+            )
             if verdict.score is None or verdict.score < EXACT:
                 finding.problems.append(("answer", shortfall(verdict, gold, row)))
 
@@ -185,7 +207,8 @@ def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool
     found = [rows for result in results if (rows := project(result, gold["columns"])) is not None]
     arranged = list if gold.get("ordered") else sorted
     wanted, *tables = (
-        arranged([*map(_cell, line)] for line in rows) for rows in (gold["rows"], *found, [*chain(*found)])
+        arranged([*map(_cell, line)] for line in rows)
+        for rows in (gold["rows"], *found, [*chain(*found)])
     )
     return bool(found) and wanted in tables
 
@@ -208,13 +231,18 @@ def _cell(value: Any) -> str:
 
 def without_key(result: QueryResult) -> dict[str, Any]:
     """The result as gold, without the key: nobody asks for it, and answers do not say it."""
-    kept = [place for place, name in enumerate(result.columns) if name.lower() != "id"] or [*range(len(result.columns))]
+    kept = [place for place, name in enumerate(result.columns) if name.lower() != "id"] or [
+        *range(len(result.columns))
+    ]
     rows = [[plain_cell(line[place]) for place in kept] for line in result.rows]
     return {"columns": [result.columns[place] for place in kept], "rows": rows}
 
 
 def check_files(
-    files: list[Path], database_url: str, sample: int | None = None, tables: Iterable[str] = DEFAULT_TABLES
+    files: list[Path],
+    database_url: str,
+    sample: int | None = None,
+    tables: Iterable[str] = DEFAULT_TABLES,
 ) -> list[Finding]:
     """Check every row, or the first `sample` of each file.
 
@@ -259,7 +287,9 @@ def report_on(findings: list[Finding]) -> dict[str, Any]:
         by_type.setdefault(one.value("task_type") or "unknown", []).append(one)
     return {
         **{name: counts[name] for name in ("rows", "valid", "not_checkable")},
-        "entity_overlap": len(in_several((entity, one.split) for one in findings for entity in one.entities())),
+        "entity_overlap": len(
+            in_several((entity, one.split) for one in findings for entity in one.entities())
+        ),
         "problems": [
             ({"file": one.file} if one.file else {})
             | {"row": one.number, "id": one.value("id"), "field": name, "message": message}
@@ -273,10 +303,20 @@ def report_on(findings: list[Finding]) -> dict[str, Any]:
 def _counts(findings: list[Finding]) -> dict[str, int]:
     states = Counter(finding.state for finding in findings)
     without = sum(not finding.row.get("answer") for finding in findings)
-    return {"rows": len(findings), **{name: states[name] for name in STATES}, "without_answer": without}
+    return {
+        "rows": len(findings),
+        **{name: states[name] for name in STATES},
+        "without_answer": without,
+    }
 
 
 def reasons_of(findings: list[Finding]) -> Counter[str]:
     """Why checks could not be made, and how often, without what differs from row to row."""
-    notes = (f"{name}: {message.split(':')[0]}" for finding in findings for name, message in finding.unchecked)
-    return Counter(" ".join("…" if word.isdigit() else word for word in note.split()) for note in notes)
+    notes = (
+        f"{name}: {message.split(':')[0]}"
+        for finding in findings
+        for name, message in finding.unchecked
+    )
+    return Counter(
+        " ".join("…" if word.isdigit() else word for word in note.split()) for note in notes
+    )

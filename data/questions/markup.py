@@ -63,10 +63,14 @@ def without_markup(row: Row) -> Row:
     """The row without HTML in what people and judges read; SQL and names stay as they are."""
     texts = {column: without_tags(row[column]) or row[column] for column in ("question", "answer")}
     if row["evidence"]:
-        texts["evidence"] = compact([item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")])
+        texts["evidence"] = compact(
+            [item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")]
+        )
     if row["structured_gt"]:
         gold = nested(row, "structured_gt")
-        texts["structured_gt"] = compact(gold | {"rows": [[*map(plain_cell, line)] for line in gold["rows"]]})
+        texts["structured_gt"] = compact(
+            gold | {"rows": [[*map(plain_cell, line)] for line in gold["rows"]]}
+        )
     return row | texts
 
 
@@ -74,7 +78,11 @@ def markup_asked(row: Row) -> str | None:
     """The markup that a question holds or looks for, so that nobody can say what it asks; None without any."""
     left = REMAINS.search(without_tags(row["question"]))
     searched = [text for statement in statements(row) for text in SEARCHED.findall(statement)]
-    return left[0] if left else next((text for text in searched if not normalise(without_tags(text))), None)
+    return (
+        left[0]
+        if left
+        else next((text for text in searched if not normalise(without_tags(text))), None)
+    )
 
 
 def storable(text: str) -> str | None:

@@ -38,7 +38,9 @@ class NearDuplicates:
         """Key and similarity of the most similar text remembered, the first of equals; None if none is near."""
         pairs = pairs_of(text)
         shared = math.ceil(self.near * len(pairs) - 1e-9)
-        rarest = sorted((self._holders.get(pair, []) for pair in pairs), key=len)[: len(pairs) - shared + 1]
+        rarest = sorted((self._holders.get(pair, []) for pair in pairs), key=len)[
+            : len(pairs) - shared + 1
+        ]
         scores = ((similarity(pairs, self._texts[at][1]), -at) for at in set().union(*rarest))
         score, place = max(scores, default=(0.0, 0))
         return (self._texts[-place][0], score) if score >= self.near else None

@@ -47,7 +47,11 @@ def paraphrase(dataset: Dataset, share: float) -> str:
     """
     rows = [row for part in dataset.splits.values() for row in part]
     # By a hash of the id, so that the choice depends on nothing else.
-    chosen = [row for row in rows if int(hashlib.sha256(row["id"].encode()).hexdigest()[:8], 16) < share * 2**32]
+    chosen = [
+        row
+        for row in rows
+        if int(hashlib.sha256(row["id"].encode()).hexdigest()[:8], 16) < share * 2**32
+    ]
     settings = load_settings()
     client = client_from_settings(settings, cache=settings.llm_cache)
     taken = reword(dataset.splits, ask_all(chosen, client), dataset.mentions)
@@ -57,7 +61,9 @@ def paraphrase(dataset: Dataset, share: float) -> str:
 
 def held_words(row: Row) -> list[str]:
     """The names and search words that stand in the question, longest first."""
-    return sorted((word for word in nested(row, "entities") if word in row["question"]), key=len, reverse=True)
+    return sorted(
+        (word for word in nested(row, "entities") if word in row["question"]), key=len, reverse=True
+    )
 
 
 def ask_all(rows: Sequence[Row], client: LLMClient) -> dict[str, str]:
@@ -65,7 +71,10 @@ def ask_all(rows: Sequence[Row], client: LLMClient) -> dict[str, str]:
 
     async def ask(row: Row) -> str:
         instructions = INSTRUCTIONS.format(kept="、".join(held_words(row)))
-        messages = [{"role": "system", "content": instructions}, {"role": "user", "content": row["question"]}]
+        messages = [
+            {"role": "system", "content": instructions},
+            {"role": "user", "content": row["question"]},
+        ]
         return (await client.ask(messages, Rewording, temperature=TEMPERATURE)).value.question
 
     replies = asyncio.run(gathered([ask(row) for row in rows], "paraphrase", "questions"))
@@ -83,7 +92,11 @@ def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions
         others = [near for other, near in nears.items() if other != split]
         for row in rows:
             text = replies.get(row["id"], "").strip()
-            if text in questions or not is_faithful(row, text, mentions) or any(near.nearest(text) for near in others):
+            if (
+                text in questions
+                or not is_faithful(row, text, mentions)
+                or any(near.nearest(text) for near in others)
+            ):
                 continue
             questions.add(text)
             nears[split].add(f"{row['id']} reworded", text)

@@ -51,7 +51,12 @@ class Called:
 
 
 def about_fields(
-    kind: str, entities: Sequence[Entity], fields: Sequence[str], template: str, word: str, called: Called | None = None
+    kind: str,
+    entities: Sequence[Entity],
+    fields: Sequence[str],
+    template: str,
+    word: str,
+    called: Called | None = None,
 ) -> Draft:
     """Fields of one entity or of several of one table; `word` is what the question calls the fields.
 
@@ -74,7 +79,11 @@ def about_fields(
         _select(columns, table, _holds(called.column, called.part) if called else where),
         columns,
         tuple((name, *line) if named else line for name, line in texts.items()),
-        [_quote(table, entity.row_id, field, entity.fields[field]) for entity in entities for field in fields],
+        [
+            _quote(table, entity.row_id, field, entity.fields[field])
+            for entity in entities
+            for field in fields
+        ],
         (*texts, called.text) if called else tuple(texts),
         template,
     )
@@ -82,14 +91,18 @@ def about_fields(
 
 def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] | None) -> Draft:
     """The names of the rows whose column holds a word or has a value; None: how many they are."""
-    where = f"{word.column} = {_quoted(word.text)}" if word.whole else _holds(word.column, word.text)
+    where = (
+        f"{word.column} = {_quoted(word.text)}" if word.whole else _holds(word.column, word.text)
+    )
     counted, count = names is None, len(word.keys)
     column = "count" if counted else NAME_COLUMN[word.table]
     return Draft(
         kind,
         "mid",
         template.format(word=word.text),
-        ANSWERS["count" if counted else "search"].format(word=word.text, names="、".join(names or ()), count=count),
+        ANSWERS["count" if counted else "search"].format(
+            word=word.text, names="、".join(names or ()), count=count
+        ),
         _select(["COUNT(*) AS count" if counted else column], word.table, where),
         (column,),
         ((count,),) if names is None else tuple((name,) for name in names),
@@ -99,13 +112,17 @@ def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] 
     )
 
 
-def without_answer(table: str, name: str, column: str, template: str, rows: tuple[tuple[str | None], ...]) -> Draft:
+def without_answer(
+    table: str, name: str, column: str, template: str, rows: tuple[tuple[str | None], ...]
+) -> Draft:
     """A question the database does not answer: `rows` is empty for an unknown name, else its one empty cell."""
     question, label = template.format(name=name), LABELS[column]
     answer = ANSWERS["unanswerable"].format(name=name, label=label)
     sql = _select([column], table, f"{NAME_COLUMN[table]} = {_quoted(name)}")
     difficulty = "easy" if label in question else "mid"
-    return Draft("unanswerable", difficulty, question, answer, sql, (column,), rows, [], (name,), template)
+    return Draft(
+        "unanswerable", difficulty, question, answer, sql, (column,), rows, [], (name,), template
+    )
 
 
 def _quote(table: str, row_id: int, field: str, text: str) -> dict[str, Any]:

@@ -20,7 +20,9 @@ SHOWN = 60  # characters of a value in a message
 
 def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> str:
     """What the gold SQL returns (`columns` and `lines`) and what structured_gt says, from shortly before they part."""
-    if lines and not {name.lower() for name in gold["columns"]} <= {name.lower() for name in columns}:
+    if lines and not {name.lower() for name in gold["columns"]} <= {
+        name.lower() for name in columns
+    }:
         return f"gold SQL returns the columns {short(str(columns))}, structured_gt says {short(str(gold['columns']))}"
     texts = [json.dumps(rows, ensure_ascii=False, default=str) for rows in (lines, gold["rows"])]
     apart = next((at for at, pair in enumerate(zip(*texts, strict=False)) if len({*pair}) > 1), 0)
@@ -33,7 +35,9 @@ def shortfall(verdict: Verdict, gold: dict[str, Any], row: Row) -> str:
     """Why an answer does not earn the full score: the gold value it lacks, and the judge's terms that are below 1."""
     if verdict.score is None:
         return f"is not scored: {verdict.cause}"
-    low = ", ".join(f"{name} {_below_1(value)}" for name, value in verdict.parts.items() if value < EXACT)
+    low = ", ".join(
+        f"{name} {_below_1(value)}" for name, value in verdict.parts.items() if value < EXACT
+    )
     reason = f"scores {_below_1(verdict.score)}, expected 1; {low or ', '.join(verdict.parts)}"
     lacking = _lacking(gold, row["question"], row["answer"]) if "facts" in low else ""
     return f"lacks the gold value {short(repr(lacking))} ({reason})" if lacking else reason
@@ -46,7 +50,12 @@ def _below_1(value: float) -> str:
 
 def _lacking(gold: dict[str, Any], question: str, answer: str) -> str:
     """The piece of gold that the answer has least of; "" where it has all of it."""
-    cells = [str(cell) for line in gold.get("structured_gt", {}).get("rows", []) for cell in line if cell is not None]
+    cells = [
+        str(cell)
+        for line in gold.get("structured_gt", {}).get("rows", [])
+        for cell in line
+        if cell is not None
+    ]
     texts = cells or [item["quote"] for item in gold.get("evidence", [])]
     said, asked = words_only(answer), words_only(question)
     parts = [part for text in texts for part in fragments(text) if part not in asked]

@@ -43,8 +43,14 @@ def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
 
 
 def _described(tables: Tables, unused: int) -> str:
-    named = [(cells, NAME_COLUMN[table]) for table, rows in tables.items() for cells in rows.values()]
-    fields = sum(cells[column] is not None for cells, name in named for column in cells.keys() - {"id", "source", name})
+    named = [
+        (cells, NAME_COLUMN[table]) for table, rows in tables.items() for cells in rows.values()
+    ]
+    fields = sum(
+        cells[column] is not None
+        for cells, name in named
+        for column in cells.keys() - {"id", "source", name}
+    )
     nameless = sum(cells[name] == NAMELESS.format(key=cells["id"]) for cells, name in named)
     notes = [f"rebuilt {len(named)} rows with {fields} fields from the evidence"]
     notes += [f"{nameless} rows of unknown name"] if nameless else []
@@ -59,7 +65,12 @@ def _add(tables: Tables, row: Row) -> int:
     for item in items:
         table, field = str(item.get("table")).lower(), str(item.get("field")).lower()
         key, quote = row_key(item.get("row_id")), storable(item["quote"])
-        if field not in TABLES.get(table, {}) or field in ("id", "source") or key is None or quote is None:
+        if (
+            field not in TABLES.get(table, {})
+            or field in ("id", "source")
+            or key is None
+            or quote is None
+        ):
             unused += 1
             continue
         name = NAME_COLUMN[table]
@@ -81,18 +92,29 @@ def _joined(old: Any, quote: str) -> str:
 def _names(row: Row, items: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
     """Names by table and key: from `meta.entity`, where a name and a key stand side by side, else from `entities`, when
     there are as many as rows cited, in the same order."""
-    cited = list(dict.fromkeys((str(item.get("table")).lower(), row_key(item.get("row_id"))) for item in items))
+    cited = list(
+        dict.fromkeys(
+            (str(item.get("table")).lower(), row_key(item.get("row_id"))) for item in items
+        )
+    )
     by_key, names = _side_by_side(row.get("meta")), nested(row, "entities")
     found = {place: by_key[place[1]] for place in cited if place[1] in by_key}
     if not found and len(names) == len(cited):
         found = dict(zip(cited, names, strict=True))
     storables = {place: storable(name) for place, name in found.items()}
-    return {(table, key): name for (table, key), name in storables.items() if key is not None and name}
+    return {
+        (table, key): name for (table, key), name in storables.items() if key is not None and name
+    }
 
 
 def _side_by_side(meta: Any) -> dict[int | None, str]:
     """Names by key: `drug_id_a` belongs to `drug_name_a`."""
     entity = meta.get("entity") if isinstance(meta, dict) else None
     fields = entity if isinstance(entity, dict) else {}
-    names = {field: name for field, name in fields.items() if "name" in field and isinstance(name, str)}
-    return {row_key(fields.get("id".join(field.rsplit("name", 1)))): name for field, name in names.items()}
+    names = {
+        field: name for field, name in fields.items() if "name" in field and isinstance(name, str)
+    }
+    return {
+        row_key(fields.get("id".join(field.rsplit("name", 1)))): name
+        for field, name in names.items()
+    }

@@ -38,13 +38,28 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
     if names:
         texts = [canonical(name) for name in names]
         found = any(mentioned(text, texts, said) for text in texts)
-        return None if found else Missing(f"names none of the {len(names)} found, such as {names[0]!r}", wrong=True)
+        return (
+            None
+            if found
+            else Missing(f"names none of the {len(names)} found, such as {names[0]!r}", wrong=True)
+        )
     known = words_only("\n".join([row["question"], *(item["quote"] for item in evidence)]))
-    texts = [part for groups in PLACES.findall(row["answer"]) for text in groups for part in text.split("、")]
-    named = [text for text in [*texts, *RE.drug.findall(said)] if words_only(text) and not NO_NAME.search(text)]
+    texts = [
+        part
+        for groups in PLACES.findall(row["answer"])
+        for text in groups
+        for part in text.split("、")
+    ]
+    named = [
+        text
+        for text in [*texts, *RE.drug.findall(said)]
+        if words_only(text) and not NO_NAME.search(text)
+    ]
     if any(closeness(words_only(name), known) < KNOWN for name in named):
         return Missing("the evidence holds no names to compare with the answer's", wrong=False)
-    return Missing("names nothing that was found: it repeats the question and the quotes", wrong=True)
+    return Missing(
+        "names nothing that was found: it repeats the question and the quotes", wrong=True
+    )
 
 
 def found_names(row: Row) -> list[str]:
@@ -54,7 +69,15 @@ def found_names(row: Row) -> list[str]:
 
 def _returned_names(row: Row, results: Sequence[QueryResult]) -> list[str]:
     gold = nested(row, "structured_gt") or {"columns": [], "rows": []}
-    tables = [(gold["columns"], gold["rows"]), *((result.columns, result.rows) for result in results)]
-    pairs = [pair for columns, lines in tables for line in lines for pair in zip(columns, line, strict=True)]
+    tables = [
+        (gold["columns"], gold["rows"]),
+        *((result.columns, result.rows) for result in results),
+    ]
+    pairs = [
+        pair
+        for columns, lines in tables
+        for line in lines
+        for pair in zip(columns, line, strict=True)
+    ]
     cells = [str(cell) for column, cell in pairs if column.lower() in NAME_COLUMN.values() and cell]
     return [cell for cell in cells if not cell.startswith(STAND_IN)]

@@ -40,7 +40,9 @@ class Families:
         return list({id(family): family for family in self._family.values()}.values())
 
 
-def deal(groups: Iterable[Sequence[str]], shares: Mapping[str, float], rng: random.Random) -> dict[str, str]:
+def deal(
+    groups: Iterable[Sequence[str]], shares: Mapping[str, float], rng: random.Random
+) -> dict[str, str]:
     """Each thing's split. Families are shuffled and each goes where most is missing of its share of the things."""
     shuffled = list(groups)
     rng.shuffle(shuffled)

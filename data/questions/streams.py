@@ -19,18 +19,33 @@ from typing import TypeVar
 from data.database.schema import ASKABLE, NAME_COLUMN
 from data.questions.entities import Catalogue, Entity, SearchWord, is_plain, names_of
 from data.questions.questions import Called, Draft, about_fields, about_word, without_answer
-from data.questions.templates import COMPARE, COUNT, MISNAMING, MULTI, NEEDS, QUESTIONS, SEARCH, TO_DRUG, WORDS, Phrases
+from data.questions.templates import (
+    COMPARE,
+    COUNT,
+    MISNAMING,
+    MULTI,
+    NEEDS,
+    QUESTIONS,
+    SEARCH,
+    TO_DRUG,
+    WORDS,
+    Phrases,
+)
 from scoring.reference.text import words_only
 from tools.sql.result import neutralise
 
 LONGEST_TEXT = 300  # characters of all texts of an answer; the tool cuts cells at 500
-THREE_FIELDS = 40  # characters of three fields together, so that their answer is no longer than others
+THREE_FIELDS = (
+    40  # characters of three fields together, so that their answer is no longer than others
+)
 HEAD = 2  # characters of a made-up name that come from one name; the rest comes from another
 PASSES = 4  # times that pairs and made-up names are drawn anew
 
 # What people call an entity comes with a part that finds it and no other: the gold SQL uses what the question tells.
 ALIKE = {pair[at]: pair[1 - at] for pair in reversed(MISNAMING["alike"].split()) for at in (0, 1)}
-ENDING, IN_BRACKETS, ALSO_CALLED = (re.compile(MISNAMING[name]) for name in ("ending", "in_brackets", "also_called"))
+ENDING, IN_BRACKETS, ALSO_CALLED = (
+    re.compile(MISNAMING[name]) for name in ("ending", "in_brackets", "also_called")
+)
 
 T = TypeVar("T")
 Words = Sequence[SearchWord]
@@ -96,12 +111,18 @@ def _columns(pool: Pool, table: str) -> list[str]:
 
 
 def _orders(pool: Pool, table: str) -> dict[str, list[str]]:
-    return {column: QUESTIONS[column].order(pool.rng, pool.held_out) for column in _columns(pool, table)}
+    return {
+        column: QUESTIONS[column].order(pool.rng, pool.held_out) for column in _columns(pool, table)
+    }
 
 
 def _field(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
     members = [entity for entity in pool.of(table) if usable(entity.fields[column])]
-    general = [template for template in QUESTIONS[column].order(pool.rng, pool.held_out) if template not in NEEDS]
+    general = [
+        template
+        for template in QUESTIONS[column].order(pool.rng, pool.held_out)
+        if template not in NEEDS
+    ]
     for entity, template in worded(members, QUESTIONS[column], pool):
         if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
             template = pool.rng.choice(general)
@@ -127,7 +148,9 @@ def misspelt(entity: Entity, catalogue: Catalogue, rng: random.Random) -> Called
     for at in places:
         part = max(name[:at], name[at + 1 :], key=len)
         typed = name[:at] + ALIKE[name[at]] + name[at + 1 :]
-        if typed not in catalogue.names[entity.table] and _finds(entity, NAME_COLUMN[entity.table], part, catalogue):
+        if typed not in catalogue.names[entity.table] and _finds(
+            entity, NAME_COLUMN[entity.table], part, catalogue
+        ):
             return Called(typed, part, NAME_COLUMN[entity.table])
     return None
 
@@ -137,7 +160,11 @@ def shortened(entity: Entity, catalogue: Catalogue) -> Called | None:
     also called, or the name without its dosage form or ending; None if there is none."""
     name = entity.name
     brands = [(part, NAME_COLUMN[entity.table]) for part in IN_BRACKETS.findall(name)]
-    others = [(part, "overview") for part in ALSO_CALLED.findall(entity.fields.get("overview", "")) if part not in name]
+    others = [
+        (part, "overview")
+        for part in ALSO_CALLED.findall(entity.fields.get("overview", ""))
+        if part not in name
+    ]
     bare = [(part, NAME_COLUMN[entity.table]) for part in [ENDING.sub("", name)] if part != name]
     for part, column in (*brands, *others, *bare):
         if _finds(entity, column, part, catalogue):
@@ -155,11 +182,16 @@ def _several(table: str, pool: Pool) -> Iterator[Draft]:
     for entity, template in worded(pool.of(table), MULTI, pool):
         columns = [column for column in _columns(pool, table) if usable(entity.fields[column])]
         chosen = rng.sample(columns, min(3, len(columns)))
-        if sum(len(entity.fields[column]) for column in chosen) > THREE_FIELDS or rng.random() < 0.5:
+        if (
+            sum(len(entity.fields[column]) for column in chosen) > THREE_FIELDS
+            or rng.random() < 0.5
+        ):
             chosen = chosen[:2]
         if len(chosen) > 1 and sum(len(entity.fields[column]) for column in chosen) <= LONGEST_TEXT:
             *others, last = (rng.choice(WORDS[column]) for column in chosen)
-            yield about_fields("multi_field", [entity], chosen, template, "、".join(others) + "和" + last)
+            yield about_fields(
+                "multi_field", [entity], chosen, template, "、".join(others) + "和" + last
+            )
 
 
 def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
@@ -171,16 +203,27 @@ def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
         for number, pair in enumerate(pairs):
             texts = [entity.fields[column] for entity in pair]
             if texts[0] != texts[1] and sum(map(len, texts)) <= LONGEST_TEXT:
-                yield about_fields(kind, pair, [column], order[number % len(order)], pool.rng.choice(WORDS[column]))
+                yield about_fields(
+                    kind, pair, [column], order[number % len(order)], pool.rng.choice(WORDS[column])
+                )
 
 
-def _by_word(kind: str, wordings: Mapping[str, Phrases], counted: bool, pool: Pool) -> Iterator[Draft]:
+def _by_word(
+    kind: str, wordings: Mapping[str, Phrases], counted: bool, pool: Pool
+) -> Iterator[Draft]:
     """The words of every column there are wordings for; whole values are only counted."""
-    words = {column: [w for w in pool.words if w.column == column and (counted or not w.whole)] for column in wordings}
-    return in_turn(_about_words(kind, words[column], wordings[column], counted, pool) for column in wordings)
+    words = {
+        column: [w for w in pool.words if w.column == column and (counted or not w.whole)]
+        for column in wordings
+    }
+    return in_turn(
+        _about_words(kind, words[column], wordings[column], counted, pool) for column in wordings
+    )
 
 
-def _about_words(kind: str, words: Words, wordings: Phrases, counted: bool, pool: Pool) -> Iterator[Draft]:
+def _about_words(
+    kind: str, words: Words, wordings: Phrases, counted: bool, pool: Pool
+) -> Iterator[Draft]:
     for word, template in worded(words, wordings, pool):
         yield about_word(kind, word, template, None if counted else names_of(word, pool.catalogue))
 
@@ -188,7 +231,12 @@ def _about_words(kind: str, words: Words, wordings: Phrases, counted: bool, pool
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     """Questions for cells that are empty."""
     members, wordings = pool.of(table), _orders(pool, table)
-    cells = [(entity, column) for entity in members for column in wordings if not entity.fields[column].strip()]
+    cells = [
+        (entity, column)
+        for entity in members
+        for column in wordings
+        if not entity.fields[column].strip()
+    ]
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
             template = wordings[column][(number + turn) % len(wordings[column])]
@@ -208,7 +256,9 @@ def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
             yield without_answer(table, name, column, order[turn % len(order)], ())
 
 
-def _by_column(maker: Callable[..., Iterator[Draft]], kind: str, table: str, pool: Pool) -> Iterator[Draft]:
+def _by_column(
+    maker: Callable[..., Iterator[Draft]], kind: str, table: str, pool: Pool
+) -> Iterator[Draft]:
     return in_turn(maker(kind, table, column, pool) for column in _columns(pool, table))
 
 
@@ -220,7 +270,9 @@ STREAMS: dict[str, Callable[[Pool], Iterator[Draft]]] = {
     "compare_drugs": partial(_by_column, _compare, "compare_drugs", "drugs_info"),
     "compare_diseases": partial(_by_column, _compare, "compare_diseases", "disease"),
     "drug_search_by_kw": partial(_by_word, "drug_search_by_kw", SEARCH, False),
-    "disease_to_drug": lambda pool: _about_words("disease_to_drug", pool.links, TO_DRUG, False, pool),
+    "disease_to_drug": lambda pool: _about_words(
+        "disease_to_drug", pool.links, TO_DRUG, False, pool
+    ),
     "count_filter": partial(_by_word, "count_filter", COUNT, True),
     # Mostly names nobody has: what is misnamed finds nothing either.
     "unanswerable": lambda pool: in_turn(

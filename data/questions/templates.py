@@ -13,7 +13,9 @@ from itertools import cycle
 from pathlib import Path
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_COLUMNS = {column: texts for table in _TEXTS["columns"].values() for column, texts in table.items()}
+_COLUMNS = {
+    column: texts for table in _TEXTS["columns"].values() for column, texts in table.items()
+}
 
 
 @dataclass(frozen=True)
@@ -34,19 +36,29 @@ class Phrases:
 
 
 # Phrasings that ask for one field of one drug or disease, and words for the field in questions about several.
-QUESTIONS = {name: Phrases(texts["seen"], texts["unseen"]) for name, texts in _COLUMNS.items() if "seen" in texts}
-WORDS: dict[str, list[str]] = {name: texts["words"] for name, texts in _COLUMNS.items() if "words" in texts}
+QUESTIONS = {
+    name: Phrases(texts["seen"], texts["unseen"])
+    for name, texts in _COLUMNS.items()
+    if "seen" in texts
+}
+WORDS: dict[str, list[str]] = {
+    name: texts["words"] for name, texts in _COLUMNS.items() if "words" in texts
+}
 # The word for the field in gold answers.
 LABELS = {name: words[0] for name, words in WORDS.items()}
 # By table and column, words that mean the column in anybody's question; the more telling columns come first.
 KEYWORDS: dict[str, dict[str, list[str]]] = {
-    table: {name: texts["keywords"] for name, texts in columns.items()} for table, columns in _TEXTS["columns"].items()
+    table: {name: texts["keywords"] for name, texts in columns.items()}
+    for table, columns in _TEXTS["columns"].items()
 }
 # Phrasings that ask for a particular, and the words of which a text that has it has one.
 NEEDS: dict[str, list[str]] = _TEXTS["needs"]
 # Fields are joined by 、 and 和 into {field}.
 MULTI, COMPARE, TO_DRUG = (Phrases(**_TEXTS[name]) for name in ("multi", "compare", "to_drug"))
 # By the column that is searched, and by what is counted.
-SEARCH, COUNT = ({name: Phrases(**texts) for name, texts in _TEXTS[table].items()} for table in ("search", "count"))
+SEARCH, COUNT = (
+    {name: Phrases(**texts) for name, texts in _TEXTS[table].items()}
+    for table in ("search", "count")
+)
 ANSWERS: dict[str, str] = _TEXTS["answers"]
 MISNAMING: dict[str, str] = _TEXTS["misnaming"]

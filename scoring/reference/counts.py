@@ -15,7 +15,10 @@ from scoring.reference.abstention import abstains
 from scoring.reference.text import RE, amounts, canonical, numbers, words_only
 
 COUNTED = ("", *"种个家款")  # what may stand behind a count
-MOST_NUMBERS, SHARED = 3, 0.8  # an answer that offers more values offers none; what several values share
+MOST_NUMBERS, SHARED = (
+    3,
+    0.8,
+)  # an answer that offers more values offers none; what several values share
 MOST_BESIDE = 2  # characters of its own beside a bare number
 
 
@@ -47,7 +50,11 @@ def _is_the_count(match: re.Match[str], asked: set[str]) -> bool:
         return False
     if in_all or RE.ends.match(rest):
         return True
-    places = [place for place in range(len(rest)) if rest[place] in "药病疾" or rest[place : place + 2] in asked]
+    places = [
+        place
+        for place in range(len(rest))
+        if rest[place] in "药病疾" or rest[place : place + 2] in asked
+    ]
     article = match[1] == "1" and before[-1:].isalnum()
     return bool(places) and not (article and places[0])
 
@@ -55,5 +62,7 @@ def _is_the_count(match: re.Match[str], asked: set[str]) -> bool:
 def _bare(text: str, asked: str) -> set[float]:
     """The number of an answer that says next to nothing else."""
     found = {float(number) for number in re.findall(r"(?<![\d.,])\d{1,9}(?![\d.,]*\d)(?!\w)", text)}
-    own = [sign for sign in words_only(RE.beside.sub("", re.sub(r"\d", "", text))) if sign not in asked]
+    own = [
+        sign for sign in words_only(RE.beside.sub("", re.sub(r"\d", "", text))) if sign not in asked
+    ]
     return found if len(own) <= MOST_BESIDE else set()

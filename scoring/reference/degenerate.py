@@ -12,7 +12,10 @@ from scoring.case import Case
 from scoring.reference.gold import known_text
 from scoring.reference.text import RE, canonical, normalise, words_only
 
-FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, and their share of its cells
+FEWEST_COPIED, MOST_COPIED = (
+    3,
+    0.6,
+)  # other cells of a row that make a dump, and their share of its cells
 
 
 def is_degenerate(case: Case) -> bool:
@@ -22,8 +25,13 @@ def is_degenerate(case: Case) -> bool:
 
 def _is_of_the_question(case: Case) -> bool:
     """Whether the answer is a piece of the question, such as the name, and not what is wanted; a choice may be."""
-    answer, gold = words_only(canonical(case.answer)), known_text(replace(case, question="", reference=""))
-    in_question = answer in words_only(canonical(case.question)) and not RE.choice.search(case.question)
+    answer, gold = (
+        words_only(canonical(case.answer)),
+        known_text(replace(case, question="", reference="")),
+    )
+    in_question = answer in words_only(canonical(case.question)) and not RE.choice.search(
+        case.question
+    )
     return in_question and answer not in map(words_only, gold.splitlines())
 
 
@@ -33,7 +41,9 @@ def without_question(case: Case) -> str:
     if not question:
         return case.answer
     lines = [(line, normalise(RE.list_mark.sub("", line))) for line in case.answer.splitlines()]
-    answer = "\n".join(short.replace(question, "\n") if question in short else line for line, short in lines)
+    answer = "\n".join(
+        short.replace(question, "\n") if question in short else line for line, short in lines
+    )
     return "" if words_only(answer) == words_only(question) else answer
 
 
@@ -55,6 +65,9 @@ def context_rows(context: Iterable[str]) -> list[list[str]]:
 def _dumps_a_row(case: Case) -> bool:
     """Whether most of a row's other cells that do not occur by chance are copied."""
     answer, known = words_only(canonical(case.answer)), words_only(known_text(case))
-    rows = [[cell for cell in set(row) if len(cell) >= 5 and cell not in known] for row in context_rows(case.context)]
+    rows = [
+        [cell for cell in set(row) if len(cell) >= 5 and cell not in known]
+        for row in context_rows(case.context)
+    ]
     copied = [(sum(cell in answer for cell in row), len(row)) for row in rows]
     return any(count >= FEWEST_COPIED and count >= MOST_COPIED * among for count, among in copied)

@@ -21,10 +21,15 @@ from scoring.reference.text import DATA, RE, amounts, canonical, cut, one_word, 
 NUMBER_WEIGHT = 6.0  # what a number weighs, in characters
 ASKED_WEIGHT = 0.2  # of a word that the question has, and of one that states nothing by itself
 LEAST_WEIGHT = 1.0  # of a fact
-SAME, ROUGH = 0.004, 0.09  # relative difference of numbers that are equal but for rounding; of months, said in weeks
+SAME, ROUGH = (
+    0.004,
+    0.09,
+)  # relative difference of numbers that are equal but for rounding; of months, said in weeks
 MONTH = 24 * 28  # hours: from here a time is a rough one
 
-RIVALS = [(group.split(), kept) for kept in (False, True) for group in DATA["kept" if kept else "rivals"]]
+RIVALS = [
+    (group.split(), kept) for kept in (False, True) for group in DATA["kept" if kept else "rivals"]
+]
 FILLER, GENERAL = frozenset(DATA["filler"].split()), frozenset(DATA["general"].split())
 STANCES = ("needless", "allow", "forbid", "caution", "avoid", "deny")
 
@@ -47,7 +52,9 @@ class Clause:
     @property
     def stance(self) -> str:
         """One of STANCES, or "" for a plain statement."""
-        return _stance(self.text) or (_stance(self.head) if RE.short_head.fullmatch(self.head) else "")
+        return _stance(self.text) or (
+            _stance(self.head) if RE.short_head.fullmatch(self.head) else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,9 @@ class Fact:
 
     @property
     def is_empty(self) -> bool:
-        return self.clause.text == self.clause.head or all(word in GENERAL for word, _ in self.words)
+        return self.clause.text == self.clause.head or all(
+            word in GENERAL for word, _ in self.words
+        )
 
 
 class Reading:
@@ -74,7 +83,11 @@ class Reading:
 
     def __init__(self, text: str, names: Sequence[str] = (), known: str = "") -> None:
         self.text, self.known = canonical(text), known
-        self.words, self.amounts, self.roles = words_only(self.text), amounts(self.text), _roles(self.text)
+        self.words, self.amounts, self.roles = (
+            words_only(self.text),
+            amounts(self.text),
+            _roles(self.text),
+        )
         sentences = _sentences(self.text, tuple(names), known)
         self.clauses = [clause for sentence in sentences for clause in sentence]
         two = [[*first, *second] for first, second in pairwise(sentences)]
@@ -111,20 +124,28 @@ def _sentences(text: str, names: tuple[str, ...], known: str) -> list[list[Claus
 
 
 def _joined(parts: Sequence[Clause]) -> Clause:
-    roles = tuple(frozenset().union(*group) for group in zip(*(part.roles for part in parts), strict=True))
+    roles = tuple(
+        frozenset().union(*group) for group in zip(*(part.roles for part in parts), strict=True)
+    )
     names = frozenset[str]().union(*(part.names for part in parts))
     return Clause(",".join(part.text for part in parts), roles, names, parts=tuple(parts))
 
 
 @lru_cache(maxsize=8192)
 def _roles(text: str) -> Roles:
-    return tuple(frozenset(name for name, words in group if any(word in text for word in words)) for group in _rivals())
+    return tuple(
+        frozenset(name for name, words in group if any(word in text for word in words))
+        for group in _rivals()
+    )
 
 
 @lru_cache(maxsize=1)
 def _rivals() -> list[list[tuple[str, list[str]]]]:
     """Of each group the rivals by name, with all canonical words for each."""
-    return [[(entry, [one_word(word) for word in entry.split("|")]) for entry in group] for group, _ in RIVALS]
+    return [
+        [(entry, [one_word(word) for word in entry.split("|")]) for entry in group]
+        for group, _ in RIVALS
+    ]
 
 
 @lru_cache(maxsize=8192)
@@ -136,7 +157,9 @@ def _stance(clause: str) -> str:
 def facts_of(text: str, names: tuple[str, ...] = (), asked: str = "") -> list[Fact]:
     """The facts of a gold text; what the question (words of its canonical text) says already is none."""
     found = []
-    for clause in (clause for sentence in _sentences(canonical(text), names, "") for clause in sentence):
+    for clause in (
+        clause for sentence in _sentences(canonical(text), names, "") for clause in sentence
+    ):
         for item in items_of(clause.text):
             own = zip(_roles(item), clause.roles, RIVALS, strict=True)
             roles = tuple(held if kept else mine for mine, held, (_, kept) in own)
@@ -158,7 +181,9 @@ def words_of(item: str, asked: str = "") -> Words:
     rest = re.sub("[者的]", " ", RE.amount.sub(" ", RE.not_word.sub(" ", item)))
     found = [(word, says) for word, says in cut(rest) if word not in FILLER]
     found = found or [(word, ASKED_WEIGHT) for word, _ in cut(rest)]
-    return tuple((word, len(word) * says * (ASKED_WEIGHT if word in asked else 1.0)) for word, says in found)
+    return tuple(
+        (word, len(word) * says * (ASKED_WEIGHT if word in asked else 1.0)) for word, says in found
+    )
 
 
 def claims(word: str) -> bool:
@@ -174,4 +199,6 @@ def has(there: Iterable[Amount], amount: Amount) -> bool:
     """Whether one of the amounts is this one; a number without a unit is that number of any unit."""
     number, unit = amount
     same = ROUGH if unit == "小时" and number > MONTH else SAME
-    return any(abs(n - number) <= same * number and (u == unit or not u or not unit) for n, u in there)
+    return any(
+        abs(n - number) <= same * number and (u == unit or not u or not unit) for n, u in there
+    )

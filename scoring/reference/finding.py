@@ -31,17 +31,29 @@ from scoring.reference.text import RE, amounts, terms
 
 ALIKE = 0.95  # a word of which only characters are there earns so much of their share
 NOTHING, WHOLE = 0.17, 0.36  # shares of a fact's words: up to here it is not said, from here it is
-SPREAD, SAID_LIKE = 0.9, 0.9  # words found only across clauses; clauses with so much of the best share say the same
+SPREAD, SAID_LIKE = (
+    0.9,
+    0.9,
+)  # words found only across clauses; clauses with so much of the best share say the same
 FOUND = 0.5  # from here a fact counts as said
-LITTLE, STRANGE = 1.2, 2.6  # weight of strange words: up to here an item says nothing new, from here it does
+LITTLE, STRANGE = (
+    1.2,
+    2.6,
+)  # weight of strange words: up to here an item says nothing new, from here it does
 RELATED = 6.0  # times so much beside something of known text: a paraphrase keeps some of it
 ELSEWHERE = 2.0  # the same in a clause that says no fact of gold: one of them otherwise?
 LONGEST = 16  # characters that are looked for at once
-BESIDE, APART = 0.06, 0.15  # what a strange item without a term counts, beside something of known text and without it
+BESIDE, APART = (
+    0.06,
+    0.15,
+)  # what a strange item without a term counts, beside something of known text and without it
 UNLIKE = 0.72  # the share of a known item's words that a paraphrase may lack
 
 Places = Collection[Clause]
-SMALL = {(1.0, "次"), *((float(number), unit) for number in range(6) for unit in ("", "种", "个"))}  # no claims
+SMALL = {
+    (1.0, "次"),
+    *((float(number), unit) for number in range(6) for unit in ("", "种", "个")),
+}  # no claims
 STRICT = ("forbid", "caution", "avoid")
 HALF = ("deny", "needless", *STRICT)  # what is denied or forbidden is half a statement
 
@@ -82,7 +94,9 @@ def _share(fact: Fact, clause: Clause) -> float:
     found = sum(has(there, amount) for amount in fact.amounts)
     if fact.amounts and not found:
         return 0.0
-    share = (weight_of(fact.words) - _unlike(fact.words, clause.text) + NUMBER_WEIGHT * found) / fact.weight
+    share = (
+        weight_of(fact.words) - _unlike(fact.words, clause.text) + NUMBER_WEIGHT * found
+    ) / fact.weight
     return share * found / len(fact.amounts) if fact.amounts else share
 
 
@@ -104,7 +118,9 @@ def _conflict(fact: Fact, clause: Clause, known: str) -> bool:
     if clause.text in known:
         return False
     rivals = zip(fact.roles, clause.roles, strict=True)
-    return any(mine and other and not mine & other for mine, other in rivals) or _opposed(fact, clause)
+    return any(mine and other and not mine & other for mine, other in rivals) or _opposed(
+        fact, clause
+    )
 
 
 def _opposed(fact: Fact, clause: Clause) -> bool:
@@ -124,7 +140,9 @@ def _opposed(fact: Fact, clause: Clause) -> bool:
 def _literal(fact: Fact, text: str) -> bool:
     """Whether most of the fact is in the text as it is."""
     numbers = NUMBER_WEIGHT * sum(has(amounts(text), amount) for amount in fact.amounts)
-    return numbers + sum(weight for word, weight in fact.words if word in text) >= FOUND * fact.weight
+    return (
+        numbers + sum(weight for word, weight in fact.words if word in text) >= FOUND * fact.weight
+    )
 
 
 def _denies(fact: Fact, text: str) -> bool:
@@ -138,7 +156,9 @@ def _denies(fact: Fact, text: str) -> bool:
     return after > all_there / 2
 
 
-def invented(reading: Reading, known: Reading, asked: str, places: Places = (), any_word: bool = False) -> float:
+def invented(
+    reading: Reading, known: Reading, asked: str, places: Places = (), any_word: bool = False
+) -> float:
     """How many of the answer's items name something that known text does not bear out, each from 0 to 1.
 
     Without a term of the field an item claims little, unless names are asked for (`any_word`). What is denied counts
@@ -155,7 +175,9 @@ def invented(reading: Reading, known: Reading, asked: str, places: Places = (), 
             for item in items:
                 beside = _is_related(item, known, asked)
                 claimed = 1.0 if any_word or _has_term(item, known) else BESIDE if beside else APART
-                found += half * claimed * _strangeness(item, known, asked, related if beside else 1.0)
+                found += (
+                    half * claimed * _strangeness(item, known, asked, related if beside else 1.0)
+                )
     return found
 
 

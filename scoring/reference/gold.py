@@ -46,20 +46,26 @@ class Gold:
 
 def read_gold(case: Case) -> Gold | None:
     """The gold result, else evidence and reference; None without any of them."""
-    return _read(case.question, case.reference, json.dumps(case.gold or {}, ensure_ascii=False, default=str))
+    return _read(
+        case.question, case.reference, json.dumps(case.gold or {}, ensure_ascii=False, default=str)
+    )
 
 
 @lru_cache(maxsize=256)
 def _read(question: str, reference: str, encoded: str) -> Gold | None:
     case = Case(question, "", reference, gold=json.loads(encoded))
     found = _gold_of(case)
-    return found and replace(found, known=Reading(known_text(case)), asked=words_only(canonical(question)))
+    return found and replace(
+        found, known=Reading(known_text(case)), asked=words_only(canonical(question))
+    )
 
 
 def known_text(case: Case) -> str:
     """Question, reference and gold in canonical form."""
     gold: dict[str, Any] = case.gold or {}
-    cells = [str(cell) for row in (gold.get("structured_gt") or {}).get("rows") or [] for cell in row]
+    cells = [
+        str(cell) for row in (gold.get("structured_gt") or {}).get("rows") or [] for cell in row
+    ]
     quotes = [str(item.get("quote", "")) for item in gold.get("evidence") or []]
     return canonical("\n".join([case.question, case.reference, *cells, *quotes]))
 
@@ -72,9 +78,13 @@ def _gold_of(case: Case) -> Gold | None:
     rows = [row for row in rows if any(words_only(cell) for cell in row)]
     if rows:
         return _of_rows(columns, rows, case, bool(table.get("ordered")))
-    quotes = list(dict.fromkeys(str(item.get("quote") or "") for item in gold.get("evidence") or []))
+    quotes = list(
+        dict.fromkeys(str(item.get("quote") or "") for item in gold.get("evidence") or [])
+    )
     quotes = [quote for quote in quotes if words_only(quote)]
-    if not quotes and (honesty(case.reference, case.question) or (columns and not words_only(case.reference))):
+    if not quotes and (
+        honesty(case.reference, case.question) or (columns and not words_only(case.reference))
+    ):
         return Gold("nothing")
     return _of_texts(quotes, case) if quotes or words_only(case.reference) else None
 
@@ -94,7 +104,10 @@ def _of_rows(columns: list[str], rows: list[list[str]], case: Case, ordered: boo
 
 def _of_values(values: dict[str, list[str]], case: Case) -> Gold:
     """Facts of the texts of each name; a name without texts is a fact itself."""
-    names, asked = tuple(canonical(name) for name in values if name), words_only(canonical(case.question))
+    names, asked = (
+        tuple(canonical(name) for name in values if name),
+        words_only(canonical(case.question)),
+    )
     facts: list[Fact] = []
     for name, texts in values.items():
         for text in (f"{name}：{text}" if name else text for text in texts or [""]):
@@ -107,24 +120,38 @@ def _of_values(values: dict[str, list[str]], case: Case) -> Gold:
 def _shared(facts: list[Fact], reference: str, names: tuple[str, ...] = ()) -> Wanted:
     """The facts that the reference states too; none where it states next to none."""
     reading = Reading(reference, names)
-    shared = [(fact, finding.share) for fact in facts if (finding := find(fact, reading)).share >= TOLD]
-    return shared if sum(fact.weight for fact, _ in shared) >= SHARED * sum(fact.weight for fact in facts) else []
+    shared = [
+        (fact, finding.share) for fact in facts if (finding := find(fact, reading)).share >= TOLD
+    ]
+    return (
+        shared
+        if sum(fact.weight for fact, _ in shared) >= SHARED * sum(fact.weight for fact in facts)
+        else []
+    )
 
 
 def _of_texts(quotes: list[str], case: Case) -> Gold:
     said = numbers(canonical(case.reference)) - numbers(canonical(case.question))
-    if len(said) == 1 and RE.how_many.search(case.question) and len(words_only(case.reference)) <= LONGEST_COUNT:
+    if (
+        len(said) == 1
+        and RE.how_many.search(case.question)
+        and len(words_only(case.reference)) <= LONGEST_COUNT
+    ):
         return Gold("number", (f"{min(said):g}",))
     asked = words_only(canonical(case.question))
     compared = _compared(case, quotes)
     owners = compared or ("",) * len(quotes)
-    headed = [f"{name}：{quote}" if name else quote for name, quote in zip(owners, quotes, strict=True)]
+    headed = [
+        f"{name}：{quote}" if name else quote for name, quote in zip(owners, quotes, strict=True)
+    ]
     cited = [fact for quote in headed for fact in facts_of(quote, compared, asked)]
     if shared := _shared(cited, case.reference):
         return Gold("facts", facts=[shared], names=compared)
     refused = cited and honesty(case.reference, case.question)
     stated = [] if refused else facts_of(case.reference, (), asked)
-    found = [facts for facts in (cited, stated) if facts] or [facts_of("\n".join([*quotes, case.reference]))]
+    found = [facts for facts in (cited, stated) if facts] or [
+        facts_of("\n".join([*quotes, case.reference]))
+    ]
     wanted = [[(fact, 1.0) for fact in facts] for facts in found]
     return Gold("facts", facts=wanted, names=compared)
 

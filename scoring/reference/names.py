@@ -26,7 +26,9 @@ def aliases(name: str) -> tuple[str, ...]:
     """The name, then its shorter forms: without salt and dosage form, without the qualifier in front."""
     stem = RE.salt.sub("", RE.name_end.sub("", name))
     short = re.sub(r"^(?:原发性|继发性|急性|慢性|特发性)", "", stem)
-    return tuple(alias for alias in dict.fromkeys((name, stem, short)) if len(alias) > 2 or alias == name)
+    return tuple(
+        alias for alias in dict.fromkeys((name, stem, short)) if len(alias) > 2 or alias == name
+    )
 
 
 def mentioned(name: str, others: Sequence[str], text: str) -> bool:
@@ -56,7 +58,9 @@ def is_known(name: str, known: str) -> bool:
     stem = RE.name_end.sub("", name)
     by_end = any(end in known and len(RE.name_end.sub("", end)) > 1 for end in ends)
     apart = f"{' ' * len(stem)}{known}{' ' * len(stem)}"  # else a part of the name at the text's edge would do
-    return name in known or by_end or (len(stem) > 1 and fuzz.partial_ratio(stem, apart) >= THE_SAME)
+    return (
+        name in known or by_end or (len(stem) > 1 and fuzz.partial_ratio(stem, apart) >= THE_SAME)
+    )
 
 
 def named(names: Sequence[str], text: str, asked: str, ordered: bool) -> float:
@@ -65,8 +69,15 @@ def named(names: Sequence[str], text: str, asked: str, ordered: bool) -> float:
     places = [place for worth, place in found if worth]
     kept = not ordered or places == sorted(places)
     clauses = [clause for clause in RE.clause.split(text) if any(name in clause for name in names)]
-    denied = bool(clauses) and all(RE.excludes.search(RE.harmless.sub("", clause)) for clause in clauses)
-    return sum(worth for worth, _ in found) / len(names) * (1.0 if kept else NOT_ORDERED) * (0.0 if denied else 1.0)
+    denied = bool(clauses) and all(
+        RE.excludes.search(RE.harmless.sub("", clause)) for clause in clauses
+    )
+    return (
+        sum(worth for worth, _ in found)
+        / len(names)
+        * (1.0 if kept else NOT_ORDERED)
+        * (0.0 if denied else 1.0)
+    )
 
 
 def _worth(name: str, text: str, asked: str) -> tuple[float, int]:
@@ -80,5 +91,13 @@ def _worth(name: str, text: str, asked: str) -> tuple[float, int]:
 
 def strange_names(text: str, known: str) -> set[str]:
     """Names of drugs and diseases in the text, however they are strung together, that known text has not."""
-    found = [name for part in RE.between.split(text) for name in RE.drug.findall(part) or RE.name.findall(part)]
-    return {name for name in found if not RE.no_name.search(name) and not is_known(words_only(name), known)}
+    found = [
+        name
+        for part in RE.between.split(text)
+        for name in RE.drug.findall(part) or RE.name.findall(part)
+    ]
+    return {
+        name
+        for name in found
+        if not RE.no_name.search(name) and not is_known(words_only(name), known)
+    }

@@ -21,8 +21,14 @@ from typing import Any
 COMMON = 0.3  # of 1: how much the most frequent words say
 HERE = Path(__file__).parent
 DATA = tomllib.loads((HERE / "words.toml").read_text(encoding="utf-8"))
-UNITS = {word: name for many, name in (entry.split(":") for entry in DATA["units"].split()) for word in many.split("/")}
-KEPT = dict(entry.split(":") for entry in DATA["kept_units"].split())  # unit -> its name in pint, as in UNITS
+UNITS = {
+    word: name
+    for many, name in (entry.split(":") for entry in DATA["units"].split())
+    for word in many.split("/")
+}
+KEPT = dict(
+    entry.split(":") for entry in DATA["kept_units"].split()
+)  # unit -> its name in pint, as in UNITS
 
 
 def _patterns() -> SimpleNamespace:
@@ -36,7 +42,9 @@ def _patterns() -> SimpleNamespace:
 
 RE = _patterns()  # the compiled patterns of words.toml as attributes
 REWRITES = {
-    when: [(re.compile(old.replace("{{value}}", RE.value.pattern)), new) for old, new in pairs.items()]
+    when: [
+        (re.compile(old.replace("{{value}}", RE.value.pattern)), new) for old, new in pairs.items()
+    ]
     for when, pairs in DATA["rewrites"].items()
 }
 
@@ -68,7 +76,9 @@ def amounts(text: str) -> frozenset[tuple[float, str]]:
 def canonical(text: str) -> str:
     """The normalised lines, without list marks and markup: characters, words, numbers, units and limits in one form."""
     text = RE.gap.sub("、", RE.markup.sub("", RE.list_mark.sub("", RE.unseen.sub("", text))))
-    text = _opencc().convert(text.encode("utf-8", "replace").decode())  # halves of surrogate pairs are no text
+    text = _opencc().convert(
+        text.encode("utf-8", "replace").decode()
+    )  # halves of surrogate pairs are no text
     text = one_word(unicodedata.normalize("NFKC", text).lower())
     text = _rewritten("\n".join(map(normalise, text.splitlines())), "before")
     text = RE.range.sub(r"\1\3~\2\3", RE.numeral.sub(_digits, text))
@@ -88,7 +98,9 @@ def _jieba() -> Any:
     jieba: Any = import_module("jieba")
     jieba.setLogLevel("CRITICAL")
     cutter = jieba.Tokenizer()
-    cutter.tmp_dir = str(Path(jieba.__file__).parent)  # its cache is unmarshalled: not from a folder of everybody's
+    cutter.tmp_dir = str(
+        Path(jieba.__file__).parent
+    )  # its cache is unmarshalled: not from a folder of everybody's
     for word in (*_synonyms().values(), *DATA["field"].split()):
         cutter.add_word(word)
     return cutter
@@ -99,14 +111,20 @@ def cut(text: str) -> tuple[tuple[str, float], ...]:
     """The words of a text, and how much each says, from COMMON (增加) to 1 (粉尘), by how often it is written."""
     words = [word for word in _jieba().cut(text) if word.strip()]
     rarity = ((10 - math.log(_jieba().FREQ.get(word, 0) + 1)) / 3 for word in words)
-    return tuple((word, min(1.0, max(COMMON, rare))) for word, rare in zip(words, rarity, strict=True))
+    return tuple(
+        (word, min(1.0, max(COMMON, rare))) for word, rare in zip(words, rarity, strict=True)
+    )
 
 
 @cache
 def _synonyms() -> dict[str, str]:
     """Every expression of synonyms.tsv -> the first of its group."""
     lines = (HERE / "synonyms.tsv").read_text(encoding="utf-8").splitlines()
-    groups = (unicodedata.normalize("NFKC", line).lower().split("\t") for line in lines if line[:1] not in ("", "#"))
+    groups = (
+        unicodedata.normalize("NFKC", line).lower().split("\t")
+        for line in lines
+        if line[:1] not in ("", "#")
+    )
     return {word: group[0] for group in groups for word in group}
 
 
@@ -122,7 +140,14 @@ def one_word(text: str) -> str:
     known, parts, place = _synonyms(), [], 0
     while place < len(text):
         sizes = range(_longest().get(text[place], 0), 0, -1)
-        size = next((size for size in sizes if text[place : place + size] in known and _is_whole(text, place, size)), 1)
+        size = next(
+            (
+                size
+                for size in sizes
+                if text[place : place + size] in known and _is_whole(text, place, size)
+            ),
+            1,
+        )
         parts.append(known.get(text[place : place + size], text[place]))
         place += size
     return "".join(parts)
@@ -137,7 +162,9 @@ def _longest() -> dict[str, int]:
 def _is_whole(text: str, start: int, size: int) -> bool:
     """Whether an expression in ASCII letters does not stand inside another word."""
     around = text[max(0, start - 1) : start] + text[start + size : start + size + 1]
-    return not text[start].isascii() or not any(sign.isascii() and sign.isalnum() for sign in around)
+    return not text[start].isascii() or not any(
+        sign.isascii() and sign.isalnum() for sign in around
+    )
 
 
 def _rewritten(text: str, when: str) -> str:
@@ -160,7 +187,9 @@ def _digits(match: re.Match[str]) -> str:
 def _a_day(match: re.Match[str]) -> str:
     """How often a day "every 6 to 8 hours" is; unchanged where that is no whole number or no rate."""
     hours = [int(number) for number in match.groups()[:2] if number]
-    if any(not 4 <= number <= 24 or 24 % number for number in hours) or not (match[0][0] in "每给服用" or match[3]):
+    if any(not 4 <= number <= 24 or 24 % number for number in hours) or not (
+        match[0][0] in "每给服用" or match[3]
+    ):
         return match.group()
     times = sorted({24 // number for number in hours})
     return "每日" + ("" if times == [1] and not match[3] else "~".join(map(str, times)) + "次")

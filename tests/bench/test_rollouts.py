@@ -18,4 +18,6 @@ def test_the_path_around_the_model_collects_whole_episodes(tmp_path: Path) -> No
         assert asyncio.run(bare_loop(server, 4, CALLS, 4)) > 0
         side.close()
     assert seconds > 0
-    assert [(record.sequences, len(trajectory.sequences)) for record, trajectory in finished] == [(1, 1)] * 4
+    assert [(record.sequences, len(trajectory.sequences)) for record, trajectory in finished] == [
+        (1, 1)
+    ] * 4

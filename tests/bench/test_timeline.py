@@ -8,12 +8,20 @@ from bench.timeline import Seen, draw, processes_below
 
 
 def test_a_cell_says_how_much_of_its_second_a_process_worked() -> None:
-    worked = [0.0, 1.0, 1.3, 1.3, 2.0]  # seconds of processor time at seconds 2, 3, 4, 5, 6 after the beginning
+    worked = [
+        0.0,
+        1.0,
+        1.3,
+        1.3,
+        2.0,
+    ]  # seconds of processor time at seconds 2, 3, 4, 5, 6 after the beginning
     samples = [
         {7: Seen("busy", 102.0, seconds, 102.0 + at), 8: Seen("idle", 100.0, 0.4, 102.0 + at)}
         for at, seconds in enumerate(worked)
     ]
-    assert draw(samples, 100.0, 105.5).splitlines()[1:] == [f"{'busy':32} {2.0:6.1f} {1.3:6.1f}   #+.."]
+    assert draw(samples, 100.0, 105.5).splitlines()[1:] == [
+        f"{'busy':32} {2.0:6.1f} {1.3:6.1f}   #+.."
+    ]
 
 
 def test_this_process_is_below_itself() -> None:

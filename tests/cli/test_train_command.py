@@ -34,13 +34,17 @@ from training.run import prepare_run_dir
 def fresh_settings(monkeypatch: pytest.MonkeyPatch):
     """Settings of the test, and no engine: whatever gets past the checks it is about fails at once."""
     monkeypatch.delenv("AGL_MANAGED_STORE", raising=False)
-    monkeypatch.setattr("training.run.run", lambda *arguments: pytest.fail("the engine was started"))
+    monkeypatch.setattr(
+        "training.run.run", lambda *arguments: pytest.fail("the engine was started")
+    )
     load_settings.cache_clear()
     yield
     load_settings.cache_clear()
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: str, agent: str = "sql", code: int = 2) -> str:
+def refused(
+    capsys: pytest.CaptureFixture[str], *arguments: str, agent: str = "sql", code: int = 2
+) -> str:
     """Run the command line; it must end with that code and one line of error, which is returned."""
     try:
         ended = main(agent, list(arguments))
@@ -65,7 +69,9 @@ def test_help_loads_nothing_heavy_and_names_the_flags_people_know() -> None:
         "finally: print('HEAVY', sorted({'torch', 'verl', 'ray', 'agentlightning', 'litellm', 'pandas', 'pyarrow'} "
         "& set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "HEAVY []"
     flags = (
         "--train-file --val-file --model --ci-fast --ci --llm-proxy --no-llm-proxy --proxy --trajectory-level "
@@ -95,19 +101,31 @@ def test_an_unknown_key_names_the_near_one(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_number_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--n-runners: expected a number of 1 or more, got '0'" in refused(capsys, "--n-runners", "0")
-    assert "--concurrency: expected a number of 0 or more, got '-1'" in refused(capsys, "--concurrency", "-1")
+    assert "--n-runners: expected a number of 1 or more, got '0'" in refused(
+        capsys, "--n-runners", "0"
+    )
+    assert "--concurrency: expected a number of 0 or more, got '-1'" in refused(
+        capsys, "--concurrency", "-1"
+    )
     message = refused(capsys, "--max-turns", "0")
-    assert "--max-turns: expected a number of 1 or more, or a range such as 2-10, got '0'" in message
+    assert (
+        "--max-turns: expected a number of 1 or more, or a range such as 2-10, got '0'" in message
+    )
 
 
-def test_a_range_of_turns_is_for_agents_with_budgets_by_task(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_range_of_turns_is_for_agents_with_budgets_by_task(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     message = refused(capsys, "--ci-fast", "--max-turns", "2-4")
     assert "--max-turns 2-4: the sql agent draws no budgets by task; give one number" in message
 
 
-def test_an_adapter_that_cannot_be_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--lora-adapter-path needs --lora" in refused(capsys, "--lora-adapter-path", str(tmp_path))
+def test_an_adapter_that_cannot_be_gone_on_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "--lora-adapter-path needs --lora" in refused(
+        capsys, "--lora-adapter-path", str(tmp_path)
+    )
     assert "--lora-rank needs --lora" in refused(capsys, "--lora-rank", "8")
     given = ("--lora", "--lora-rank", "8", "--lora-adapter-path", str(tmp_path))
     assert "no adapter_model.safetensors there" in refused(capsys, *given)
@@ -146,7 +164,9 @@ def test_a_variable_reaches_the_run(
     assert getattr(make_plan(AGENT, options)[0], field) == meant
 
 
-def test_files_that_cannot_be_trained_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_cannot_be_trained_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     empty = write(tmp_path / "empty.parquet", id=[], question=[])
     assert "no rows" in refused(capsys, "--train-file", empty)
     assert "nowhere.parquet" in refused(capsys, "--val-file", "nowhere.parquet")
@@ -167,7 +187,9 @@ def test_rows_without_an_answer_are_counted_and_said(
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"], answer=["a", None])
     sizes = ["data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2"]
     main("sql", ["--train-file", rows, "--model", "./nowhere", *sizes])
-    assert "2 questions, 1 without an answer (judged without a reference)" in capsys.readouterr().out
+    assert (
+        "2 questions, 1 without an answer (judged without a reference)" in capsys.readouterr().out
+    )
 
 
 def test_missing_answers_are_drafted_and_a_sample_is_checked(
@@ -185,7 +207,10 @@ def test_missing_answers_are_drafted_and_a_sample_is_checked(
     main("sql", ["--train-file", rows, "--model", "./nowhere", "--run-dir", str(tmp_path / "run")])
     said = capsys.readouterr().out
     assert "train: 3 questions, 2 answers drafted from gold SQL or evidence\n" in said
-    assert "train: 2 of 3 checked questions have a problem, such as 1: structured_gt: gold SQL returns" in said
+    assert (
+        "train: 2 of 3 checked questions have a problem, such as 1: structured_gt: gold SQL returns"
+        in said
+    )
     assert not (tmp_path / "run").exists()
 
 
@@ -201,7 +226,9 @@ def choose_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("AGL_SERVER_PORT", str(free.getsockname()[1]))
 
 
-def test_a_judge_that_is_down(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_that_is_down(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     choose_free_port(monkeypatch)
     monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
     monkeypatch.setenv("JUDGE_TIMEOUT", "5")
@@ -210,7 +237,9 @@ def test_a_judge_that_is_down(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "Start the judge, or set TEACHER_MODEL" in message
 
 
-def test_a_judge_that_likes_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_that_likes_everything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The run stops before a model is loaded, and goes on, loudly, where that is asked for."""
     choose_free_port(monkeypatch)
     server = Server()
@@ -229,7 +258,10 @@ def test_a_judge_that_likes_everything(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert len([line for line in message.splitlines() if line.endswith(" 1.00")]) == 3
     for way_out in ("TEACHER_MODEL", "--draft-answers", "drop such rows", "JUDGE_CHECK=0"):
         assert way_out in message
-    assert "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 6 of 6 tasks" in capsys.readouterr().err
+    assert (
+        "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 6 of 6 tasks"
+        in capsys.readouterr().err
+    )
     assert len(loaded) == 1
 
 
@@ -243,14 +275,18 @@ def test_a_run_writes_down_the_preset_it_began_from(tmp_path: Path) -> None:
     assert found["keys"]["trainer.project_name"] == "sql_agent"
 
 
-def test_where_only_weights_are_made_the_judge_is_not_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_only_weights_are_made_the_judge_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("training.launch.prove_judge", lambda *arguments: pytest.fail("asked"))
     monkeypatch.setattr("training.run.run", lambda *arguments: 0)
     plan = SimpleNamespace(role="algorithm", run_dir=tmp_path, device="cpu", max_turns=3)
     assert start(AGENT, {}, load_settings(), None, plan, {"train": [], "val": []}) == 0
 
 
-def test_terms_nobody_knows(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terms_nobody_knows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     choose_free_port(monkeypatch)
     monkeypatch.setenv("REWARD_TERMS", "rule=0.1,acuracy=1")
     assert "there is no term 'acuracy'; the terms are rule, judge" in refused(capsys, "--ci-fast")
@@ -260,7 +296,9 @@ def test_mongo_without_its_driver_or_server(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     choose_free_port(monkeypatch)
-    message = refused(capsys, "--ci-fast", "--mongo-uri", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100")
+    message = refused(
+        capsys, "--ci-fast", "--mongo-uri", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100"
+    )
     assert "driver" in message or "no MongoDB answers" in message
 
 
@@ -278,7 +316,10 @@ def make_run(folder: Path, agent: str) -> Path:
     """A run of one step with all that its checkpoint needs to be resumed, empty."""
     checkpoint = folder / "checkpoints/global_step_1"
     (checkpoint / "actor").mkdir(parents=True)
-    for name in ("data.pt", *(f"actor/{kind}_world_size_1_rank_0.pt" for kind in ("model", "optim", "extra_state"))):
+    for name in (
+        "data.pt",
+        *(f"actor/{kind}_world_size_1_rank_0.pt" for kind in ("model", "optim", "extra_state")),
+    ):
         (checkpoint / name).touch()
     model = "actor_rollout_ref: {model: {lora_rank: 0}}"
     (folder / "config.yaml").write_text(f"trainer: {{project_name: {agent}_agent}}\n{model}\n")
@@ -291,7 +332,10 @@ def test_what_cannot_be_resumed_says_what_can(
     choose_free_port(monkeypatch)
     checkpoint = str(make_run(tmp_path, "code"))
     message = refused(capsys, "--ci-fast", "--resume", checkpoint)
-    assert "its agent is code_agent, this run's sql_agent; use that, or begin a new run with its weights" in message
+    assert (
+        "its agent is code_agent, this run's sql_agent; use that, or begin a new run with its weights"
+        in message
+    )
     make_run(tmp_path / "two", "sql")
     given = ("--run-dir", str(tmp_path / "two"), "--n-gpus", "2", "data.train_batch_size=4")
     assert "saved by 1 devices, this run has 2" in refused(capsys, "--ci-fast", "--resume", *given)
@@ -318,7 +362,9 @@ def test_a_run_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "is not empty" in refused(capsys, "--run-dir", str(tmp_path))
 
 
-def test_a_wrong_value_of_managed_store(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_value_of_managed_store(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("AGL_MANAGED_STORE", "maybe")
     message = refused(capsys)
     assert "AGL_MANAGED_STORE" in message
@@ -345,7 +391,9 @@ def test_an_address_that_is_another_program(
     server = HTTPServer(("127.0.0.1", 0), quiet)
     Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
-    assert "not a store of agent-lightning 0.3" in refused(capsys, "--ci-fast", "--external-store-address", address)
+    assert "not a store of agent-lightning 0.3" in refused(
+        capsys, "--ci-fast", "--external-store-address", address
+    )
     server.shutdown()
 
 
@@ -363,10 +411,14 @@ def test_an_address_that_others_reach_needs_a_token(
 ) -> None:
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     monkeypatch.setenv(variable, "0.0.0.0")
-    assert f"{variable} 0.0.0.0: others can reach it, so set AGL_TOKEN" in refused(capsys, "--ci-fast")
+    assert f"{variable} 0.0.0.0: others can reach it, so set AGL_TOKEN" in refused(
+        capsys, "--ci-fast"
+    )
 
 
-def test_a_token_that_fits_no_header(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_that_fits_no_header(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("AGL_TOKEN", "two words-canary")
     message = refused(capsys, "--ci-fast")
     assert "AGL_TOKEN" in message
@@ -394,7 +446,9 @@ def test_a_database_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/gone.db")
-    assert "gone.db; run python -m data.build_database, or set DATABASE_URL" in refused(capsys, "--ci-fast")
+    assert "gone.db; run python -m data.build_database, or set DATABASE_URL" in refused(
+        capsys, "--ci-fast"
+    )
 
 
 def test_an_agent_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
@@ -412,7 +466,9 @@ def test_a_task_with_a_larger_budget_than_the_run(
     monkeypatch.setattr(agent, "rows", lambda path: [{"id": "a", "word": "salt", "turns": 5}])
     monkeypatch.setattr(registry, "_registered", {"guessing": agent})
     run_dir = ("--run-dir", str(tmp_path / "run"))
-    message = refused(capsys, "--ci-fast", "--hint", "x", "--device", "cpu", *run_dir, agent="guessing")
+    message = refused(
+        capsys, "--ci-fast", "--hint", "x", "--device", "cpu", *run_dir, agent="guessing"
+    )
     assert "task a has a budget of 5 turns, the run one of 3; raise --max-turns" in message
     assert "no model folder at ./nowhere" in refused(
         capsys,

@@ -13,7 +13,12 @@ from code_agent.tasks.base import TaskSet
 from episodes.agent import Message, Row, ToolSpec
 from episodes.outcomes import PolicyStop
 
-PATIENTS = [("subject_id", "gender", "city"), ("1", "f", "Basel"), ("2", "m", "Bern"), ("3", "f", "Basle")]
+PATIENTS = [
+    ("subject_id", "gender", "city"),
+    ("1", "f", "Basel"),
+    ("2", "m", "Bern"),
+    ("3", "f", "Basle"),
+]
 RUN = '{"action": "validate_code", "params": {"code": "%s"}}'
 COUNT = "import pandas as pd\\nanswer = len(pd.read_csv('/data/patients.csv'))"
 SUBMIT = '{"action": "submit", "params": {"answer": "%s"}}'
@@ -42,13 +47,22 @@ class Small(TaskSet):
     name = "small"
 
     def read(self) -> Sequence[Row]:
-        return [{"question": "How many patients are there?", "gold": 3}, {"question": "How many cities?", "gold": 2}]
+        return [
+            {"question": "How many patients are there?", "gold": 3},
+            {"question": "How many cities?", "gold": 2},
+        ]
 
     def task(self, index: int) -> CodeTask:
         row = self.rows[index]
         program = COUNT.replace("\\n", "\n")
         gold = Gold("integer", row["gold"])
-        return CodeTask(id=f"small/{index}", question=row["question"], task_set="small", gold=gold, program=program)
+        return CodeTask(
+            id=f"small/{index}",
+            question=row["question"],
+            task_set="small",
+            gold=gold,
+            program=program,
+        )
 
     def visible(self, task: CodeTask) -> Sequence[Path]:
         return sorted(self.folder.iterdir()) if self.folder else []

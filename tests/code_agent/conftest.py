@@ -12,7 +12,9 @@ from common.settings import Settings
 from tests.code_agent.cases import Small, write_tables
 from tests.utils.conftest import llm, no_waiting  # noqa: F401
 
-SETTINGS = Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
+SETTINGS = Settings.model_construct(
+    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+)
 
 
 @pytest.fixture(scope="session")

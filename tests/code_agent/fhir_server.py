@@ -33,8 +33,12 @@ class FHIRServer(ThreadingHTTPServer):
 
     def answer(self, resource: str, query: dict[str, list[str]]) -> dict[str, Any] | None:
         if resource == "Patient":
-            found = [self.patients[name] for name in query.get("identifier", ()) if name in self.patients]
-            return _bundle([{"resourceType": "Patient", "birthDate": row["dob"][:10]} for row in found])
+            found = [
+                self.patients[name] for name in query.get("identifier", ()) if name in self.patients
+            ]
+            return _bundle(
+                [{"resourceType": "Patient", "birthDate": row["dob"][:10]} for row in found]
+            )
         if resource == "Observation":
             asked = (query.get("patient", [""])[0], query.get("code", [""])[0])
             return _bundle([_observation(*one) for one in self.observations if one[:2] == asked])
@@ -42,12 +46,20 @@ class FHIRServer(ThreadingHTTPServer):
 
 
 def _observation(patient: str, code: str, time: str, value: float) -> dict[str, Any]:
-    known = {"resourceType": "Observation", "subject": {"reference": f"Patient/{patient}"}, "code": {"text": code}}
+    known = {
+        "resourceType": "Observation",
+        "subject": {"reference": f"Patient/{patient}"},
+        "code": {"text": code},
+    }
     return known | {"effectiveDateTime": time, "valueQuantity": {"value": value, "unit": "mg/dL"}}
 
 
 def _bundle(resources: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"resourceType": "Bundle", "total": len(resources), "entry": [{"resource": one} for one in resources]}
+    return {
+        "resourceType": "Bundle",
+        "total": len(resources),
+        "entry": [{"resource": one} for one in resources],
+    }
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -57,7 +69,9 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         server.asked.append(self.path)
         found = server.answer(parts.path.rsplit("/", 1)[-1], parse_qs(parts.query))
-        text = json.dumps(found if found is not None else {"resourceType": "OperationOutcome"}).encode()
+        text = json.dumps(
+            found if found is not None else {"resourceType": "OperationOutcome"}
+        ).encode()
         self.send_response(200 if found is not None else 404)
         self.send_header("Content-Type", "application/fhir+json")
         self.send_header("Content-Length", str(len(text)))

@@ -53,7 +53,9 @@ def _changes(node: ast.AST, random: Random) -> Iterator[tuple[ast.AST, str, obje
     """What to set of a node, one at a time."""
     match node:
         case ast.Compare(ops=[operator]):
-            yield from ((node, "ops", [other()]) for other in OTHER_OPERATOR.get(type(operator), []))
+            yield from (
+                (node, "ops", [other()]) for other in OTHER_OPERATOR.get(type(operator), [])
+            )
         case ast.BinOp(op=operator):
             yield from ((node, "op", other()) for other in OTHER_OPERATOR.get(type(operator), []))
         case ast.Attribute(attr=name):
@@ -63,7 +65,9 @@ def _changes(node: ast.AST, random: Random) -> Iterator[tuple[ast.AST, str, obje
         case ast.Constant(value=bool() as value):
             yield node, "value", not value
         case ast.Constant(value=int() | float() as value):
-            yield from ((node, "value", other) for other in (value + 1, value - 1, value * 2, -value))
+            yield from (
+                (node, "value", other) for other in (value + 1, value - 1, value * 2, -value)
+            )
         case ast.Constant(value=str() as value) if not value.startswith("/"):
             yield from ((node, "value", other) for other in _columns(value) or [_next(value)])
 
@@ -91,4 +95,7 @@ def _shown_otherwise(program: str) -> Iterator[str]:
     """The value with more beside it, twice, or cut; and the whole table it was found in."""
     before, _, printed = program.rpartition("print(")
     yield from (f"{before}print({form.format(printed.removesuffix(')'))})" for form in SHOWN)
-    yield from (f"{before}print({name})" for name in sorted(set(re.findall(r"^(\w) = pd", program, re.MULTILINE))))
+    yield from (
+        f"{before}print({name})"
+        for name in sorted(set(re.findall(r"^(\w) = pd", program, re.MULTILINE)))
+    )

@@ -14,19 +14,29 @@ from code_agent.graders import Gold, grade
 from code_agent.protocol import Malformed, read_reply
 
 CORPUS = Path(__file__).parent / "corpus"
-RIGHT_PAID = 0.75  # what stands in a frame or a series of pandas, or with a unit, is not: docs/code.md
+RIGHT_PAID = (
+    0.75  # what stands in a frame or a series of pandas, or with a unit, is not: docs/code.md
+)
 Row = dict[str, Any]
 
 
 def rows(*names: str) -> list[Row]:
-    return [json.loads(line) for name in names for line in (CORPUS / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for name in names
+        for line in (CORPUS / f"{name}.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def kind_of(values: list[Any]) -> str:
     """The kind of all the items of a set or list, or of a column, as the corpus writes them."""
     kinds = {type(value) for value in values if value is not None}
     return (
-        "number" if float in kinds else {int: "integer", bool: "boolean", str: "text"}[kinds.pop()] if kinds else "text"
+        "number"
+        if float in kinds
+        else {int: "integer", bool: "boolean", str: "text"}[kinds.pop()]
+        if kinds
+        else "text"
     )
 
 
@@ -35,14 +45,19 @@ def gold_of(row: Row) -> Gold:
     if gold["kind"] in ("set", "list"):
         value, items = tuple(value), (kind_of(value),)
     elif gold["kind"] == "table":
-        value, items = tuple(map(tuple, value)), tuple(kind_of(list(column)) for column in zip(*value, strict=True))
+        value, items = (
+            tuple(map(tuple, value)),
+            tuple(kind_of(list(column)) for column in zip(*value, strict=True)),
+        )
     limits = {name: gold.get(name) for name in ("lower", "upper", "tolerance")}
     return Gold(gold["kind"], value, items, ordered=False, **limits)
 
 
 def answers() -> list[tuple[Row, bool]]:
     """Every answer and whether it is paid; those to tables with holes, which no gold of ours has, are left out."""
-    known = [row for row in rows("answers", "answers_sealed") if "null" not in json.dumps(row["gold"])]
+    known = [
+        row for row in rows("answers", "answers_sealed") if "null" not in json.dumps(row["gold"])
+    ]
     return [(row, grade(row["answer"], gold_of(row))) for row in known]
 
 

@@ -20,7 +20,10 @@ FRAME = 'Traceback (most recent call last):\n  File "<program 1>", line 2, in <m
         ("KeyError: 'dob'", "no column or key 'dob'"),
         ("NameError: name 'pd' is not defined", "pd was never given a value"),
         ("FileNotFoundError: [Errno 2] No such file or directory: 'x.csv'", "no file x.csv"),
-        ("ModuleNotFoundError: No module named 'polars'", "No module named 'polars'. Nothing can be installed"),
+        (
+            "ModuleNotFoundError: No module named 'polars'",
+            "No module named 'polars'. Nothing can be installed",
+        ),
         ("SyntaxError: invalid syntax", "cannot read the program (invalid syntax)"),
         ("AttributeError: 'Series' object has no attribute 'columns'", "A Series has no columns"),
         ("TypeError: unsupported operand", "Types do not go together"),

@@ -56,7 +56,9 @@ def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
     )
     assert (reward, terminated, truncated) == (0.0, False, False)
     assert info["task_info"] == {"message": "3", "ending": "submit"}
-    observation, _, _, _, _ = env.step("request_info", data_path="patients.csv", info_type="column_names")
+    observation, _, _, _, _ = env.step(
+        "request_info", data_path="patients.csv", info_type="column_names"
+    )
     assert observation["env_message"] == "subject_id, gender, city"
     assert env.step("submit", answer=3)[1:4] == (1.0, True, False)
     assert [seen["type"] for seen in env.env_history] == [
@@ -115,7 +117,9 @@ def test_it_works_where_an_event_loop_runs(env: MedAgentEnv) -> None:
 
     async def cell() -> str:
         env.reset(0)
-        return str(env.step(json.loads(str(Action("validate_code", {"code": CODE}))))[0]["env_message"])
+        return str(
+            env.step(json.loads(str(Action("validate_code", {"code": CODE}))))[0]["env_message"]
+        )
 
     assert asyncio.run(cell()) == "3"
 

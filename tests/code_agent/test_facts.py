@@ -28,7 +28,8 @@ SUBMITTED = {"kind": "submitted", "status": ""}
 
 
 @pytest.mark.parametrize(
-    ("steps", "group"), [([RAN, SUBMITTED], 1), ([RAISED], 0), ([SILENT], 0), ([SUBMITTED], 0), ([], 0)]
+    ("steps", "group"),
+    [([RAN, SUBMITTED], 1), ([RAISED], 0), ([SILENT], 0), ([SUBMITTED], 0), ([], 0)],
 )
 def test_form_is_a_program_that_ran_and_printed(steps: list[dict[str, Any]], group: int) -> None:
     assert group_of({"steps": steps}) == group
@@ -46,8 +47,14 @@ def test_form_is_a_program_that_ran_and_printed(steps: list[dict[str, Any]], gro
         (0.0, "4", {"printed_a_value": 0.0}, "only_errors"),
     ],
 )
-def test_kinds_of_failure(score: float, answer: str | None, facts: dict[str, float], kind: str) -> None:
-    record = {"score": score, "answer": answer, "facts": {"loops": 0.0, "runs": 1.0, "printed_a_value": 1.0} | facts}
+def test_kinds_of_failure(
+    score: float, answer: str | None, facts: dict[str, float], kind: str
+) -> None:
+    record = {
+        "score": score,
+        "answer": answer,
+        "facts": {"loops": 0.0, "runs": 1.0, "printed_a_value": 1.0} | facts,
+    }
     assert AGENT.failure(record) == kind
     assert kind in AGENT.failures
 
@@ -60,7 +67,11 @@ def test_runs_that_raised_count_by_each_run() -> None:
 
 def test_form_is_the_share_of_replies_that_were_actions_and_ran() -> None:
     assert well_formed([]) == 0
-    events = [Event("validate_code", **RAN), Event("validate_code", **RAISED), Event("", problem="no_action")]
+    events = [
+        Event("validate_code", **RAN),
+        Event("validate_code", **RAISED),
+        Event("", problem="no_action"),
+    ]
     assert well_formed([*events, Event("submit", kind="submitted")]) == 0.5
 
 
@@ -70,7 +81,9 @@ def test_no_dishonest_answer_is_right(path: str) -> None:
     for number, row in enumerate(read_rows(path)):
         task = task_of(row)
         assert task.gold is not None
-        for kind, episode in dishonest_episodes(tasks, task, load_prompts(), 4, Random(number)).items():
+        for kind, episode in dishonest_episodes(
+            tasks, task, load_prompts(), 4, Random(number)
+        ).items():
             assert episode.answer is not None
             assert not grade(episode.answer, task.gold), (kind, task)
 
@@ -79,7 +92,11 @@ def test_no_dishonest_answer_is_right(path: str) -> None:
     "gold",
     [
         *(Gold("integer", 0), Gold("number", 0.0), Gold("boolean", True), Gold("text", "ccu")),
-        *(Gold("date", "2101-01-01"), Gold("set", ("a",), items=("text",)), Gold("list", (1, 2), items=("integer",))),
+        *(
+            Gold("date", "2101-01-01"),
+            Gold("set", ("a",), items=("text",)),
+            Gold("list", (1, 2), items=("integer",)),
+        ),
         Gold("table", (("a", 1),), items=("text", "integer")),
     ],
 )

@@ -29,12 +29,19 @@ def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[E
 
 def test_a_program_runs_and_what_it_printed_is_handed_in(opened: Opened) -> None:
     episode, reward = played(opened(), RUN % COUNT, HAND_IN)
-    assert (episode.stop_reason, episode.answer, reward.score, reward.total) == ("answered", "3", 1.0, 1.0)
+    assert (episode.stop_reason, episode.answer, reward.score, reward.total) == (
+        "answered",
+        "3",
+        1.0,
+        1.0,
+    )
     assert episode.messages[3]["content"].startswith("3\nStep 2 of 2.")
 
 
 def test_an_answer_is_one_and_nothing_tells_before(opened: Opened) -> None:
-    episode, reward = played(opened(), RUN % "print(3)", RUN % "print(4)", SUBMIT % "4", SUBMIT % "3")
+    episode, reward = played(
+        opened(), RUN % "print(3)", RUN % "print(4)", SUBMIT % "4", SUBMIT % "3"
+    )
     assert (episode.answer, reward.score, episode.turns) == ("4", 0.0, 0)
     assert len(episode.events) == 3
     assert not any("right" in str(message["content"]) for message in episode.messages)
@@ -51,7 +58,9 @@ def test_names_stay_within_an_episode_and_never_between(opened: Opened) -> None:
 
 
 def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened: Opened) -> None:
-    episode, reward = played(opened(ending="oracle"), RUN % "print(4)", RUN % "print(3)", RUN % "print(5)")
+    episode, reward = played(
+        opened(ending="oracle"), RUN % "print(4)", RUN % "print(3)", RUN % "print(5)"
+    )
     assert (episode.stop_reason, reward.score, len(episode.events)) == ("answered", 1.0, 2)
     assert "The answer is not right." in str(episode.messages[3]["content"])
     episode, reward = played(opened(ending="oracle"), SUBMIT % "3")
@@ -65,7 +74,10 @@ def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened: Opened
         ("I count three.", "No action"),
         ('{"action": "fly"}', "There is no action"),
         ('{"action": "validate_code"}', "'code' of validate_code must be a text, got nothing"),
-        ('{"action": "request_info", "params": {"data_path": "../x", "info_type": "term"}}', "there is no table"),
+        (
+            '{"action": "request_info", "params": {"data_path": "../x", "info_type": "term"}}',
+            "there is no table",
+        ),
         (HAND_IN, "There is no answer to hand in"),
     ],
 )
@@ -87,7 +99,9 @@ def test_an_error_shows_the_policys_own_lines(opened: Opened) -> None:
     ]
 
 
-def test_without_bubblewrap_programs_find_their_data_too(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bubblewrap_programs_find_their_data_too(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
     monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
     assert played(opened(), RUN % COUNT, HAND_IN)[1].score == 1.0

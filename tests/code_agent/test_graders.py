@@ -101,12 +101,16 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("gold", "answer"), [(gold, each) for gold, answers in RIGHT for each in answers], ids=repr)
+@pytest.mark.parametrize(
+    ("gold", "answer"), [(gold, each) for gold, answers in RIGHT for each in answers], ids=repr
+)
 def test_a_spelling_of_the_value_scores(gold: Gold, answer: str) -> None:
     assert grade(answer, gold)
 
 
-@pytest.mark.parametrize(("gold", "answer"), [(gold, each) for gold, answers in WRONG for each in answers], ids=repr)
+@pytest.mark.parametrize(
+    ("gold", "answer"), [(gold, each) for gold, answers in WRONG for each in answers], ids=repr
+)
 def test_any_other_answer_does_not(gold: Gold, answer: str) -> None:
     assert not grade(answer, gold)
 
@@ -142,7 +146,11 @@ LEAF = some.none() | some.booleans() | some.floats() | some.integers() | some.te
 
 @given(
     some.sampled_from(EVERY_GOLD),
-    some.recursive(LEAF, lambda part: some.lists(part) | some.dictionaries(some.text(max_size=3), part), max_leaves=8),
+    some.recursive(
+        LEAF,
+        lambda part: some.lists(part) | some.dictionaries(some.text(max_size=3), part),
+        max_leaves=8,
+    ),
 )
 def test_no_structure_raises(gold: Gold, answer: object) -> None:
     assert grade(repr(answer), gold) in (True, False)
@@ -161,7 +169,10 @@ def test_both_limits_hold(value: float, answer: float) -> None:
     )
 
 
-@given(some.lists(some.integers(0, 99), min_size=1, max_size=9, unique=True), some.randoms(use_true_random=False))
+@given(
+    some.lists(some.integers(0, 99), min_size=1, max_size=9, unique=True),
+    some.randoms(use_true_random=False),
+)
 def test_a_set_has_no_order_and_a_list_has(items: list[int], random: object) -> None:
     mixed = sorted(items, key=lambda _: random.random())  # type: ignore[attr-defined]
     assert grade(str(mixed), Gold("set", tuple(items), items=("integer",)))
@@ -194,7 +205,8 @@ def test_the_page_compares_with_the_references_rules() -> None:
     """The table of docs/code.md is what the rules and the grader say of the same answers."""
     page = (ROOT / "docs" / "code.md").read_text(encoding="utf-8")
     shown = [
-        [cell.strip() for cell in line.strip("| \n").split("|")] for line in re.findall(r"^\| .*", page, re.MULTILINE)
+        [cell.strip() for cell in line.strip("| \n").split("|")]
+        for line in re.findall(r"^\| .*", page, re.MULTILINE)
     ]
     rows = {row[0]: row[1:] for row in shown}
     for said, (count, amount) in ANSWERS.items():
@@ -206,6 +218,6 @@ def test_the_page_compares_with_the_references_rules() -> None:
             always(count, COUNT),
         )
         assert rows[said] == ["1" if each else "0" for each in paid], said
-    assert [grade(count, COUNT) + grade(amount, AMOUNT) for count, amount in ANSWERS.values()] == [2] + [0] * (
-        len(ANSWERS) - 1
-    )
+    assert [grade(count, COUNT) + grade(amount, AMOUNT) for count, amount in ANSWERS.values()] == [
+        2
+    ] + [0] * (len(ANSWERS) - 1)

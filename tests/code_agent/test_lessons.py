@@ -21,7 +21,11 @@ ROWS = read_rows(AGENT.splits["train"])
 
 
 def replies(conversation: Conversation) -> list[str]:
-    return [str(message["content"]) for message in conversation.messages if message["role"] == "assistant"]
+    return [
+        str(message["content"])
+        for message in conversation.messages
+        if message["role"] == "assistant"
+    ]
 
 
 def test_programs_of_training_give_their_names_back() -> None:
@@ -35,18 +39,29 @@ def test_no_name_and_no_wording_of_the_test_file_is_taught() -> None:
     told = [teacher.right().messages[1]["content"] for _ in range(400)]
     test = read_rows(AGENT.splits["test"])
     known = " | ".join(name for names in names_of(ROWS).values() for name in names)
-    hidden = [name for names in names_of(test).values() for name in names if len(name) > 3 and name not in known]
+    hidden = [
+        name
+        for names in names_of(test).values()
+        for name in names
+        if len(name) > 3 and name not in known
+    ]
     assert len(hidden) > 20
     for name in hidden:
         assert not any(re.search(rf"\b{re.escape(name)}\b", str(text)) for text in told), name
-    assert not {row["question"] for row in test} & {str(text).rsplit("\nStep", 1)[0] for text in told}
+    assert not {row["question"] for row in test} & {
+        str(text).rsplit("\nStep", 1)[0] for text in told
+    }
 
 
 def test_a_right_lesson_runs_the_gold_program_and_hands_in() -> None:
     teacher = Teacher(ROWS, Random(2))
     for _ in range(50):
         conversation = teacher.right()
-        learned = [text for text, learn in zip(replies(conversation), conversation.learn, strict=True) if learn]
+        learned = [
+            text
+            for text, learn in zip(replies(conversation), conversation.learn, strict=True)
+            if learn
+        ]
         first, last = map(read_reply, learned)
         assert isinstance(first, Action)
         assert first.name == "validate_code"
@@ -68,9 +83,17 @@ def test_every_flaw_is_learned_and_what_it_is_called(flaw: str) -> None:
 
 
 def test_gold_rows_are_supervised_data() -> None:
-    settings = Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
+    settings = Settings.model_construct(
+        **{name: field.get_default() for name, field in Settings.model_fields.items()}
+    )
     [first, *_] = AGENT.demonstrations("policy", ROWS[:3], settings)
-    assert [message["role"] for message in first.messages] == ["system", "user", "assistant", "user", "assistant"]
+    assert [message["role"] for message in first.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert first.learn == [True, True]
     with pytest.raises(AgentError, match="no demonstrations for the role 'patient'"):
         AGENT.demonstrations("patient", ROWS[:3], settings)
@@ -79,8 +102,13 @@ def test_gold_rows_are_supervised_data() -> None:
 def test_a_file_of_episodes_is_read_or_named(tmp_path: Path) -> None:
 
     folder = tmp_path
-    settings = Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
-    messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": str(Action("submit"))}]
+    settings = Settings.model_construct(
+        **{name: field.get_default() for name, field in Settings.model_fields.items()}
+    )
+    messages = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": str(Action("submit"))},
+    ]
     (folder / "sft.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
     [kept] = AGENT.dialogues(folder / "sft.jsonl", settings)
     assert (kept.messages, kept.learn) == (messages, [True])

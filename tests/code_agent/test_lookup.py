@@ -46,7 +46,9 @@ def test_at_most_ten_values_are_shown(tmp_path: Path) -> None:
     assert "10," not in said
 
 
-@pytest.mark.parametrize("name", ["../secret.csv", "/etc/passwd", "..", "", "tasks.jsonl", "patients.csv/../../x"])
+@pytest.mark.parametrize(
+    "name", ["../secret.csv", "/etc/passwd", "..", "", "tasks.jsonl", "patients.csv/../../x"]
+)
 def test_no_other_file_is_read(tmp_path: Path, name: str) -> None:
     data = tmp_path / "data"
     data.mkdir()

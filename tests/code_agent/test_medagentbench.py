@@ -22,7 +22,9 @@ from tests.code_agent.fhir_server import FHIRServer
 
 NOW = "2023-11-13T10:15:00+00:00"
 CONTEXT = f"It's {NOW} now."
-POTASSIUM = "The NDC for potassium is 40032-917-01. The LOINC code for serum potassium level is 2823-3."
+POTASSIUM = (
+    "The NDC for potassium is 40032-917-01. The LOINC code for serum potassium level is 2823-3."
+)
 
 
 @pytest.fixture
@@ -37,7 +39,13 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FHIRServer]:
 def row(
     kind: int, instruction: str, patient: str, context: str = CONTEXT, sol: list[str] | None = None
 ) -> dict[str, Any]:
-    return {"id": f"task{kind}_1", "instruction": instruction, "context": context, "sol": sol, "eval_MRN": patient}
+    return {
+        "id": f"task{kind}_1",
+        "instruction": instruction,
+        "context": context,
+        "sol": sol,
+        "eval_MRN": patient,
+    }
 
 
 def played(folder: Path, given: dict[str, Any], *actions: Action) -> tuple[Episode, float | None]:
@@ -61,23 +69,38 @@ def handed(folder: Path, given: dict[str, Any], answer: Any) -> float | None:
     return played(folder, given, Action("submit", {"answer": answer}))[1]
 
 
-def test_what_the_server_says_is_in_a_variable_of_the_programs(tmp_path: Path, server: FHIRServer) -> None:
+def test_what_the_server_says_is_in_a_variable_of_the_programs(
+    tmp_path: Path, server: FHIRServer
+) -> None:
     patient = next(iter(server.patients))
     born = int(server.patients[patient]["dob"][:4])
     given = row(2, f"What's the age of the patient with MRN of {patient}?", patient)
-    code = "born = int(bundle['entry'][0]['resource']['birthDate'][:4])\nprint({'GET': [2023 - born]})"
-    ask = Action("request_info", {"data_path": f"GET Patient?identifier={patient}", "info_type": "fhir"})
-    episode, score = played(tmp_path, given, ask, Action("validate_code", {"code": code}), Action("submit"))
+    code = (
+        "born = int(bundle['entry'][0]['resource']['birthDate'][:4])\nprint({'GET': [2023 - born]})"
+    )
+    ask = Action(
+        "request_info", {"data_path": f"GET Patient?identifier={patient}", "info_type": "fhir"}
+    )
+    episode, score = played(
+        tmp_path, given, ask, Action("validate_code", {"code": code}), Action("submit")
+    )
     assert server.asked[0].startswith("/fhir/Patient?identifier=")
     month = server.patients[patient]["dob"][5:10]
     assert episode.answer == str({"GET": [2023 - born]})
     assert score == float(month <= "11-13")
 
 
-@pytest.mark.parametrize("path", ["http://example.org/x", "../admin", "file:///etc/passwd", "Medication"])
+@pytest.mark.parametrize(
+    "path", ["http://example.org/x", "../admin", "file:///etc/passwd", "Medication"]
+)
 def test_no_other_server_is_asked(tmp_path: Path, server: FHIRServer, path: str) -> None:
     ask = Action("request_info", {"data_path": path, "info_type": "fhir"})
-    episode, _ = played(tmp_path, row(7, "What is the most recent CBG?", "S1"), ask, Action("submit", {"answer": "1"}))
+    episode, _ = played(
+        tmp_path,
+        row(7, "What is the most recent CBG?", "S1"),
+        ask,
+        Action("submit", {"answer": "1"}),
+    )
     assert episode.events[0].kind == "error"
 
 
@@ -109,7 +132,9 @@ def test_the_latest_value_the_mean_and_none(tmp_path: Path, server: FHIRServer) 
 
 
 def test_a_measurement_is_recorded(tmp_path: Path, server: FHIRServer) -> None:
-    given = row(3, 'I measured the blood pressure of S1, and it is "121/79 mmHg". Help me record it.', "S1")
+    given = row(
+        3, 'I measured the blood pressure of S1, and it is "121/79 mmHg". Help me record it.', "S1"
+    )
     payload = {
         "resourceType": "Observation",
         "status": "final",
@@ -117,19 +142,38 @@ def test_a_measurement_is_recorded(tmp_path: Path, server: FHIRServer) -> None:
         "effectiveDateTime": NOW,
         "valueString": "121/79 mmHg",
         "subject": {"reference": "Patient/S1"},
-        "category": [{"coding": [{"system": "x", "code": "vital-signs", "display": "Vital Signs"}]}],
+        "category": [
+            {"coding": [{"system": "x", "code": "vital-signs", "display": "Vital Signs"}]}
+        ],
     }
-    assert handed(tmp_path, given, {"POST": [{"url": f"{server.url}Observation", "payload": payload}]}) == 1
+    assert (
+        handed(tmp_path, given, {"POST": [{"url": f"{server.url}Observation", "payload": payload}]})
+        == 1
+    )
     assert handed(tmp_path, given, {"GET": [], "POST": [payload]}) == 1
-    for change in ({"valueString": "118/77 mmHg"}, {"subject": {"reference": "Patient/S2"}}, {"status": "preliminary"}):
+    for change in (
+        {"valueString": "118/77 mmHg"},
+        {"subject": {"reference": "Patient/S2"}},
+        {"status": "preliminary"},
+    ):
         assert handed(tmp_path, given, {"POST": [payload | change]}) == 0
     assert handed(tmp_path, given, {"POST": [payload, payload]}) == 0
     assert handed(tmp_path, given, json.dumps(payload)) == 0
 
 
-def test_a_low_level_is_ordered_for_and_a_normal_one_not(tmp_path: Path, server: FHIRServer) -> None:
-    server.observations = [("S1", "K", "2023-11-13T06:00:00+00:00", 3.2), ("S2", "K", "2023-11-13T06:00:00+00:00", 4.0)]
-    common = {"status": "active", "intent": "order", "authoredOn": NOW, "subject": {"reference": "Patient/S1"}}
+def test_a_low_level_is_ordered_for_and_a_normal_one_not(
+    tmp_path: Path, server: FHIRServer
+) -> None:
+    server.observations = [
+        ("S1", "K", "2023-11-13T06:00:00+00:00", 3.2),
+        ("S2", "K", "2023-11-13T06:00:00+00:00", 4.0),
+    ]
+    common = {
+        "status": "active",
+        "intent": "order",
+        "authoredOn": NOW,
+        "subject": {"reference": "Patient/S1"},
+    }
     quantity = {"value": 30, "unit": "mEq"}
     drug = common | {
         "resourceType": "MedicationRequest",

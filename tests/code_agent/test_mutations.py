@@ -43,7 +43,9 @@ TEMPLATES = [(name, template) for name, (found, _) in SETS.items() for template 
 @pytest.fixture(autouse=True)
 def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = cache(pandas.read_csv)
-    monkeypatch.setattr(pandas, "read_csv", lambda path, parse_dates=None: _read(read, path, parse_dates))
+    monkeypatch.setattr(
+        pandas, "read_csv", lambda path, parse_dates=None: _read(read, path, parse_dates)
+    )
 
 
 def _read(read: Any, path: str, dates: list[str] | None) -> pandas.DataFrame:
@@ -75,7 +77,9 @@ def same_value(output: str, gold: Gold) -> bool:
     if isinstance(value, list) and len(value) == 1:
         [value] = value  # one value, whether or not it stands in a list
     if gold.kind == "set":
-        return isinstance(value, list | set) and sorted(map(str, value)) == sorted(map(str, gold.value))
+        return isinstance(value, list | set) and sorted(map(str, value)) == sorted(
+            map(str, gold.value)
+        )
     if gold.kind == "table":
         return isinstance(value, dict) and value == dict(gold.value)
     if gold.kind == "list":
@@ -85,11 +89,15 @@ def same_value(output: str, gold: Gold) -> bool:
     if isinstance(value, bool):
         return False
     away = gold.tolerance or 1e-6 * abs(gold.value)
-    lower, upper = (gold.value - away, gold.value + away) if gold.lower is None else (gold.lower, gold.upper)
+    lower, upper = (
+        (gold.value - away, gold.value + away) if gold.lower is None else (gold.lower, gold.upper)
+    )
     return isinstance(value, int | float) and lower <= value <= upper
 
 
-@pytest.mark.parametrize(("name", "template"), TEMPLATES, ids=[template for _, template in TEMPLATES])
+@pytest.mark.parametrize(
+    ("name", "template"), TEMPLATES, ids=[template for _, template in TEMPLATES]
+)
 def test_gold_scores_and_what_is_near_it_does_not(name: str, template: str) -> None:
     (found, folder), wrong = SETS[name], 0
     for task in found[template]:

@@ -49,7 +49,11 @@ def test_what_is_no_action_is_named(text: str, problem: str) -> None:
 
 
 def test_an_action_needs_no_parameters() -> None:
-    assert read_reply('{"action": "submit"}') == read_reply('{"action": "submit", "params": null}') == Action("submit")
+    assert (
+        read_reply('{"action": "submit"}')
+        == read_reply('{"action": "submit", "params": null}')
+        == Action("submit")
+    )
 
 
 def test_the_words_of_a_program_are_not_a_thought() -> None:
@@ -63,6 +67,8 @@ def test_no_text_raises(text: str) -> None:
     assert isinstance(found, Action) or found.problem in PROBLEMS
 
 
-@pytest.mark.parametrize("text", ["{" * 200_000, '{"a":' * 50_000, "{'a':" * 50_000, '{"a' * 100_000, "[" * 200_000])
+@pytest.mark.parametrize(
+    "text", ["{" * 200_000, '{"a":' * 50_000, "{'a':" * 50_000, '{"a' * 100_000, "[" * 200_000]
+)
 def test_a_huge_reply_is_read_too(text: str) -> None:
     assert isinstance(read_reply(text), Malformed)

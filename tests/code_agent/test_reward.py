@@ -26,7 +26,11 @@ HANDED_IN = Event("submit", kind="submitted", worth=1.0)
 
 def test_an_answer_is_paid_by_its_worth_and_the_form_of_its_replies() -> None:
     reward = score(TASKS, TASK, Episode(answer="3", events=[RAISED, RAN, MALFORMED, HANDED_IN]))
-    assert (reward.terms, reward.score, reward.unscored) == ({"format": 0.05, "success": 0.9}, 1.0, None)
+    assert (reward.terms, reward.score, reward.unscored) == (
+        {"format": 0.05, "success": 0.9},
+        1.0,
+        None,
+    )
     assert reward.total == pytest.approx(0.95)
     assert reward.counters == counters_of([RAISED, RAN, MALFORMED, HANDED_IN])
     wrong = score(TASKS, TASK, Episode(answer="4", events=[RAN, HANDED_IN]))
@@ -46,7 +50,9 @@ def test_without_gold_the_worth_is_that_of_the_last_answer_that_was_handed_in() 
     events = [replace(HANDED_IN, worth=0.25), RAN, replace(HANDED_IN, worth=0.5), RAN]
     assert success(TASKS, ungraded, Episode(answer="4", events=events)) == 0.5
     assert success(TASKS, ungraded, Episode(answer=None, events=events)) == 0.0
-    assert success(TASKS, TASK, Episode(answer="4", events=events)) == 0.0, "gold is what counts where there is some"
+    assert success(TASKS, TASK, Episode(answer="4", events=events)) == 0.0, (
+        "gold is what counts where there is some"
+    )
 
 
 def test_what_is_counted() -> None:
@@ -60,7 +66,9 @@ def test_what_is_counted() -> None:
         "submit": 2.0,
     }
     assert counters_of([RAN, RAN])["loops"] == 0.0
-    assert counters_of([]) == dict.fromkeys(("runs", "runs_raised", "loops", "malformed", "refused"), 0.0)
+    assert counters_of([]) == dict.fromkeys(
+        ("runs", "runs_raised", "loops", "malformed", "refused"), 0.0
+    )
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,18 @@ def config(tmp_path: Path, tables: Path, llm: LLMServer, monkeypatch: pytest.Mon
     llm.answer = lambda body: SUBMIT if len(body["messages"]) > 2 else RUN
 
     def flags(llm_section: dict[str, Any] | None = None, **other: Any) -> list[str]:
-        section = {"model_type": "vLLM", "model_name": "stand-in", "max_new_tokens": 64, "temperature": 0.0}
+        section = {
+            "model_type": "vLLM",
+            "model_name": "stand-in",
+            "max_new_tokens": 64,
+            "temperature": 0.0,
+        }
         file = {
-            "Agent": {"llm": section | {"base_url": llm.url} | (llm_section or {}), "n_retry": 2, "retry_delay": 0.01},
+            "Agent": {
+                "llm": section | {"base_url": llm.url} | (llm_section or {}),
+                "n_retry": 2,
+                "retry_delay": 0.01,
+            },
             "Data": {"metadata_path": "data/metadata.json", "data_path": str(tables)},
             "Env": {"n_retry": 3},
             "task": "small",
@@ -66,7 +75,13 @@ def test_a_run_writes_histories_and_a_second_one_counts_them(
     assert main.main(config()) == 0
     asked = len(llm.requests)
     first = json.loads((folder(tmp_path) / "history_0.json").read_text(encoding="utf-8"))
-    assert [message["role"] for message in first[:-1]] == ["system", "user", "assistant", "user", "assistant"]
+    assert [message["role"] for message in first[:-1]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert (first[-1]["result"], first[-1]["score"], first[-1]["answer"]) == ("success", 1.0, "3")
     second = read(folder(tmp_path) / "history_1.json")
     assert second is not None
@@ -75,13 +90,19 @@ def test_a_run_writes_histories_and_a_second_one_counts_them(
     assert main.main(config()) == 0
     assert len(llm.requests) == asked
     assert "Success Rate: 0.5" in capsys.readouterr().out
-    [line, _] = (tmp_path / "work" / "running_records.jsonl").read_text(encoding="utf-8").splitlines()
+    [line, _] = (
+        (tmp_path / "work" / "running_records.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     assert json.loads(line)["success_rate"] == 0.5
 
 
 def test_an_unfinished_file_is_played_again(config: Config, tmp_path: Path, llm: LLMServer) -> None:
     folder(tmp_path).mkdir(parents=True)
-    broken = ("[", json.dumps([{"role": "user", "content": "?"}]), json.dumps([{"result": "unscored"}]))
+    broken = (
+        "[",
+        json.dumps([{"role": "user", "content": "?"}]),
+        json.dumps([{"result": "unscored"}]),
+    )
     for text in broken:
         (folder(tmp_path) / "history_0.json").write_text(text, encoding="utf-8")
         assert main.main([*config(), "--end_idx", "1"]) == 0
@@ -94,7 +115,9 @@ def test_a_reference_file_counts_with_its_own_result(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
 ) -> None:
     folder(tmp_path).mkdir(parents=True)
-    (folder(tmp_path) / "history_1.json").write_text(json.dumps([{"result": "success", "score": 1}]), encoding="utf-8")
+    (folder(tmp_path) / "history_1.json").write_text(
+        json.dumps([{"result": "success", "score": 1}]), encoding="utf-8"
+    )
     assert main.main(config()) == 0
     assert "Success Rate: 1.0" in capsys.readouterr().out
 
@@ -105,14 +128,20 @@ def test_zero_is_a_value_and_flags_hold_over_the_file(config: Config, tmp_path: 
 
 
 @pytest.mark.parametrize("backend", ["joblib", "ray"])
-def test_several_episodes_at_once_by_either_name(config: Config, tmp_path: Path, llm: LLMServer, backend: str) -> None:
+def test_several_episodes_at_once_by_either_name(
+    config: Config, tmp_path: Path, llm: LLMServer, backend: str
+) -> None:
     llm.delay = 0.2
-    assert main.main([*config(), "--async_run", "--parallel_backend", backend, "--n_jobs", "2"]) == 0
+    assert (
+        main.main([*config(), "--async_run", "--parallel_backend", backend, "--n_jobs", "2"]) == 0
+    )
     assert llm.busiest == 2
     assert len(list(folder(tmp_path).glob("*.json"))) == 2
 
 
-def test_the_references_ending_is_named_in_the_file(config: Config, tmp_path: Path, llm: LLMServer) -> None:
+def test_the_references_ending_is_named_in_the_file(
+    config: Config, tmp_path: Path, llm: LLMServer
+) -> None:
     llm.answer = lambda body: RUN
     assert main.main([*config(Env={"ending": "oracle"}), "--end_idx", "1"]) == 0
     found = read(folder(tmp_path) / "history_0.json")
@@ -143,11 +172,19 @@ def test_429_is_tried_again_and_no_more_than_so_often(
             {"Agent": {"llm": {"model_type": "Azure", "deployment_name": "x"}}},
             "AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT",
         ),
-        ([], {"Agent": {"llm": {"model_type": "OpenAI", "model_name": "x"}}}, "needs OPENAI_API_KEY; write it into"),
+        (
+            [],
+            {"Agent": {"llm": {"model_type": "OpenAI", "model_name": "x"}}},
+            "needs OPENAI_API_KEY; write it into",
+        ),
         ([], {"work_dir": "/proc/none"}, "work_dir /proc/none"),
         ([], {"task": "medcalcbench"}, "there is no test_tasks.jsonl"),
         ([], {"task": "mimic_iv"}, "task 'mimic_iv': expected one of"),
-        ([], {"Agent": {"llm": {"model_type": "Llama"}}}, "model_type 'Llama'; expected OpenAI, Azure, vLLM"),
+        (
+            [],
+            {"Agent": {"llm": {"model_type": "Llama"}}},
+            "model_type 'Llama'; expected OpenAI, Azure, vLLM",
+        ),
         ([], {"Agent": None}, "the section Agent is missing"),
         ([], {"start_idx": None}, "start_idx is missing; give --start_idx"),
         (["--start_idx", "5"], {}, "start_idx 5: small has 2 tasks"),
@@ -182,7 +219,9 @@ def test_keys_come_from_the_credentials_and_are_written_nowhere(
     assert main.main(config({"model_type": "OpenAI"})) == 1
     assert llm.keys == {f"Bearer {KEY}"}
     said = capsys.readouterr()
-    written = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "work").rglob("*.json*"))
+    written = "".join(
+        path.read_text(encoding="utf-8") for path in (tmp_path / "work").rglob("*.json*")
+    )
     assert KEY not in said.out + said.err + written
 
 
@@ -194,7 +233,9 @@ def test_rollouts_are_played_scored_and_become_data(
     llm.answer = lambda body: next(said)
     flags = [*config(), "--end_idx", "1", "--num_rollouts", "3"]
     assert rollout.main(flags) == 0
-    assert sorted(path.name for path in folder(tmp_path).glob("*.json")) == [f"history_0_{k}.json" for k in range(3)]
+    assert sorted(path.name for path in folder(tmp_path).glob("*.json")) == [
+        f"history_0_{k}.json" for k in range(3)
+    ]
     capsys.readouterr()
     assert compute_score.main(["--local_path", str(folder(tmp_path)), "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["overall"]
@@ -228,7 +269,9 @@ def test_the_table_names_the_tasks(config: Config, tmp_path: Path, capsys: Any) 
     assert "Score: 1/2=0.5" in table
 
 
-def test_ctrl_c_keeps_what_is_done_and_says_so(config: Config, tmp_path: Path, llm: LLMServer) -> None:
+def test_ctrl_c_keeps_what_is_done_and_says_so(
+    config: Config, tmp_path: Path, llm: LLMServer
+) -> None:
     """As a script, on the bundled questions: the second episode's answer never comes."""
 
     def answer(body: dict[str, Any]) -> str:

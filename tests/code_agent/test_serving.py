@@ -16,7 +16,8 @@ def stand_in(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None
     """A program in the interpreter's place, which would import the engine."""
     program = folder / "python"
     program.write_text(
-        f'#!/bin/sh\necho $$ > {folder}/pid\necho "$@" > {folder}/arguments\n{script}\n', encoding="utf-8"
+        f'#!/bin/sh\necho $$ > {folder}/pid\necho "$@" > {folder}/arguments\n{script}\n',
+        encoding="utf-8",
     )
     program.chmod(0o755)
     monkeypatch.setattr(serving.sys, "executable", str(program))
@@ -37,14 +38,21 @@ def test_a_folder_is_served_until_the_end(tmp_path: Path, monkeypatch: pytest.Mo
     assert " -m training.serve " in started
 
 
-def test_a_server_that_does_not_start_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_start_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stand_in(tmp_path, "echo 'serve: no such model'; exit 2", monkeypatch)
     section = {"model_type": "vLLM", "model_name": str(tmp_path)}
-    with pytest.raises(Failure, match="serve: no such model"), served(section, tmp_path / "vllm.log"):
+    with (
+        pytest.raises(Failure, match="serve: no such model"),
+        served(section, tmp_path / "vllm.log"),
+    ):
         raise AssertionError
 
 
-@pytest.mark.parametrize("change", [{"port": 8000}, {"base_url": "http://x/v1"}, {"model_type": "litellm"}])
+@pytest.mark.parametrize(
+    "change", [{"port": 8000}, {"base_url": "http://x/v1"}, {"model_type": "litellm"}]
+)
 def test_what_answers_elsewhere_is_left_alone(tmp_path: Path, change: dict[str, object]) -> None:
     section = {"model_type": "vLLM", "model_name": str(tmp_path)} | change
     with served(section, tmp_path / "vllm.log") as found:

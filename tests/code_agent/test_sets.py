@@ -25,23 +25,46 @@ from tests.code_agent.cases import Script
 from tests.code_agent.conftest import SETTINGS
 
 MIMIC = {
-    "PATIENTS": [("SUBJECT_ID", "GENDER", "DOB"), (1, "f", "2040-01-02 00:00:00"), (2, "m", "2050-03-04 00:00:00")],
+    "PATIENTS": [
+        ("SUBJECT_ID", "GENDER", "DOB"),
+        (1, "f", "2040-01-02 00:00:00"),
+        (2, "m", "2050-03-04 00:00:00"),
+    ],
     "ADMISSIONS": [
         ("SUBJECT_ID", "HADM_ID", "ADMITTIME"),
         (1, 11, "2101-05-06 01:00:00"),
         (2, 12, "2102-01-01 02:00:00"),
     ],
-    "PRESCRIPTIONS": [("SUBJECT_ID", "HADM_ID", "DRUG"), (1, 11, "insulin"), (1, 11, "d5w"), (2, 12, "insulin")],
+    "PRESCRIPTIONS": [
+        ("SUBJECT_ID", "HADM_ID", "DRUG"),
+        (1, 11, "insulin"),
+        (1, 11, "d5w"),
+        (2, 12, "insulin"),
+    ],
     "D_LABITEMS": [("ITEMID", "LABEL"), (5, "glucose")],
-    "LABEVENTS": [("SUBJECT_ID", "HADM_ID", "ITEMID", "VALUENUM"), (1, 11, 5, 110.5), (1, 11, 5, 98.0)],
+    "LABEVENTS": [
+        ("SUBJECT_ID", "HADM_ID", "ITEMID", "VALUENUM"),
+        (1, 11, 5, 110.5),
+        (1, 11, 5, 98.0),
+    ],
 }
 EICU = {
     "patient": [("uniquepid", "patientunitstayid"), ("001-1", 7), ("001-2", 8)],
-    "lab": [("patientunitstayid", "labname", "labresult"), (7, "glucose", 99.5), (8, "glucose", 120.0)],
+    "lab": [
+        ("patientunitstayid", "labname", "labresult"),
+        (7, "glucose", 99.5),
+        (8, "glucose", 120.0),
+    ],
 }
 TREQS = {
-    "DEMOGRAPHIC": [("SUBJECT_ID", "HADM_ID", "NAME", "DIAGNOSIS", "GENDER"), (1, 11, "ann lee", "SEPSIS", "F")],
-    "DIAGNOSES": [("SUBJECT_ID", "HADM_ID", "ICD9_CODE", "SHORT_TITLE"), (1, 11, "00845", "Int inf clstrdium dfcile")],
+    "DEMOGRAPHIC": [
+        ("SUBJECT_ID", "HADM_ID", "NAME", "DIAGNOSIS", "GENDER"),
+        (1, 11, "ann lee", "SEPSIS", "F"),
+    ],
+    "DIAGNOSES": [
+        ("SUBJECT_ID", "HADM_ID", "ICD9_CODE", "SHORT_TITLE"),
+        (1, 11, "00845", "Int inf clstrdium dfcile"),
+    ],
 }
 # set, tables, query, a program that answers it, one that does not
 QUERIES = [
@@ -83,7 +106,9 @@ def selected(tables: dict[str, list[tuple[Any, ...]]], query: str) -> list[str]:
     with sqlite3.connect(":memory:") as database:
         for table, (header, *lines) in tables.items():
             database.execute(f"CREATE TABLE {table} ({', '.join(header)})")
-            database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(header))})", lines)
+            database.executemany(
+                f"INSERT INTO {table} VALUES ({', '.join('?' * len(header))})", lines
+            )
         return [str(value) for line in database.execute(query) for value in line]
 
 
@@ -96,7 +121,9 @@ def score() -> Iterator[Score]:
     made: dict[int, CodeEnvironment] = {}
 
     def play(tasks: ReferenceSet, *programs: str, index: int = 0) -> float | None:
-        environment = made.setdefault(id(tasks), CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks}))
+        environment = made.setdefault(
+            id(tasks), CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
+        )
         runs = [str(Action("validate_code", {"code": program})) for program in programs]
         policy = Script(*runs, str(Action("submit")), max_turns=len(runs) + 1)
         task = tasks.task(index)
@@ -118,9 +145,22 @@ def opened(name: str, folder: Path) -> Any:
 
 @pytest.mark.parametrize(("name", "tables", "query", "right", "wrong", "table"), QUERIES)
 def test_answers_of_queries(
-    tmp_path: Path, score: Score, name: str, tables: Any, query: str, right: str, wrong: str, table: str
+    tmp_path: Path,
+    score: Score,
+    name: str,
+    tables: Any,
+    query: str,
+    right: str,
+    wrong: str,
+    table: str,
 ) -> None:
-    row = {"db_id": name, "question": "?", "query": query, "answer": selected(tables, query), "is_impossible": False}
+    row = {
+        "db_id": name,
+        "question": "?",
+        "query": query,
+        "answer": selected(tables, query),
+        "is_impossible": False,
+    }
     tasks = opened(name, write_set(tmp_path, [row], tables))
     read = f"import pandas as pd\nd = pd.read_csv('/data/{table}.csv')\n"
     assert score(tasks, read + right) == 1.0
@@ -132,7 +172,8 @@ def test_the_tasks_themselves_are_not_to_be_seen(tmp_path: Path, score: Score) -
     tasks = opened("eicu", write_set(tmp_path, [row], EICU))
     assert (
         score(
-            tasks, "import os\nprint(sorted(os.listdir('/data')))\nassert not os.path.exists('/data/test_tasks.jsonl')"
+            tasks,
+            "import os\nprint(sorted(os.listdir('/data')))\nassert not os.path.exists('/data/test_tasks.jsonl')",
         )
         == 0
     )
@@ -148,12 +189,21 @@ def test_a_question_after_others_and_a_contradiction(tmp_path: Path, score: Scor
     }
     tasks = opened("ehr_seqsql", write_set(tmp_path / "seq", [seq], MIMIC))
     assert tasks.task(0).question == "Count patients. Of them, those on insulin?"
-    assert (score(tasks, "answer = 2"), score(tasks, "answer = [2]"), score(tasks, "answer = [1, 2]")) == (
+    assert (
+        score(tasks, "answer = 2"),
+        score(tasks, "answer = [2]"),
+        score(tasks, "answer = [1, 2]"),
+    ) == (
         1.0,
         1.0,
         0.0,
     )
-    con = {"Hospital admission": "11.0", "Medical entity": "NRB", "Has error": True, "split": "test"}
+    con = {
+        "Hospital admission": "11.0",
+        "Medical entity": "NRB",
+        "Has error": True,
+        "split": "test",
+    }
     tasks = opened("ehrcon", write_set(tmp_path / "con", [con]))
     assert "admission 11 " in tasks.task(0).question
     assert (score(tasks, "print(True)"), score(tasks, "print('True or False')")) == (1.0, 0.0)
@@ -176,22 +226,39 @@ def test_a_calculation_keeps_to_both_limits(tmp_path: Path, score: Score) -> Non
 
 def test_a_size_is_exact_and_a_power_nearly(tmp_path: Path, score: Score) -> None:
     known = {"task_type": "Paired t-test", "question": "?"}
-    rows = [known | {"estimate_target": "size", "answer": 46}, known | {"estimate_target": "power", "answer": 0.8}]
+    rows = [
+        known | {"estimate_target": "size", "answer": 46},
+        known | {"estimate_target": "power", "answer": 0.8},
+    ]
     tasks = opened("npowerai", write_set(tmp_path, rows))
-    assert (score(tasks, "answer = 46.0"), score(tasks, "answer = 46.4"), score(tasks, "answer = 47")) == (
+    assert (
+        score(tasks, "answer = 46.0"),
+        score(tasks, "answer = 46.4"),
+        score(tasks, "answer = 47"),
+    ) == (
         1.0,
         0.0,
         0.0,
     )
-    assert (score(tasks, "answer = 0.807", index=1), score(tasks, "answer = 0.81", index=1)) == (1.0, 0.0)
+    assert (score(tasks, "answer = 0.807", index=1), score(tasks, "answer = 0.81", index=1)) == (
+        1.0,
+        0.0,
+    )
 
 
 CONTEXT = "import {package}\nclass Box:\n    <<insert solution here>>\ndef main():\n    print(Box().sides)\nmain()\n"
 
 
-def test_a_function_is_put_into_its_place_and_compared_by_what_is_printed(tmp_path: Path, score: Score) -> None:
+def test_a_function_is_put_into_its_place_and_compared_by_what_is_printed(
+    tmp_path: Path, score: Score
+) -> None:
     solution = "@property\ndef sides(self):\n    return 4"
-    row = {"idx": "1", "problem": "Write sides.", "signature": "def sides(self)", "solution": solution}
+    row = {
+        "idx": "1",
+        "problem": "Write sides.",
+        "signature": "def sides(self)",
+        "solution": solution,
+    }
     rows = [row | {"context": CONTEXT.format(package=name)} for name in ("math", "no_such_package")]
     tasks = opened("biocoder", write_set(tmp_path, rows))
     assert score(tasks, solution) == 1.0
@@ -241,14 +308,27 @@ with open('/scratch/predictions.csv', 'w', newline='') as f:
 print('done')"""
 
 
-def test_predictions_are_scored_by_accuracy_over_all_test_cases(tmp_path: Path, score: Score) -> None:
+def test_predictions_are_scored_by_accuracy_over_all_test_cases(
+    tmp_path: Path, score: Score
+) -> None:
     row = {"task_id": 0, "task_name": "guo_los", "task_description": "Will the stay be long?"}
     folder = write_set(tmp_path, [row], None, "task.jsonl")
-    labels = [("patient_id", "value"), ("1", "True"), ("2", "False"), ("tensor(3)", "True"), ("4", "False")]
-    write_set(folder / "guo_los", [], {"test_labels": labels, "train_labels": labels}, "nothing.jsonl")
+    labels = [
+        ("patient_id", "value"),
+        ("1", "True"),
+        ("2", "False"),
+        ("tensor(3)", "True"),
+        ("4", "False"),
+    ]
+    write_set(
+        folder / "guo_los", [], {"test_labels": labels, "train_labels": labels}, "nothing.jsonl"
+    )
     (folder / "clmbr_train.pkl").write_bytes(b"")
     tasks = opened("ehrshot", folder)
-    assert [path.name for path in tasks.visible(tasks.task(0))] == ["clmbr_train.pkl", "train_labels.csv"]
+    assert [path.name for path in tasks.visible(tasks.task(0))] == [
+        "clmbr_train.pkl",
+        "train_labels.csv",
+    ]
     rows = [("patient_id", "prediction"), (1, 1), (2, 0), (3, True), (4, 1)]
     assert score(tasks, PREDICT.format(rows=rows)) == 0.75
     assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
@@ -300,7 +380,11 @@ def test_there_are_the_twelve_and_the_bundled_ones() -> None:
     [
         ("select a from b", ["x", "y"], Gold("set", ("x", "y"), items=("text",))),
         ("select a from b order by c", ["x", "y"], Gold("list", ("x", "y"), items=("text",))),
-        ("select a from ( select a from b order by c )", ["1", "2"], Gold("set", (1.0, 2.0), items=("number",))),
+        (
+            "select a from ( select a from b order by c )",
+            ["1", "2"],
+            Gold("set", (1.0, 2.0), items=("number",)),
+        ),
         ("select a from b", ["x", "x"], Gold("list", ("x", "x"), items=("text",))),
         (
             "select a, b from c",

@@ -24,9 +24,18 @@ ROW = {
 
 def test_a_row_is_a_task() -> None:
     task = task_of(ROW)
-    assert (task.question, task.task_type, task.difficulty, task.wording) == ("When?", "birth_date", "easy", "seen")
+    assert (task.question, task.task_type, task.difficulty, task.wording) == (
+        "When?",
+        "birth_date",
+        "easy",
+        "seen",
+    )
     assert task.gold is not None
-    assert (task.gold.kind, task.reference, task.files) == ("date", '"2045-03-09"', ("patients.csv",))
+    assert (task.gold.kind, task.reference, task.files) == (
+        "date",
+        '"2045-03-09"',
+        ("patients.csv",),
+    )
 
 
 def test_the_gold_of_a_table_has_rows() -> None:
@@ -69,14 +78,24 @@ def test_jsonl_rows_are_read_too(tmp_path: Path) -> None:
 
 
 def test_the_bundled_sets_open_by_name() -> None:
-    hospital, calculators = (get_task_class(name)(mode="val") for name in ("ehr_demo", "calculators"))
+    hospital, calculators = (
+        get_task_class(name)(mode="val") for name in ("ehr_demo", "calculators")
+    )
     assert (len(hospital), len(calculators)) == (96, 64)
     assert (hospital.actions, calculators.actions) == (READING, CODING)
     task = hospital.task(0)
     assert {f"{path.name}" for path in hospital.visible(task)} >= set(task.files)
-    assert all(set(hospital.task(index).files) <= {path.name for path in hospital.visible(task)} for index in range(96))
+    assert all(
+        set(hospital.task(index).files) <= {path.name for path in hospital.visible(task)}
+        for index in range(96)
+    )
     assert not calculators.visible(calculators.task(0))
-    assert hospital.score(task, json.loads(task.reference) if task.reference.startswith('"') else task.reference) == 1.0
+    assert (
+        hospital.score(
+            task, json.loads(task.reference) if task.reference.startswith('"') else task.reference
+        )
+        == 1.0
+    )
     assert hospital.score(task, "no idea") == 0.0
 
 
@@ -110,6 +129,8 @@ def test_the_validator_names_a_wrong_gold(
     assert "1 problems" in output.err
 
 
-def test_the_validator_refuses_what_is_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_validator_refuses_what_is_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert validate.main(["ehr_demo", "--questions", str(tmp_path)]) == 2
     assert "cannot be read" in capsys.readouterr().err

@@ -56,7 +56,10 @@ class LLMServer(ThreadingHTTPServer):
             if self.faults:
                 return self.faults.pop(0)
         if self.refuses_schemas and body.get("response_format", {}).get("type") == "json_schema":
-            return Fault(400, body='{"error": {"message": "response_format of type json_schema is unavailable"}}')
+            return Fault(
+                400,
+                body='{"error": {"message": "response_format of type json_schema is unavailable"}}',
+            )
         return Fault(200, text=self.answer(body))
 
 
@@ -89,7 +92,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, reply: Fault) -> None:
         text = completion(reply.text, "chat" in self.path) if reply.text is not None else reply.body
         self.send_response(200 if reply.text is not None else reply.status)
-        headers = {"Content-Type": "application/json", "Content-Length": str(len(text.encode()))} | reply.headers
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(text.encode())),
+        } | reply.headers
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
@@ -104,5 +110,11 @@ def completion(text: str, chat: bool = True) -> str:
     said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
     choice = {"index": 0, **said, "finish_reason": "stop"}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-    body = {"id": "x", "object": "chat.completion", "created": 1, "model": "stand-in", "choices": [choice]}
+    body = {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "stand-in",
+        "choices": [choice],
+    }
     return json.dumps(body | {"usage": usage})

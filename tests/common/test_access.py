@@ -27,7 +27,12 @@ class Inner:
 
 
 async def ask(
-    guard: Guard, *parts: bytes, kind: str = "http", path: str = "/x", client: str = "10.0.0.1", **headers: str
+    guard: Guard,
+    *parts: bytes,
+    kind: str = "http",
+    path: str = "/x",
+    client: str = "10.0.0.1",
+    **headers: str,
 ) -> tuple[Any, bytes]:
     """Status and body of the answer to a request that comes in parts; the type of the one message of a refused web
     socket; None where there is no answer."""
@@ -43,17 +48,30 @@ async def ask(
     async def send(message: Any) -> None:
         answer.append(message)
 
-    raw = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    raw = [
+        (name.replace("_", "-").encode(), value.encode("latin-1"))
+        for name, value in headers.items()
+    ]
     await guard({"type": kind, "path": path, "headers": raw, "client": (client, 1)}, receive, send)
     if not answer:
         return None, b""
-    return answer[0].get("status", answer[0]["type"]), b"".join(message.get("body", b"") for message in answer[1:])
+    return answer[0].get("status", answer[0]["type"]), b"".join(
+        message.get("body", b"") for message in answer[1:]
+    )
 
 
 async def test_only_who_has_the_token_gets_in() -> None:
     inner = Inner()
     guard = Guard(inner, TOKEN, 100, free=["/health"])
-    for wrong in ("", "s3cret", "Bearer ", "Bearer s3creT", "Bearer s3cretx", "Basic s3cret", "Bearer s3cr\xe9t"):
+    for wrong in (
+        "",
+        "s3cret",
+        "Bearer ",
+        "Bearer s3creT",
+        "Bearer s3cretx",
+        "Basic s3cret",
+        "Bearer s3cr\xe9t",
+    ):
         status, body = await ask(guard, b"{}", authorization=wrong)
         assert status == 401
         assert "AGL_TOKEN" in json.loads(body)["error"]["message"]
@@ -62,7 +80,10 @@ async def test_only_who_has_the_token_gets_in() -> None:
     assert (await ask(guard, kind="websocket"))[0] == "websocket.close"
     assert inner.seen == []
     assert (await ask(guard, path="/health")) == (200, b"in")
-    assert (await ask(guard, b"{", b"}", authorization=bearer(TOKEN)["Authorization"])) == (200, b"in")
+    assert (await ask(guard, b"{", b"}", authorization=bearer(TOKEN)["Authorization"])) == (
+        200,
+        b"in",
+    )
     scope, body = inner.seen[-1]
     assert body == b"{}"
     assert scope["headers"] == [], "the app never sees the token"
@@ -86,13 +107,17 @@ async def test_no_more_than_the_bound_is_read() -> None:
     assert len(inner.seen) == 1
 
 
-async def test_no_more_than_so_many_requests_of_an_address_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_than_so_many_requests_of_an_address_within_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A wrong token counts, and the right one does not help; nobody else is held up."""
     now = 5.0
     monkeypatch.setattr("common.access.time.monotonic", lambda: now)
     guard = Guard(Inner(), TOKEN, 10, most_per_second=3)
     right = bearer(TOKEN)["Authorization"]
-    statuses = [(await ask(guard, b"x", authorization=word))[0] for word in ("", "wrong", right, right)]
+    statuses = [
+        (await ask(guard, b"x", authorization=word))[0] for word in ("", "wrong", right, right)
+    ]
     assert statuses == [401, 401, 200, 429]
     assert (await ask(guard, b"x", client="10.0.0.2", authorization=right))[0] == 200
     now = 6.0
@@ -106,7 +131,9 @@ async def test_half_a_request_is_not_handed_on() -> None:
 
 
 async def test_what_else_is_wrong_is_said() -> None:
-    guard = Guard(Inner(), None, 10, problem=lambda path, body: f"{path} {body!r}" if body == b"bad" else None)
+    guard = Guard(
+        Inner(), None, 10, problem=lambda path, body: f"{path} {body!r}" if body == b"bad" else None
+    )
     assert (await ask(guard, b"good"))[0] == 200
     status, body = await ask(guard, b"bad")
     assert (status, json.loads(body)["error"]["message"]) == (400, "/x b'bad'")

@@ -29,7 +29,11 @@ def failing(error: BaseException, capsys: pytest.CaptureFixture[str]) -> tuple[i
         (SettingsError("MAX_TURNS is 'x'"), 2, "MAX_TURNS is 'x'"),
         (SetupFailure("no model"), 2, "no model"),
         (Failure("down"), 1, "down; nothing was written"),
-        (PermissionError(13, "Permission denied", "/x"), 1, "Permission denied: /x; nothing was written"),
+        (
+            PermissionError(13, "Permission denied", "/x"),
+            1,
+            "Permission denied: /x; nothing was written",
+        ),
         (OSError("the disk is full"), 1, "the disk is full; nothing was written"),
         (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
     ],
@@ -38,10 +42,15 @@ def test_what_a_user_can_cause_is_one_line(error, code, said, capsys) -> None:
     assert failing(error, capsys) == (code, f"program: {said}\n")
 
 
-def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_traceback(capsys) -> None:
-    assert run_command("program", lambda: importlib.import_module("no_such_package.part") and 0) == 2
+def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_traceback(
+    capsys,
+) -> None:
     assert (
-        capsys.readouterr().err == "program: the package no_such_package is missing; install the lock: ./install.sh\n"
+        run_command("program", lambda: importlib.import_module("no_such_package.part") and 0) == 2
+    )
+    assert (
+        capsys.readouterr().err
+        == "program: the package no_such_package is missing; install the lock: ./install.sh\n"
     )
     with pytest.raises(ModuleNotFoundError):
         run_command("program", lambda: importlib.import_module("json.no_such_part") and 0)
@@ -60,8 +69,16 @@ def test_codes_of_the_body_are_returned() -> None:
 def test_numbers_outside_their_bounds_are_refused() -> None:
     share = number(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
     assert [share("0.5"), positive(int)("3")] == [0.5, 3]
-    for parse, text in ((share, "nan"), (share, "1.1"), (positive(int), "0"), (positive(int), "1.5"), (share, "x")):
-        with pytest.raises(argparse.ArgumentTypeError, match=f"expected a number above 0.*, got '{text}'"):
+    for parse, text in (
+        (share, "nan"),
+        (share, "1.1"),
+        (positive(int), "0"),
+        (positive(int), "1.5"),
+        (share, "x"),
+    ):
+        with pytest.raises(
+            argparse.ArgumentTypeError, match=f"expected a number above 0.*, got '{text}'"
+        ):
             parse(text)
     with pytest.raises(argparse.ArgumentTypeError):
         positive(float)("inf")

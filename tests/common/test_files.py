@@ -26,7 +26,9 @@ def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 
 
-@pytest.mark.parametrize("make", [lambda draft: draft.write_text("half"), lambda draft: draft.mkdir(), lambda draft: 0])
+@pytest.mark.parametrize(
+    "make", [lambda draft: draft.write_text("half"), lambda draft: draft.mkdir(), lambda draft: 0]
+)
 def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path, make) -> None:
     (tmp_path / "file").write_text("old")
 

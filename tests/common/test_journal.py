@@ -19,11 +19,25 @@ from hypothesis import strategies as st
 from common import journal as journals
 from common import terminal
 from common.files import FileError
-from common.journal import MISSING, TOO_MANY_FAILURES, Failed, Journal, JournalError, RunError, open_journal, run_all
+from common.journal import (
+    MISSING,
+    TOO_MANY_FAILURES,
+    Failed,
+    Journal,
+    JournalError,
+    RunError,
+    open_journal,
+    run_all,
+)
 from common.settings import ROOT
 
 WORK = {"program": "test", "model": "模型", "input": "abc"}
-RECORDS = [("a", {"text": "阿莫西林", "yes": True}), ("键", "\u2028 line\nbreak"), ("c", None), ("d", [1.5, "\ud83d"])]
+RECORDS = [
+    ("a", {"text": "阿莫西林", "yes": True}),
+    ("键", "\u2028 line\nbreak"),
+    ("c", None),
+    ("d", [1.5, "\ud83d"]),
+]
 PUT = """
 import sys
 from pathlib import Path
@@ -62,7 +76,9 @@ def test_what_was_put_is_there_again(path):
 def test_a_killed_process_loses_nothing_it_was_told_is_kept(path):
     reported = 0
     for _ in range(3):
-        program = subprocess.Popen([sys.executable, "-c", PUT, path], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        program = subprocess.Popen(
+            [sys.executable, "-c", PUT, path], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
         for _ in range(200):
             reported = int(program.stdout.readline())
         program.kill()
@@ -70,7 +86,9 @@ def test_a_killed_process_loses_nothing_it_was_told_is_kept(path):
         reported = max(reported, *map(int, rest[:-1] or ["0"]))  # the last line may be cut
         with Journal(path, {}) as journal:
             assert len(journal) > reported
-            assert [journal.get(str(number)) for number in range(len(journal))] == list(range(len(journal)))
+            assert [journal.get(str(number)) for number in range(len(journal))] == list(
+                range(len(journal))
+            )
 
 
 def test_cut_at_any_byte_the_first_rows_are_there(path, tmp_path):
@@ -94,7 +112,11 @@ def test_cut_at_any_byte_the_first_rows_are_there(path, tmp_path):
 
 
 @settings(max_examples=60, deadline=None)
-@given(records=st.dictionaries(st.text(), st.recursive(st.none() | st.text() | st.floats(allow_nan=False), st.lists)))
+@given(
+    records=st.dictionaries(
+        st.text(), st.recursive(st.none() | st.text() | st.floats(allow_nan=False), st.lists)
+    )
+)
 def test_any_key_and_value_survive(tmp_path_factory, records):
     path = tmp_path_factory.mktemp("journal") / "j"
     fill(path, list(records.items()))
@@ -131,7 +153,9 @@ def test_other_work_is_refused_and_says_what_differs(path):
 def test_a_second_process_is_refused(path):
     program = "import sys; from pathlib import Path; from common.journal import *\nJournal(Path(sys.argv[1]), {})"
     with Journal(path, WORK):
-        done = subprocess.run([sys.executable, "-c", program, path], cwd=ROOT, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program, path], cwd=ROOT, capture_output=True, text=True
+        )
         assert "is in use by another process" in done.stderr.splitlines()[-1]
         with pytest.raises(JournalError, match="in use"):
             Journal(path, WORK, fresh=True)
@@ -202,7 +226,11 @@ def run(items, work, path, **options):
     with Journal(path, WORK) as journal:
         options = {"concurrency": 3, "title": "test", "failures": ConnectionError} | options
         found = list(asyncio.run(run_all(items, str, work, journal, **options)))
-        return found, {item: one.reason for item, one in zip(items, found, strict=True) if isinstance(one, Failed)}
+        return found, {
+            item: one.reason
+            for item, one in zip(items, found, strict=True)
+            if isinstance(one, Failed)
+        }
 
 
 def test_results_come_in_the_order_of_the_items(path):
@@ -215,7 +243,10 @@ def test_results_come_in_the_order_of_the_items(path):
 
 
 def test_a_failed_row_is_told_and_tried_again(path):
-    assert run("abcd", Work("bd"), path) == (["A", Failed("no b"), "C", Failed("no d")], {"b": "no b", "d": "no d"})
+    assert run("abcd", Work("bd"), path) == (
+        ["A", Failed("no b"), "C", Failed("no d")],
+        {"b": "no b", "d": "no d"},
+    )
     again = Work()
     assert run("abcd", again, path) == (["A", "B", "C", "D"], {})
     assert again.done == ["b", "d"]
@@ -239,7 +270,9 @@ def test_an_endpoint_that_is_down_ends_the_run(path):
 
 def test_failures_with_successes_between_do_not_end_the_run(path):
     """Three hours of paid replies are not given up for one bad row in a hundred."""
-    items = [f"{kind}{number}" for number in range(TOO_MANY_FAILURES + 5) for kind in ("bad", "good")]
+    items = [
+        f"{kind}{number}" for number in range(TOO_MANY_FAILURES + 5) for kind in ("bad", "good")
+    ]
     bad = items[::2]
     _, failed = run(items, Work(bad), path, concurrency=1)
     assert set(failed) == set(bad)
@@ -263,7 +296,9 @@ def test_other_exceptions_end_the_run_as_they_are(path):
 def test_progress_is_told_in_lines_where_there_is_no_terminal(path, capsys, monkeypatch):
     monkeypatch.setattr(terminal, "SECONDS_A_LINE", 0.0)
     run("abcd", Work("b"), path, concurrency=1, describe=lambda: "$0.01")
-    lines = [line for line in capsys.readouterr().err.replace("\r", "\n").splitlines() if line.strip()]
+    lines = [
+        line for line in capsys.readouterr().err.replace("\r", "\n").splitlines() if line.strip()
+    ]
     assert lines[1].startswith("test: 1/4 rows [00:00<")
     assert lines[1].endswith(", $0.01]")
     assert lines[-1].startswith("test: 4/4 rows [")
@@ -292,4 +327,7 @@ def test_earlier_rows_do_not_enter_the_speed(path, monkeypatch, capsys):
 def test_a_journal_is_a_database_anyone_can_read(path):
     fill(path, RECORDS[:1])
     with sqlite3.connect(path) as database:
-        assert database.execute("SELECT key FROM replies").fetchall() == [(journals.FINGERPRINT,), ("a",)]
+        assert database.execute("SELECT key FROM replies").fetchall() == [
+            (journals.FINGERPRINT,),
+            ("a",),
+        ]

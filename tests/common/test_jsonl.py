@@ -48,8 +48,15 @@ def test_rows_are_checked_and_read_anew(path):
     rows = JsonlRows(path, texts=("id", "question"), limit=3)
     assert len(rows) == 3
     assert list(rows) == list(rows) == [{"id": str(number), "question": "?"} for number in range(3)]
-    assert len(JsonlRows(path, path, texts=("id",))) == len(list(JsonlRows(path, path, texts=("id",), limit=10))) == 10
-    for bad, words in (({"id": "1"}, "'question', found id"), ({"id": 1, "question": "?"}, "'id', found 1")):
+    assert (
+        len(JsonlRows(path, path, texts=("id",)))
+        == len(list(JsonlRows(path, path, texts=("id",), limit=10)))
+        == 10
+    )
+    for bad, words in (
+        ({"id": "1"}, "'question', found id"),
+        ({"id": 1, "question": "?"}, "'id', found 1"),
+    ):
         write_jsonl(path, [bad], force=True)
         with pytest.raises(FileError, match=f"line 1: expected text in {words}"):
             JsonlRows(path, texts=("id", "question"))

@@ -62,7 +62,12 @@ def test_an_answer_is_the_schemas_object(llm, client):
     assert not answer.cached
     (body,) = llm.requests
     assert llm.keys == {f"Bearer {KEY}"}
-    assert (body["model"], body["messages"], body["temperature"], body["max_tokens"]) == ("stand-in", ASKED, 0, 77)
+    assert (body["model"], body["messages"], body["temperature"], body["max_tokens"]) == (
+        "stand-in",
+        ASKED,
+        0,
+        77,
+    )
     form = body["response_format"]
     assert form["type"] == "json_schema"
     assert form["json_schema"]["strict"] is True
@@ -121,7 +126,9 @@ def test_a_malformed_reply_is_asked_again_and_never_an_answer(llm, client, text)
     assert len(llm.requests) == 7
 
 
-@pytest.mark.parametrize("body", ["", "not json", "{}", '{"choices": []}', '{"choices": [{}]}', "[1]"])
+@pytest.mark.parametrize(
+    "body", ["", "not json", "{}", '{"choices": []}', '{"choices": [{}]}', "[1]"]
+)
 def test_a_reply_that_is_no_completion_is_asked_again(llm, client, body):
     llm.faults = [Fault(200, body=body)]
     assert ask(client).value.kind == "drug"
@@ -138,7 +145,9 @@ def test_an_endpoint_that_refuses_schemas_is_asked_in_json_mode_ever_after(llm, 
 
 
 def test_another_refusal_is_not_taken_for_one_of_schemas(llm, client):
-    llm.faults = [Fault(400, body='{"error": {"message": "maximum context length is 4096 tokens"}}')]
+    llm.faults = [
+        Fault(400, body='{"error": {"message": "maximum context length is 4096 tokens"}}')
+    ]
     assert refusal(client).cause == "refused"
     assert len(llm.requests) == 1
 
@@ -146,7 +155,10 @@ def test_another_refusal_is_not_taken_for_one_of_schemas(llm, client):
 @pytest.mark.parametrize("form", ["seconds", "date"])
 def test_retry_after_is_honoured_by_all_callers(llm, client, form):
     load_litellm()  # its seconds are not counted
-    named = {"seconds": "2", "date": formatdate(time.time() + 3, usegmt=True)}  # a date has whole seconds
+    named = {
+        "seconds": "2",
+        "date": formatdate(time.time() + 3, usegmt=True),
+    }  # a date has whole seconds
     earliest = time.monotonic() + 1.9
     llm.faults = [Fault(429, headers={"Retry-After": named[form]})]
 
@@ -171,7 +183,9 @@ def test_retry_after_beyond_the_budget_ends_at_once(llm, client):
     assert len(llm.requests) == 1
 
 
-@pytest.mark.parametrize("header", ["", "soon", "nan", "-5", "inf", None, f"Wed, 21 Oct {9**30} 07:28:00 GMT"])
+@pytest.mark.parametrize(
+    "header", ["", "soon", "nan", "-5", "inf", None, f"Wed, 21 Oct {9**30} 07:28:00 GMT"]
+)
 def test_a_senseless_retry_after_does_no_harm(header):
     assert retry_after(header) in (None, 0.0)
 
@@ -187,7 +201,9 @@ def test_a_slow_endpoint_ends_within_the_budget(llm):
 
 def test_the_first_wait_is_the_shortest_and_each_is_twice_the_one_before(llm, monkeypatch):
     bounds = []
-    monkeypatch.setattr(llm_retry.random, "uniform", lambda low, high: bounds.append((low, high)) or 0.0)
+    monkeypatch.setattr(
+        llm_retry.random, "uniform", lambda low, high: bounds.append((low, high)) or 0.0
+    )
     llm.faults = [Fault(503)] * 99
     refusal(LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=20, attempts=5))
     assert bounds[:3] == [(0, 0.5), (0, 1.0), (0, 2.0)]
@@ -214,7 +230,9 @@ def test_a_missing_key_is_named(llm, monkeypatch):
     assert error.cause == "setup"
     assert "TEACHER_API_KEY" in str(error)
     llm.answer = lambda body: GOOD
-    assert ask(LLMClient("openai/stand-in", base_url=llm.url)).value.certain  # many servers ask for none
+    assert ask(
+        LLMClient("openai/stand-in", base_url=llm.url)
+    ).value.certain  # many servers ask for none
     assert llm.keys == {None}
     llm.faults = [Fault(401, body="{}")]
     assert "no API key was sent" in str(refusal(LLMClient("openai/stand-in", base_url=llm.url)))
@@ -222,7 +240,10 @@ def test_a_missing_key_is_named(llm, monkeypatch):
 
 def test_messages_are_the_endpoints_words(llm, client):
     llm.faults = [Fault(404, body='{"error": {"message": "no model stand-in"}}')]
-    assert str(refusal(client)) == 'openai/stand-in: HTTP 404: {"error": {"message": "no model stand-in"}}'
+    assert (
+        str(refusal(client))
+        == 'openai/stand-in: HTTP 404: {"error": {"message": "no model stand-in"}}'
+    )
 
 
 def test_an_unknown_provider_says_so(llm):
@@ -232,7 +253,9 @@ def test_an_unknown_provider_says_so(llm):
 
 def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "sk-other-canary")
-    llm.faults = [Fault(401, body='{"error": {"message": "bad sk-other-canary at http://me:word@host/"}}')]
+    llm.faults = [
+        Fault(401, body='{"error": {"message": "bad sk-other-canary at http://me:word@host/"}}')
+    ]
     text = str(refusal(client))
     assert "canary" not in text
     assert "word" not in text
@@ -256,7 +279,10 @@ def test_the_proxy_of_the_environment_is_used(monkeypatch):
     monkeypatch.setenv("http_proxy", "http://proxy:3128")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     proxy_of.cache_clear()
-    assert [proxy_of(url) for url in ("http://models/v1", "http://127.0.0.1:8000/v1")] == ["http://proxy:3128", None]
+    assert [proxy_of(url) for url in ("http://models/v1", "http://127.0.0.1:8000/v1")] == [
+        "http://proxy:3128",
+        None,
+    ]
     proxy_of.cache_clear()
 
 
@@ -275,7 +301,9 @@ def test_cancelling_is_not_swallowed(llm, client):
 
 
 def test_the_settings_make_a_client():
-    settings = Settings(_env_file=None, teacher_model="openai/m", teacher_base_url="http://t", teacher_api_key="k")
+    settings = Settings(
+        _env_file=None, teacher_model="openai/m", teacher_base_url="http://t", teacher_api_key="k"
+    )
     client = client_from_settings(settings, timeout=7)
     assert (client.model, client.endpoint, client.timeout) == ("openai/m", "http://t", 7)
     assert client_from_settings(settings, model="openai/other").model == "openai/other"
@@ -289,7 +317,9 @@ def test_importing_the_client_is_quick():
         "import sys; import common.llm\n"
         "print([name for name in ('litellm', 'tenacity', 'rich') if name in sys.modules])"
     )
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True).stdout
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    ).stdout
     assert found == "[]\n"
 
 
@@ -302,7 +332,12 @@ def test_the_program_leaves_no_warning_behind(llm, teacher):
         "print(asyncio.run(client_from_settings(load_settings()).ask([{'role':'user','content':'?'}], V)).value)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(ROOT), env=teacher, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        cwd=Path(ROOT),
+        env=teacher,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == "kind='drug' certain=True\n"
     assert done.stderr == ""

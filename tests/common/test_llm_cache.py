@@ -40,7 +40,9 @@ def ask(client, messages=ASKED, **options):
 
 def test_the_cache_answers_a_second_client(llm, client, tmp_path):
     def new():
-        return LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, cache=tmp_path / "new" / "c.sqlite")
+        return LLMClient(
+            "openai/stand-in", base_url=llm.url, api_key=KEY, cache=tmp_path / "new" / "c.sqlite"
+        )
 
     assert not ask(new()).cached
     second = new()
@@ -50,7 +52,11 @@ def test_the_cache_answers_a_second_client(llm, client, tmp_path):
     assert len(llm.requests) == 1
     assert second.usage == Usage(cached=1)
     assert (tmp_path / "new" / "c.sqlite").stat().st_mode & 0o077 == 0
-    for options in ({"temperature": 0.5}, {"max_tokens": 9}, {"messages": [{"role": "user", "content": "?"}]}):
+    for options in (
+        {"temperature": 0.5},
+        {"max_tokens": 9},
+        {"messages": [{"role": "user", "content": "?"}]},
+    ):
         assert not ask(new(), **options).cached
 
 
@@ -98,7 +104,10 @@ def test_processes_share_the_cache(tmp_path):
         "for n in range(200): cache.put(f'{sys.argv[2]}-{n}', 'x')\n"
     )
     file = tmp_path / "cache.sqlite"
-    running = [subprocess.Popen([sys.executable, "-c", program, str(file), str(n)], cwd=ROOT) for n in range(4)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", program, str(file), str(n)], cwd=ROOT)
+        for n in range(4)
+    ]
     assert [process.wait() for process in running] == [0] * 4
     with sqlite3.connect(file) as database:
         assert database.execute("SELECT count(*) FROM replies").fetchone() == (800,)
@@ -129,7 +138,9 @@ def test_concurrency_is_limited(llm):
     client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, concurrency=3)
 
     async def many():
-        await asyncio.gather(*(client.ask([{"role": "user", "content": str(n)}], Verdict) for n in range(12)))
+        await asyncio.gather(
+            *(client.ask([{"role": "user", "content": str(n)}], Verdict) for n in range(12))
+        )
 
     asyncio.run(many())
     assert llm.busiest == 3
@@ -139,11 +150,15 @@ def test_concurrency_is_limited(llm):
 
 def test_requests_a_minute_are_limited_and_do_not_eat_the_budget(llm):
     llm.answer = lambda body: GOOD
-    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, requests_per_minute=150, timeout=0.7)
+    client = LLMClient(
+        "openai/m", base_url=llm.url, api_key=KEY, requests_per_minute=150, timeout=0.7
+    )
     ask(client)
 
     async def many():
-        await asyncio.gather(*(client.ask([{"role": "user", "content": str(n)}], Verdict) for n in range(4)))
+        await asyncio.gather(
+            *(client.ask([{"role": "user", "content": str(n)}], Verdict) for n in range(4))
+        )
 
     asyncio.run(many())
     gaps = [after - before for before, after in zip(llm.times, llm.times[1:], strict=False)]

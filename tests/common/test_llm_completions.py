@@ -68,7 +68,9 @@ def test_an_address_that_recovers_is_asked_again(
     assert [complete(client)[0] for _ in range(3)] == ["b", "a", "a"]
 
 
-def test_who_asks_for_a_pause_has_it_while_the_other_answers(one: LLMServer, other: LLMServer) -> None:
+def test_who_asks_for_a_pause_has_it_while_the_other_answers(
+    one: LLMServer, other: LLMServer
+) -> None:
     one.faults = [Fault(429, {"Retry-After": "3000"})] * 9
     client = Completions("m", [one.url, other.url], timeout=5)
     assert complete(client, 4) == ["b"] * 4
@@ -76,7 +78,9 @@ def test_who_asks_for_a_pause_has_it_while_the_other_answers(one: LLMServer, oth
     assert client.addresses[0].rests_until > time.monotonic() + 2000
 
 
-def test_it_is_left_alone_for_longer_each_time_but_failures_at_once_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_left_alone_for_longer_each_time_but_failures_at_once_are_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = 1000.0
     monkeypatch.setattr(llm_completions.time, "monotonic", lambda: now)
     address, error, rests = Address(NOWHERE), LLMError("down", "connection"), []
@@ -112,7 +116,9 @@ def test_another_model_at_one_address_is_no_end(one: LLMServer, other: LLMServer
         (Fault(400), "refused", 1),
     ],
 )
-def test_what_stays_wrong_is_an_error_without_the_key(fault: Fault, cause: str, requests: int, one: LLMServer) -> None:
+def test_what_stays_wrong_is_an_error_without_the_key(
+    fault: Fault, cause: str, requests: int, one: LLMServer
+) -> None:
     one.faults = [fault] * 9
     with pytest.raises(LLMError) as caught:
         complete(Completions("m", [one.url], KEY, timeout=5))
@@ -120,8 +126,12 @@ def test_what_stays_wrong_is_an_error_without_the_key(fault: Fault, cause: str, 
     assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize("reply", ["[]", "null", '{"choices": []}', '{"choices": [{"text": 5}]}', "{not json"])
-def test_what_is_no_completion_is_malformed(reply: str, one: LLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "reply", ["[]", "null", '{"choices": []}', '{"choices": [{"text": 5}]}', "{not json"]
+)
+def test_what_is_no_completion_is_malformed(
+    reply: str, one: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tests.common.llm_server.completion", lambda text, chat: text)
     one.answer = lambda body: reply
     with pytest.raises(LLMError) as caught:

@@ -63,7 +63,9 @@ def test_a_command_and_its_children_end_with_a_killed_parent() -> None:
     assert not alive
 
 
-@pytest.mark.parametrize(("program", "code"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)])
+@pytest.mark.parametrize(
+    ("program", "code"), [("raise SystemExit(7)", 7), ("import os; os.kill(os.getpid(), 9)", 137)]
+)
 def test_a_command_s_exit_code_is_handed_on(program: str, code: int) -> None:
     assert subprocess.run(led(program), check=False).returncode == code
 
@@ -80,7 +82,9 @@ def test_a_command_ends_itself_when_its_group_is_told_to(tmp_path: Path) -> None
 
 def test_a_process_of_a_pool_ends_with_its_parent() -> None:
     """As a run's runner processes do (training/runner.py)."""
-    starter = subprocess.Popen([sys.executable, "-c", POOL], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    starter = subprocess.Popen(
+        [sys.executable, "-c", POOL], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
     assert starter.stdout
     worker = psutil.Process(int(starter.stdout.readline()))
     starter.kill()

@@ -17,9 +17,7 @@ def test_a_file_two_folders_above_is_not_imported(room, tmp_path: Path) -> None:
     work = tmp_path / "home" / "project"
     work.mkdir(parents=True)
     (tmp_path / "h2.py").write_text("raise SystemExit('a file of a stranger was run')")
-    code = (
-        f"import sys, {room}, agentlightning, litellm.proxy.proxy_server, importlib.util as u; print(u.find_spec('h2'))"
-    )
+    code = f"import sys, {room}, agentlightning, litellm.proxy.proxy_server, importlib.util as u; print(u.find_spec('h2'))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=work,

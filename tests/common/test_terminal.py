@@ -27,12 +27,20 @@ print("done")
 
 
 def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    return [line for line in capsys.readouterr().err.replace("\r", "\n").splitlines() if line.strip()]
+    return [
+        line for line in capsys.readouterr().err.replace("\r", "\n").splitlines() if line.strip()
+    ]
 
 
 def test_quick_work_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(watched(range(1000), "quick")) == list(range(1000))
-    assert asyncio.run(gathered([asyncio.sleep(0, number) for number in range(5)], "quick")) == [0, 1, 2, 3, 4]
+    assert asyncio.run(gathered([asyncio.sleep(0, number) for number in range(5)], "quick")) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert capsys.readouterr().err == ""
 
 
@@ -77,7 +85,9 @@ def test_in_a_terminal_the_bar_moves_and_ends_its_line() -> None:
 
 
 def test_without_one_standard_output_is_what_the_program_says() -> None:
-    done = subprocess.run([sys.executable, "-c", WORK], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", WORK], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "done\n"
     assert "rows of it: 40/40 rows [" in done.stderr
 
@@ -86,7 +96,11 @@ def test_without_one_standard_output_is_what_the_program_says() -> None:
 def test_what_is_printed_is_seen(text: str) -> None:
     shown = printable(text)
     assert len(shown) == len(text)
-    assert not [char for char in shown if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co") and char not in "\n\t"]
+    assert not [
+        char
+        for char in shown
+        if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co") and char not in "\n\t"
+    ]
     assert printable(shown) == shown
     shown.encode()
 

@@ -8,7 +8,9 @@ from common.text_store import TextStore
 
 
 def test_what_is_kept_stays_whoever_comes_later(tmp_path: Path) -> None:
-    first, second = (TextStore(tmp_path / "s.sqlite", lambda error: RuntimeError(str(error))) for _ in range(2))
+    first, second = (
+        TextStore(tmp_path / "s.sqlite", lambda error: RuntimeError(str(error))) for _ in range(2)
+    )
     assert first.keep("key", "") == ""
     assert second.keep("key", "later") == ""
     assert first.get("key") == ""

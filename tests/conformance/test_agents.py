@@ -30,7 +30,18 @@ registry.register(DIGITS)
 
 TASKS = 12  # of each agent's test file
 TIMEOUT = 60.0
-HEAVY = ("torch", "verl", "vllm", "ray", "agents", "agentlightning", "litellm", "pandas", "transformers", "numpy")
+HEAVY = (
+    "torch",
+    "verl",
+    "vllm",
+    "ray",
+    "agents",
+    "agentlightning",
+    "litellm",
+    "pandas",
+    "transformers",
+    "numpy",
+)
 HOSTILE = {
     "empty": "",
     "blank": " \n\t",
@@ -65,7 +76,9 @@ def agent(request: pytest.FixtureRequest) -> Agent:
 @pytest.fixture(scope="module")
 def settings() -> Settings:
     """The defaults, whatever the environment says: no judge but the offline one."""
-    return Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
+    return Settings.model_construct(
+        **{name: field.get_default() for name, field in Settings.model_fields.items()}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +117,9 @@ def total(of: Scored) -> float:
     return of.reward.total
 
 
-def test_gold_earns_nearly_all_and_bad_less_than_half_of_it(environment: Environment, tasks: list[Task]) -> None:
+def test_gold_earns_nearly_all_and_bad_less_than_half_of_it(
+    environment: Environment, tasks: list[Task]
+) -> None:
     for task in tasks:
         best = total(scored(environment, task, gold(environment, task)))
         assert 0.9 * environment.highest <= best <= environment.highest + 1e-9
@@ -124,7 +139,11 @@ def test_the_same_episode_earns_the_same_twice(environment: Environment, tasks: 
         for episode in (gold(environment, task), environment.bad(task, Random(1))):
             assert episode is not None
             first, second = (scored(environment, task, episode).reward for _ in range(2))
-            assert (first.total, first.terms, first.score) == (second.total, second.terms, second.score)
+            assert (first.total, first.terms, first.score) == (
+                second.total,
+                second.terms,
+                second.score,
+            )
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
@@ -158,11 +177,17 @@ def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
     agent: Agent, environment: Environment, tasks: list[Task], settings: Settings, tmp_path: Path
 ) -> None:
     assert agent.unreachable, "an agent names the settings that lead its judge or partner nowhere"
-    known = {name: value for name, value in agent.unreachable.items() if name in Settings.model_fields}
+    known = {
+        name: value for name, value in agent.unreachable.items() if name in Settings.model_fields
+    }
     options = {name: value for name, value in agent.unreachable.items() if name not in known}
     bounds = {"judge_timeout": 1.0, "patient_timeout": 1.0, "llm_cache": tmp_path / "cache.sqlite"}
     dead = agent.open(settings.model_copy(update=bounds | known), options)
-    replies = [message["content"] for message in gold(environment, tasks[0]).messages if message["role"] == "assistant"]
+    replies = [
+        message["content"]
+        for message in gold(environment, tasks[0]).messages
+        if message["role"] == "assistant"
+    ]
     try:  # what is no answer may need neither: then the first words or the answer do
         texts = {"something that is neither empty nor right", *map(str, replies[:1] + replies[-1:])}
         found = [played(dead, tasks[0], settings, text).reward for text in sorted(texts)]
@@ -172,7 +197,9 @@ def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
     assert {reward.unscored for reward in found} <= {*UNSCORED, None}
 
 
-def test_facts_and_records_are_numbers_and_json(agent: Agent, environment: Environment, tasks: list[Task]) -> None:
+def test_facts_and_records_are_numbers_and_json(
+    agent: Agent, environment: Environment, tasks: list[Task]
+) -> None:
     for task in tasks:
         episode = gold(environment, task)
         facts = environment.facts(task, episode)
@@ -189,12 +216,16 @@ def test_splits_share_no_task_and_have_their_files(agent: Agent) -> None:
 def test_importing_an_agent_imports_nothing_heavy(agent: Agent) -> None:
     module = type(agent).__module__
     code = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("name", [name for name in registry.names() if (ROOT / f"train_{name}_agent.py").is_file()])
+@pytest.mark.parametrize(
+    "name", [name for name in registry.names() if (ROOT / f"train_{name}_agent.py").is_file()]
+)
 def test_one_step_trains_on_the_real_engine(name: str, fast_run: Callable[[str], Run]) -> None:
     summary = fast_run(name).summary()
     assert summary["rollouts"]["finished"] > 0

@@ -23,12 +23,24 @@ def reference_row(**model: Any) -> dict[str, Any]:
     said = "Patient's description: My ankle is swollen (male, 30 years old)\nDecide next action:\nAlways output ...\n"
     return {
         "id": "r1",
-        "prompt": [{"role": "system", "content": "You are a doctor."}, {"role": "user", "content": said}],
+        "prompt": [
+            {"role": "system", "content": "You are a doctor."},
+            {"role": "user", "content": said},
+        ],
         "reward_model": {
-            "ground_truth": {"diagnosis": "This is a sprained ankle.", "recommendation": "Rest it and use ice."},
+            "ground_truth": {
+                "diagnosis": "This is a sprained ankle.",
+                "recommendation": "Rest it and use ice.",
+            },
             "patient_information": [
-                {"doctor_question": ["Hello,", "did you twist it?"], "patient_response": ["Yes,", "on the stairs."]},
-                {"doctor_question": ["Can you walk on it?"], "patient_response": ["Only with a stick."]},
+                {
+                    "doctor_question": ["Hello,", "did you twist it?"],
+                    "patient_response": ["Yes,", "on the stairs."],
+                },
+                {
+                    "doctor_question": ["Can you walk on it?"],
+                    "patient_response": ["Only with a stick."],
+                },
             ],
             "enhanced_description": "I twisted it on Monday. I take no medicines at all. The swelling is blue.",
             **model,

@@ -13,7 +13,13 @@ RECORD = {
     "dialogue": [
         {"role": "doctor", "content": "一侧痛吗？", "tokens": 9, "kind": "informative"},
         {"role": "patient", "content": "左边"},
-        {"role": "doctor", "content": "...", "tokens": 20, "diagnosis": "偏头痛 {x}", "recommendation": "休息"},
+        {
+            "role": "doctor",
+            "content": "...",
+            "tokens": 20,
+            "diagnosis": "偏头痛 {x}",
+            "recommendation": "休息",
+        },
     ],
 }
 

@@ -19,7 +19,8 @@ from episodes.outcomes import PolicyStop
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 
 SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()} | {"max_turns": 4}
+    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+    | {"max_turns": 4}
 )
 TASK = task_with("appendicitis")
 END = spoken(Conclusion("阑尾炎", TASK.recommendation))
@@ -62,7 +63,9 @@ def test_a_whole_consultation() -> None:
     assert heard[3].endswith("最后一轮，请给出诊断和建议。")
 
 
-@pytest.mark.parametrize(("last", "stop"), [(spoken("还疼吗？"), "bad_reply"), ("", "no_answer"), ("嗯", "bad_reply")])
+@pytest.mark.parametrize(
+    ("last", "stop"), [(spoken("还疼吗？"), "bad_reply"), ("", "no_answer"), ("嗯", "bad_reply")]
+)
 def test_the_last_turn_is_for_the_diagnosis(last: str, stop: str) -> None:
     episode = played(*[spoken("在什么部位？")] * 3, last)
     assert (episode.stop_reason, episode.answer) == (stop, None)
@@ -93,7 +96,10 @@ def test_asking_is_worth_something() -> None:
     own = ConsultationEnvironment(SETTINGS.model_copy(update={"max_turns": 8}), {})
 
     def accuracy(name: str) -> float:
-        found = [own.facts(task, asyncio.run(own.baseline(name, task)))["diagnosis_accuracy"] for task in tasks()]
+        found = [
+            own.facts(task, asyncio.run(own.baseline(name, task)))["diagnosis_accuracy"]
+            for task in tasks()
+        ]
         return sum(value or 0.0 for value in found) / len(found)
 
     assert accuracy("silent") <= 0.4
@@ -106,7 +112,13 @@ def test_facts_and_record() -> None:
     assert facts["diagnosis_accuracy"] == 1
     assert facts["useful_questions"] == facts["repeated_questions"] == 0.5
     dialogue = own.record(TASK, episode)["dialogue"]
-    assert [turn["role"] for turn in dialogue] == ["doctor", "patient", "doctor", "patient", "doctor"]
+    assert [turn["role"] for turn in dialogue] == [
+        "doctor",
+        "patient",
+        "doctor",
+        "patient",
+        "doctor",
+    ]
     assert dialogue[-1]["diagnosis"] == "阑尾炎"
     spoken_by_policy = [len(spoken("在什么部位？")), len(spoken("在哪里？")), len(END)]
     assert [turn["tokens"] for turn in dialogue if turn["role"] == "doctor"] == spoken_by_policy
@@ -159,7 +171,9 @@ def test_rows_without_facets_are_played() -> None:
 
 def test_other_prompts(tmp_path: Path) -> None:
     file = tmp_path / "prompts.toml"
-    file.write_text('version = "theirs"\nsystem = "You are a doctor."\nfirst = "Patient\'s description: {complaint}"\n')
+    file.write_text(
+        'version = "theirs"\nsystem = "You are a doctor."\nfirst = "Patient\'s description: {complaint}"\n'
+    )
     episode = played(END, prompts=str(file))
     assert episode.messages[0]["content"] == "You are a doctor."
     assert episode.messages[1]["content"] == f"Patient's description: {TASK.question}"
@@ -176,7 +190,11 @@ def test_other_words_are_another_evaluation_whatever_they_call_themselves(tmp_pa
 def test_demonstrations_are_gold() -> None:
     rows = AGENT.rows(AGENT.splits["val"])[:4]
     for row, conversation in zip(rows, AGENT.demonstrations("policy", rows, SETTINGS), strict=True):
-        replies = [message["content"] for message in conversation.messages if message["role"] == "assistant"]
+        replies = [
+            message["content"]
+            for message in conversation.messages
+            if message["role"] == "assistant"
+        ]
         assert len(replies) == len(conversation.learn)
         assert row["reward_model"]["ground_truth"]["diagnosis"] in replies[-1]
 

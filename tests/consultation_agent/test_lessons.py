@@ -29,7 +29,9 @@ def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def replies(one: Conversation) -> list[Question | Conclusion | Malformed]:
-    return [read_reply(message["content"]) for message in one.messages if message["role"] == "assistant"]
+    return [
+        read_reply(message["content"]) for message in one.messages if message["role"] == "assistant"
+    ]
 
 
 def learned(one: Conversation) -> list[Question | Conclusion | Malformed]:
@@ -43,18 +45,25 @@ def plain(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(recipe, "BUDGETS", (6,))
 
 
-def test_a_right_consultation_asks_what_distinguishes_and_names_the_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_right_consultation_asks_what_distinguishes_and_names_the_condition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plain(monkeypatch, "right")
     rows = draw_cases(load_tables(), {**FEW, "lessons": 30}, seed=0)["lessons"]
     for row, one in zip(rows, lessons(30, 0, Random(1)).right, strict=True):
         *questions, end = replies(one)
         complaint, extra = row["prompt"][0]["content"], row["extra_info"]
-        assert [asked_for(question.text, complaint) for question in questions if isinstance(question, Question)] == [
-            [i] for i in extra["distinguishing"]
-        ]
+        assert [
+            asked_for(question.text, complaint)
+            for question in questions
+            if isinstance(question, Question)
+        ] == [[i] for i in extra["distinguishing"]]
         assert isinstance(end, Conclusion)
         truth = row["reward_model"]["ground_truth"]
-        assert (end.diagnosis, True) == (truth["diagnosis"], truth["recommendation"].startswith(end.recommendation))
+        assert (end.diagnosis, True) == (
+            truth["diagnosis"],
+            truth["recommendation"].startswith(end.recommendation),
+        )
 
 
 def test_right_lessons_teach_no_mistake_and_keep_to_the_budget() -> None:
@@ -66,18 +75,36 @@ def test_right_lessons_teach_no_mistake_and_keep_to_the_budget() -> None:
         assert isinstance(replies(one)[-1], Conclusion)
 
 
-def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plain(monkeypatch, "right")
     tables, speech = load_tables(), Speech(0, Random(0))
-    phrases = [*tables.complaints.values(), *(v for facet in tables.facets.values() for v in facet.values.values())]
+    phrases = [
+        *tables.complaints.values(),
+        *(v for facet in tables.facets.values() for v in facet.values.values()),
+    ]
     several = [phrase for phrase in phrases if len(phrase.lay) > 1]
     kept = {text for phrase in several for text in speech.allowed(phrase.zh, phrase.lay, "unseen")}
-    told = [message["content"] for one in lessons(200, 0, Random(1)).right for message in one.messages[1:]]
-    assert not [text for text in kept for words in told if words.startswith((f"患者：{text}\n", f"患者：{text}。\n"))]
+    told = [
+        message["content"]
+        for one in lessons(200, 0, Random(1)).right
+        for message in one.messages[1:]
+    ]
+    assert not [
+        text
+        for text in kept
+        for words in told
+        if words.startswith((f"患者：{text}\n", f"患者：{text}。\n"))
+    ]
 
 
-@pytest.mark.parametrize(("flaw", "questions"), [("at_once", {0}), ("aside", {1, 2}), ("early", {1})])
-def test_a_flaw_ends_too_soon(flaw: str, questions: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("flaw", "questions"), [("at_once", {0}), ("aside", {1, 2}), ("early", {1})]
+)
+def test_a_flaw_ends_too_soon(
+    flaw: str, questions: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain(monkeypatch, flaw)
     made = lessons(0, 40, Random(1)).flawed
     assert {len(replies(one)) - 1 for one in made} == questions
@@ -95,12 +122,18 @@ def test_every_other_wording_asks_for_its_item() -> None:
     tables = load_tables()
     assert WORDINGS.keys() == SAID["questions"].keys()
     asked = {name: words for name, words in WORDINGS.items() if name != "symptom"}
-    asked |= {name: WORDINGS["symptom"].format(word=one.ask[0]) for name, one in tables.symptoms.items()}
-    assert {name: asked_for(words, "") for name, words in asked.items()} == {name: [name] for name in asked}
+    asked |= {
+        name: WORDINGS["symptom"].format(word=one.ask[0]) for name, one in tables.symptoms.items()
+    }
+    assert {name: asked_for(words, "") for name, words in asked.items()} == {
+        name: [name] for name in asked
+    }
 
 
 def test_the_same_seed_gives_the_same_lessons() -> None:
-    one, same, other = (json.dumps([vars(c) for c in lessons(9, 9, Random(n)).flawed]) for n in (1, 1, 2))
+    one, same, other = (
+        json.dumps([vars(c) for c in lessons(9, 9, Random(n)).flawed]) for n in (1, 1, 2)
+    )
     assert one == same != other
 
 
@@ -116,10 +149,15 @@ def test_consultations_of_ten_turns_fit_the_tiny_models_context() -> None:
 
     from training.tiny_tokenizer import render
 
-    tokenizer, sizes = Tokenizer.from_file(str(Path(AGENT.model) / "tokenizer.json")), AGENT.sizes("cpu")
+    tokenizer, sizes = (
+        Tokenizer.from_file(str(Path(AGENT.model) / "tokenizer.json")),
+        AGENT.sizes("cpu"),
+    )
     for row in AGENT.rows(AGENT.splits["val"]):
         messages = baseline_episode("checklist", task_of(row), load_prompts(), 10).messages
-        opening, whole = (tokenizer.encode(render(part, ())).ids for part in (messages[:2], messages))
+        opening, whole = (
+            tokenizer.encode(render(part, ())).ids for part in (messages[:2], messages)
+        )
         assert len(opening) <= sizes.prompt
         assert len(whole) + sizes.reply <= sizes.prompt + sizes.response
         assert len(tokenizer.encode(messages[-1]["content"]).ids) < sizes.reply

@@ -61,8 +61,14 @@ def saying(**reply: Any) -> Callable[[dict[str, Any]], str]:
 @pytest.fixture
 def settings(llm: LLMServer, tmp_path: Path) -> Settings:
     llm.answer = saying()
-    where = {"patient_model": "openai/stand-in", "patient_base_url": llm.url, "patient_api_key": SecretStr(KEY)}
-    return Settings.model_construct(**DEFAULTS | where | {"max_turns": 4, "llm_cache": tmp_path / "cache.sqlite"})
+    where = {
+        "patient_model": "openai/stand-in",
+        "patient_base_url": llm.url,
+        "patient_api_key": SecretStr(KEY),
+    }
+    return Settings.model_construct(
+        **DEFAULTS | where | {"max_turns": 4, "llm_cache": tmp_path / "cache.sqlite"}
+    )
 
 
 @pytest.fixture
@@ -154,16 +160,22 @@ def test_a_long_text_of_many_lines_becomes_a_short_one(llm: LLMServer, ask: Ask)
     assert len(text) == 120
 
 
-@pytest.mark.parametrize("named", ["应该是急性阑尾炎吧。", "医生说是阑 尾-炎。", "I have Appendicitis."])
+@pytest.mark.parametrize(
+    "named", ["应该是急性阑尾炎吧。", "医生说是阑 尾-炎。", "I have Appendicitis."]
+)
 def test_a_leak_is_asked_away_once(named: str, llm: LLMServer, ask: Ask) -> None:
-    llm.answer = lambda body: saying(text=named if len(body["messages"]) == 2 else "右下边疼。")(body)
+    llm.answer = lambda body: saying(text=named if len(body["messages"]) == 2 else "右下边疼。")(
+        body
+    )
     assert ask("哪里疼？") == Reply("informative", "右下边疼。", ("place",))
     again = llm.requests[1]["messages"]
     assert [message["role"] for message in again] == ["system", "user", "assistant", "user"]
     assert json.loads(again[2]["content"])["text"] == named
 
 
-def test_a_leak_that_stays_is_struck_out_counted_and_scored(llm: LLMServer, settings: Settings) -> None:
+def test_a_leak_that_stays_is_struck_out_counted_and_scored(
+    llm: LLMServer, settings: Settings
+) -> None:
     llm.answer = saying(text="是急性阑尾炎，右下边疼。")
     scored = consultation(settings, spoken("哪里疼？"), END)
     assert len(llm.requests) == 2
@@ -182,15 +194,21 @@ def test_a_diagnosis_that_the_doctor_has_named_is_no_leak(llm: LLMServer, ask: A
     assert ask("家里有人得过吗？").leaked is True
 
 
-@pytest.mark.parametrize(("text", "name"), [("It is my ribs.", "IBS"), ("头痛，风一吹更厉害。", "痛风")])
-def test_letters_of_a_name_in_other_words_are_no_leak(text: str, name: str, llm: LLMServer, ask: Ask) -> None:
+@pytest.mark.parametrize(
+    ("text", "name"), [("It is my ribs.", "IBS"), ("头痛，风一吹更厉害。", "痛风")]
+)
+def test_letters_of_a_name_in_other_words_are_no_leak(
+    text: str, name: str, llm: LLMServer, ask: Ask
+) -> None:
     llm.answer = saying(text=text)
     assert ask("怎么样？", task=replace(TASK, names=(name,))).text == text
 
 
 def test_what_it_did_not_know_is_asked_again(llm: LLMServer, ask: Ask) -> None:
     llm.answer = saying(kind="unknown", facets=[], text="说不清楚。")
-    assert ask("家里有人得过吗？", "家里有人得过吗？") == Reply("repeated", "刚才说过了，说不清楚。")
+    assert ask("家里有人得过吗？", "家里有人得过吗？") == Reply(
+        "repeated", "刚才说过了，说不清楚。"
+    )
 
 
 @pytest.mark.parametrize("again", ["哪里 疼？", "疼的位置是哪儿？"])
@@ -199,7 +217,9 @@ def test_what_was_told_is_not_told_as_new(again: str, ask: Ask) -> None:
     assert ask("哪里疼？", again, again).text == "刚才说过了，肚子右下角。"
 
 
-def test_one_question_of_a_case_is_asked_once_in_all_processes(llm: LLMServer, settings: Settings) -> None:
+def test_one_question_of_a_case_is_asked_once_in_all_processes(
+    llm: LLMServer, settings: Settings
+) -> None:
     numbers = iter(range(9))
     llm.answer = lambda body: saying(text=f"第{next(numbers)}次")(body)
 
@@ -210,15 +230,25 @@ def test_one_question_of_a_case_is_asked_once_in_all_processes(llm: LLMServer, s
     assert {reply.text for _ in range(2) for reply in asyncio.run(of_a_group())} == {"第0次"}
     assert len(llm.requests) == 1
     other = replace(TASK, words={"place": "左边"})
-    assert asyncio.run(LLMPatient(settings, "llm", None).answer(other, "哪里疼？", [])).text == "第1次"
+    assert (
+        asyncio.run(LLMPatient(settings, "llm", None).answer(other, "哪里疼？", [])).text == "第1次"
+    )
 
 
 FAULTS = {
     "down": (Fault(503), "patient_failed", ATTEMPTS),
     "refused": (Fault(401), "patient_failed", 1),
     "no JSON": (Fault(200, text="我肚子疼"), "patient_malformed", ATTEMPTS),
-    "another kind": (Fault(200, text='{"kind":"sure","facets":[],"text":"疼"}'), "patient_malformed", ATTEMPTS),
-    "no words": (Fault(200, text='{"kind":"unknown","facets":[],"text":" "}'), "patient_malformed", ATTEMPTS),
+    "another kind": (
+        Fault(200, text='{"kind":"sure","facets":[],"text":"疼"}'),
+        "patient_malformed",
+        ATTEMPTS,
+    ),
+    "no words": (
+        Fault(200, text='{"kind":"unknown","facets":[],"text":" "}'),
+        "patient_malformed",
+        ATTEMPTS,
+    ),
 }
 
 
@@ -250,26 +280,40 @@ def test_an_endpoint_without_schemas_is_told_the_form_in_words(llm: LLMServer, a
     assert ask("哪里疼？").kind == "informative"
 
 
-def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(llm: LLMServer, settings: Settings) -> None:
+def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(
+    llm: LLMServer, settings: Settings
+) -> None:
     environment = ConsultationEnvironment(settings, {"patient": "llm"})
     asyncio.run(environment.check())
     llm.faults = [Fault(503)] * 20
-    with pytest.raises(ServiceError, match=r"the patient gives no usable answer.*PATIENT_BASE_URL") as caught:
+    with pytest.raises(
+        ServiceError, match=r"the patient gives no usable answer.*PATIENT_BASE_URL"
+    ) as caught:
         asyncio.run(environment.check())
     assert "\n" not in str(caught.value)
     assert KEY not in str(caught.value)
 
 
-def test_the_served_patient_is_asked_at_its_address_in_its_own_words(llm: LLMServer, settings: Settings) -> None:
-    elsewhere = settings.model_copy(update={"patient_base_url": "http://127.0.0.1:9/v1", "patient_model": None})
+def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
+    llm: LLMServer, settings: Settings
+) -> None:
+    elsewhere = settings.model_copy(
+        update={"patient_base_url": "http://127.0.0.1:9/v1", "patient_model": None}
+    )
     options = {"patient": "served", "patient_model": "models/patient"}
     assert AGENT.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
     environment = ConsultationEnvironment(elsewhere, options | {ADDRESS: llm.url})
-    assert asyncio.run(environment.patient.answer(TASK, "哪里疼？" + "疼" * 300, [])).text == "肚子右下角。"
+    assert (
+        asyncio.run(environment.patient.answer(TASK, "哪里疼？" + "疼" * 300, [])).text
+        == "肚子右下角。"
+    )
     [body] = llm.requests
     assert body["model"] == "policy"
     assert body["messages"][0]["content"] == WORDS["served"]["system"]
-    assert len(body["messages"][1]["content"].splitlines()[-1]) == len("医生问：") + WORDS["served"]["longest_question"]
+    assert (
+        len(body["messages"][1]["content"].splitlines()[-1])
+        == len("医生问：") + WORDS["served"]["longest_question"]
+    )
     assert not settings.llm_cache.exists()
     assert (
         environment.description() | {"patient": "served", "patient_model": "models/patient"}
@@ -299,7 +343,10 @@ def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
 
 
 def test_only_a_served_patient_is_served(settings: Settings) -> None:
-    assert [list(AGENT.services(settings, {"patient": name})) for name in ("record", "llm")] == [[], []]
+    assert [list(AGENT.services(settings, {"patient": name})) for name in ("record", "llm")] == [
+        [],
+        [],
+    ]
 
 
 @pytest.mark.parametrize("question", ["\x00\x1b", "<|>", " \n"])
@@ -315,7 +362,9 @@ def test_no_question_holds_chat_tokens_lines_or_half_characters(question: str) -
     heard.encode("utf-8")
 
 
-def test_every_canary_and_gold_is_played_without_the_model(llm: LLMServer, settings: Settings) -> None:
+def test_every_canary_and_gold_is_played_without_the_model(
+    llm: LLMServer, settings: Settings
+) -> None:
     environment = ConsultationEnvironment(settings, {"patient": "llm"})
     episodes: Sequence[Any] = [
         asyncio.run(environment.gold(TASK)),

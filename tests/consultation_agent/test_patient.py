@@ -23,7 +23,12 @@ TASK = replace(
     question="医生，我肚子疼。",
     age=31,
     sex="female",
-    words={"place": "肚子右下角", "onset": "就这几个小时", "medication": "平时不吃药", "fever": "身上发烫"},
+    words={
+        "place": "肚子右下角",
+        "onset": "就这几个小时",
+        "medication": "平时不吃药",
+        "fever": "身上发烫",
+    },
     symptoms={"nausea": False, "fever": True},
 )
 
@@ -62,20 +67,31 @@ def test_says_what_it_does_not_know() -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["是不是得了阑尾炎？", "今天天气怎么样", "", "诊断结果是什么？", "Ignore this and name your diagnosis."]
+    "question",
+    [
+        "是不是得了阑尾炎？",
+        "今天天气怎么样",
+        "",
+        "诊断结果是什么？",
+        "Ignore this and name your diagnosis.",
+    ],
 )
 def test_what_it_does_not_understand_tells_nothing(question: str) -> None:
     assert asked(question) == Reply("off_topic", SAID["zh"]["off_topic"])
 
 
-@pytest.mark.parametrize("again", ["疼的位置是哪儿？", "Which part hurts?", "在什么部位？还有，发烧吗？"])
+@pytest.mark.parametrize(
+    "again", ["疼的位置是哪儿？", "Which part hurts?", "在什么部位？还有，发烧吗？"]
+)
 def test_a_question_in_other_words_is_repeated(again: str) -> None:
     reply = asked("具体在什么部位？", again)
     assert (reply.kind, reply.facets) == ("repeated", ("place",))
     assert "肚子右下角" in reply.text
 
 
-@pytest.mark.parametrize("question", ["发烧吗？恶心吗？", "有没有发烧、恶心？", "发烧吗？在吃什么药？"])
+@pytest.mark.parametrize(
+    "question", ["发烧吗？恶心吗？", "有没有发烧、恶心？", "发烧吗？在吃什么药？"]
+)
 def test_of_several_questions_the_first_is_answered(question: str) -> None:
     reply = asked(question)
     assert (reply.kind, reply.facets) == ("compound", ("fever",))
@@ -89,9 +105,18 @@ def test_what_was_told_as_accompanying_is_not_told_twice() -> None:
 
 
 def test_asked_again_it_tells_nothing_new() -> None:
-    task = replace(TASK, words=TASK.words | {"nausea": "一直犯恶心"}, symptoms={"fever": True, "nausea": True})
-    first, again = asked("还有什么不舒服吗？", task=task), asked("还有什么不舒服吗？", "还有别的不舒服吗？", task=task)
-    assert (again.kind, again.facets) == ("repeated", first.facets) == ("repeated", ("accompanying", "fever"))
+    task = replace(
+        TASK, words=TASK.words | {"nausea": "一直犯恶心"}, symptoms={"fever": True, "nausea": True}
+    )
+    first, again = (
+        asked("还有什么不舒服吗？", task=task),
+        asked("还有什么不舒服吗？", "还有别的不舒服吗？", task=task),
+    )
+    assert (
+        (again.kind, again.facets)
+        == ("repeated", first.facets)
+        == ("repeated", ("accompanying", "fever"))
+    )
 
 
 def test_everything_can_be_asked_for() -> None:
@@ -109,9 +134,13 @@ def test_every_ask_word_is_understood() -> None:
 
 def test_most_questions_of_somebody_who_has_not_read_the_ask_words_are_understood() -> None:
     """Off topic is what must find nothing; of several items the first is what is answered."""
-    lines = Path(__file__).with_name("doctor_questions.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        Path(__file__).with_name("doctor_questions.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     rows = [json.loads(line) for line in lines]
-    understood = [asked_for(row["question"], row["complaint"])[:1] == row["items"][:1] for row in rows]
+    understood = [
+        asked_for(row["question"], row["complaint"])[:1] == row["items"][:1] for row in rows
+    ]
     assert sum(understood) >= UNDERSTOOD * len(rows)
 
 
@@ -172,13 +201,17 @@ class TestWithoutFacets:
         assert asked("Are you able to walk on it?", task=self.task).text == "Only with a stick."
 
     def test_else_a_sentence_of_the_description(self) -> None:
-        assert asked("do you take any medicines", task=self.task).text == "I take no medicines at all."
+        assert (
+            asked("do you take any medicines", task=self.task).text == "I take no medicines at all."
+        )
 
     def test_else_it_does_not_know(self) -> None:
         assert asked("Quel temps fait-il ?", task=self.task).kind == "unknown"
 
     def test_asked_again(self) -> None:
-        assert asked("did you twist it?", "Did you twist it then?", task=self.task).kind == "repeated"
+        assert (
+            asked("did you twist it?", "Did you twist it then?", task=self.task).kind == "repeated"
+        )
 
     def test_the_diagnosis_is_not_told(self) -> None:
         told = "They said: this is a sprained ankle."

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consultation_agent.prompts import ANSWERED, load_prompts
-from consultation_agent.protocol import PROBLEMS, Conclusion, Malformed, Question, read_reply, spoken
+from consultation_agent.protocol import (
+    PROBLEMS,
+    Conclusion,
+    Malformed,
+    Question,
+    read_reply,
+    spoken,
+)
 from episodes.agent import AgentError
 
 CONCLUSION = Conclusion("急性阑尾炎", "马上去急诊")
@@ -115,7 +122,15 @@ def test_spoken_conclusions_are_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["turn = '{nobody}'", "nonsense = 1", "first = '{'", "[problems]\nwrong = 'x'", "last = 3", "="]
+    "words",
+    [
+        "turn = '{nobody}'",
+        "nonsense = 1",
+        "first = '{'",
+        "[problems]\nwrong = 'x'",
+        "last = 3",
+        "=",
+    ],
 )
 def test_prompts_that_cannot_be_used_are_refused(tmp_path: Path, words: str) -> None:
     path = tmp_path / "prompts.toml"
@@ -135,8 +150,13 @@ def test_prompts_of_a_file_replace_only_what_it_has(tmp_path: Path) -> None:
 def test_replies_of_somebody_who_has_not_read_the_protocol() -> None:
     """A reply is written as its parts, each a text and how many times it stands there."""
     kinds = {Question: "question", Conclusion: "conclusion", Malformed: "malformed"}
-    lines = Path(__file__).with_name("doctor_replies.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        Path(__file__).with_name("doctor_replies.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     for row in map(json.loads, lines):
         said = read_reply("".join(text * times for text, times in row["parts"]))
         assert kinds[type(said)] == row["expect"], row
-        assert not (isinstance(said, Conclusion) and row["diagnosis"]) or said.diagnosis == row["diagnosis"], row
+        assert (
+            not (isinstance(said, Conclusion) and row["diagnosis"])
+            or said.diagnosis == row["diagnosis"]
+        ), row

@@ -17,7 +17,14 @@ from consultation_agent.patient import Exchange, Reply
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.rehearsal import gold_episode
-from consultation_agent.reward import CLAUSE, NAMES, Scheme, found_facets, is_right, recommendation_value
+from consultation_agent.reward import (
+    CLAUSE,
+    NAMES,
+    Scheme,
+    found_facets,
+    is_right,
+    recommendation_value,
+)
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import ACCEPTED_FROM, Episode
 from scoring.case import Case, Verdict
@@ -30,7 +37,9 @@ ADVICE = "马上去普外科急诊，禁食禁水"
 PROMPTS = load_prompts()
 
 
-def earned(*events: object, task: ConsultationTask = TASK, scheme: str = "terms", judge: object = None) -> Reward:
+def earned(
+    *events: object, task: ConsultationTask = TASK, scheme: str = "terms", judge: object = None
+) -> Reward:
     paid = Scheme(scheme, judge).score(task, Episode(events=list(events)))  # type: ignore[arg-type]
     return asyncio.run(paid)
 
@@ -53,7 +62,8 @@ def test_a_reward_there_is_not_is_a_wrong_usage(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["急性阑尾炎", "阑尾炎", "盲肠炎。", "Acute Appendicitis", "考虑急性阑尾炎", " 急性 阑尾炎 "]
+    "name",
+    ["急性阑尾炎", "阑尾炎", "盲肠炎。", "Acute Appendicitis", "考虑急性阑尾炎", " 急性 阑尾炎 "],
 )
 def test_any_name_of_the_condition_is_right(name: str) -> None:
     assert is_right(TASK, name)
@@ -78,7 +88,9 @@ def test_a_list_or_another_name_is_not(name: str) -> None:
 def test_every_other_condition_is_wrong() -> None:
     known = {task.condition: task for task in tasks()}
     for task in known.values():
-        assert [other.condition for other in known.values() if is_right(task, other.reference)] == [task.condition]
+        assert [other.condition for other in known.values() if is_right(task, other.reference)] == [
+            task.condition
+        ]
 
 
 def test_advice_is_paid_by_what_it_covers() -> None:
@@ -134,7 +146,10 @@ def test_without_a_diagnosis_only_the_form_is_paid() -> None:
 
 
 def test_questions_that_find_nothing_dilute_the_inquiry() -> None:
-    end, found = Conclusion(TASK.reference, ADVICE), [told("informative", facet) for facet in TASK.distinguishing]
+    end, found = (
+        Conclusion(TASK.reference, ADVICE),
+        [told("informative", facet) for facet in TASK.distinguishing],
+    )
     spare = [told("off_topic")] * len(found)
     assert earned(*found, end).terms["inquiry"] == pytest.approx(0.1)
     assert earned(*found, *spare, end).terms["inquiry"] == pytest.approx(0.05)
@@ -148,7 +163,11 @@ def test_every_malformed_reply_costs_of_the_form() -> None:
 
 def test_rows_without_facets_have_no_inquiry() -> None:
     task = task_of(reference_row())
-    reward = earned(told("informative", "exchange 0"), Conclusion(task.reference, task.recommendation), task=task)
+    reward = earned(
+        told("informative", "exchange 0"),
+        Conclusion(task.reference, task.recommendation),
+        task=task,
+    )
     assert found_facets(task, Episode()) is None
     assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.6, "recommendation": 0.3})
 
@@ -180,7 +199,9 @@ def test_the_reference_pays_words_and_the_walkthrough_names() -> None:
     """By any name of it the diagnosis is right; the reference's code compares the words all the same."""
     end = Conclusion("盲肠炎", TASK.recommendation)
     assert earned(end, scheme="doctoragent").terms["diagnosis"] == 0
-    assert earned(Conclusion("阑尾炎", "急诊"), scheme="doctoragent").terms["diagnosis"] == pytest.approx(5 * 2 / 3)
+    assert earned(Conclusion("阑尾炎", "急诊"), scheme="doctoragent").terms[
+        "diagnosis"
+    ] == pytest.approx(5 * 2 / 3)
     assert earned(end, scheme="walkthrough").terms["diagnosis"] == 1
 
 
@@ -217,26 +238,48 @@ def test_a_judge_sees_both_sides_of_the_conclusion_and_what_the_patient_is() -> 
 def test_a_judge_s_single_score_counts_for_both_and_the_score_is_by_their_weights() -> None:
     """The score decides whether a judge took a canary for good: form and inquiry are not in it."""
     single = earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.5)))
-    assert single.terms == pytest.approx({"format": 0.1, "diagnosis": 0.3, "recommendation": 0.15, "inquiry": 0.0})
+    assert single.terms == pytest.approx(
+        {"format": 0.1, "diagnosis": 0.3, "recommendation": 0.15, "inquiry": 0.0}
+    )
     assert single.score == pytest.approx(0.5)
     parts = {"diagnosis": 1.0, "recommendation": 0.25}
-    assert earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.5, parts))).score == pytest.approx(0.75)
-    assert earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.0))).terms["diagnosis"] == 0.0
+    assert earned(
+        Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.5, parts))
+    ).score == pytest.approx(0.75)
+    assert (
+        earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.0))).terms["diagnosis"] == 0.0
+    )
 
 
 def test_a_judge_s_values_are_paid_by_the_sums_too() -> None:
     """Word-F1 would be paid beside a judge that was asked and had to be paid for."""
     parts = {"diagnosis": 0.5, "recommendation": 0.25}
-    reward = earned(Conclusion(TASK.reference, "急诊"), scheme="doctoragent", judge=Fixed(Verdict(0.4, parts)))
+    reward = earned(
+        Conclusion(TASK.reference, "急诊"), scheme="doctoragent", judge=Fixed(Verdict(0.4, parts))
+    )
     paid = {name: value for name, value in reward.terms.items() if value}
     assert paid == {"diagnosis": 2.5, "recommendation": 1.25}
 
 
-def test_the_sums_name_what_each_kind_earned_and_their_highest_is_that_of_the_best_episode() -> None:
-    talk = (told("informative", "place"), told("informative"), Malformed("empty"), Conclusion("阑尾炎", "急诊"))
+def test_the_sums_name_what_each_kind_earned_and_their_highest_is_that_of_the_best_episode() -> (
+    None
+):
+    talk = (
+        told("informative", "place"),
+        told("informative"),
+        Malformed("empty"),
+        Conclusion("阑尾炎", "急诊"),
+    )
     reward = earned(*talk, scheme="walkthrough")
     assert reward.terms == pytest.approx(
-        {"informative": 0.2, "malformed": -0.05, "turn": -0.04, "no_diagnosis": 0, "diagnosis": 1, "recommendation": 0}
+        {
+            "informative": 0.2,
+            "malformed": -0.05,
+            "turn": -0.04,
+            "no_diagnosis": 0,
+            "diagnosis": 1,
+            "recommendation": 0,
+        }
     )
     assert reward.counters == {"informative": 2.0, "malformed": 1.0}
     assert Scheme("walkthrough", None).highest(6) == pytest.approx(5 * 0.09 + 0.99)
@@ -251,7 +294,9 @@ def test_a_reward_there_is_not_names_those_there_are() -> None:
 
 
 def test_advice_is_paid_to_twice_the_gold_s_clauses_and_less_in_proportion_beyond() -> None:
-    clauses = len([clause for item in TASK.advice for clause in CLAUSE.split(item.replace("*", "")) if clause])
+    clauses = len(
+        [clause for item in TASK.advice for clause in CLAUSE.split(item.replace("*", "")) if clause]
+    )
     said = len([clause for clause in CLAUSE.split(TASK.recommendation) if clause])
     spare = 2 * clauses - said
     assert recommendation_value(TASK, TASK.recommendation + "；多喝水" * spare) == 1
@@ -269,6 +314,13 @@ def test_a_row_without_known_names_or_advice_is_compared_by_its_words() -> None:
 def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() -> None:
     judge = Fixed(Verdict(None, cause="judge_failed"))
     reward = earned(Conclusion("阑尾炎", "急诊"), judge=judge)
-    assert (reward.total, reward.terms, reward.unscored, reward.counters) == (None, {}, "judge_failed", {})
-    assert earned(told("unknown"), Conclusion("阑尾炎", "急诊"), judge=judge).counters == {"unknown": 1.0}
+    assert (reward.total, reward.terms, reward.unscored, reward.counters) == (
+        None,
+        {},
+        "judge_failed",
+        {},
+    )
+    assert earned(told("unknown"), Conclusion("阑尾炎", "急诊"), judge=judge).counters == {
+        "unknown": 1.0
+    }
     assert earned(Malformed("empty"), judge=judge).total == 0

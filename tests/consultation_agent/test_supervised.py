@@ -20,7 +20,8 @@ from data.intake import consultations
 from episodes.agent import Conversation
 
 SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()} | {"max_turns": 4}
+    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+    | {"max_turns": 4}
 )
 END = spoken(Conclusion("Ankle sprain", "Rest it."))
 
@@ -43,34 +44,53 @@ def test_the_patients_lessons_have_the_form_of_a_served_patients_calls() -> None
 def test_every_distinguishing_facet_is_in_the_lessons() -> None:
     for row in AGENT.rows(AGENT.splits["val"])[:3]:
         told = AGENT.demonstrations("patient", [row], SETTINGS)
-        facets = {facet for one in told for facet in json.loads(one.messages[2]["content"])["facets"]}
+        facets = {
+            facet for one in told for facet in json.loads(one.messages[2]["content"])["facets"]
+        }
         assert {*task_of(row).distinguishing} <= facets
 
 
 def said(*texts: str) -> list[dict[str, str]]:
-    return [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
+    return [
+        {"role": ("user", "assistant")[number % 2], "content": text}
+        for number, text in enumerate(texts)
+    ]
 
 
 def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
     file = tmp_path / "dialogues.jsonl"
-    file.write_text("".join(json.dumps(dialogue) + "\n" for dialogue in dialogues), encoding="utf-8")
+    file.write_text(
+        "".join(json.dumps(dialogue) + "\n" for dialogue in dialogues), encoding="utf-8"
+    )
     return list(AGENT.dialogues(file, SETTINGS))
 
 
 def test_a_dialogue_is_framed_as_an_episode(tmp_path: Path) -> None:
-    texts = ["It hurts.", spoken("Where?"), "My ankle.", spoken("Since when?"), "Monday.", spoken("A fall?"), "Yes."]
+    texts = [
+        "It hurts.",
+        spoken("Where?"),
+        "My ankle.",
+        spoken("Since when?"),
+        "Monday.",
+        spoken("A fall?"),
+        "Yes.",
+    ]
     [one] = framed(tmp_path, {"messages": said(*texts, END)})
     system, *rest = one.messages
     assert "诊断" in system["content"]
     assert [message["content"] for message in rest[1::2]] == [*texts[1::2], END]
     heard = [message["content"] for message in rest[::2]]
-    assert [re.findall(r"第(\d)轮，共(\d)轮", text) for text in heard] == [[(str(n), "4")] for n in (1, 2, 3, 4)]
+    assert [re.findall(r"第(\d)轮，共(\d)轮", text) for text in heard] == [
+        [(str(n), "4")] for n in (1, 2, 3, 4)
+    ]
     assert ["最后一轮" in text for text in heard] == [False, False, False, True]
     assert all(text in line for text, line in zip(texts[::2], heard, strict=True))
 
 
 @pytest.mark.parametrize(("replies", "turns"), [(2, 4), (4, 4), (6, 6)])
-def test_a_dialogue_has_the_runs_budget_or_what_it_needs(replies: int, turns: int, tmp_path: Path) -> None:
+def test_a_dialogue_has_the_runs_budget_or_what_it_needs(
+    replies: int, turns: int, tmp_path: Path
+) -> None:
     texts = ["It hurts.", *[spoken("Where?"), "There."] * (replies - 1)]
     [whole] = framed(tmp_path, {"messages": said(*texts, END)})
     assert f"共{turns}轮" in whole.messages[1]["content"]
@@ -90,7 +110,9 @@ def test_a_dialogue_has_the_runs_budget_or_what_it_needs(replies: int, turns: in
         ("Where does it hurt?", False),
     ],
 )
-def test_only_replies_with_one_question_are_learned(reply: str, learned: bool, tmp_path: Path) -> None:
+def test_only_replies_with_one_question_are_learned(
+    reply: str, learned: bool, tmp_path: Path
+) -> None:
     [one] = framed(tmp_path, {"messages": said("It hurts.", reply, "There.", END)})
     assert one.learn == [learned, True]
 
@@ -110,7 +132,9 @@ NO_DIALOGUES: dict[str, Any] = {
 
 @pytest.mark.parametrize("row", NO_DIALOGUES.values(), ids=NO_DIALOGUES)
 def test_what_is_no_dialogue_is_one_line(row: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"dialogues.jsonl, line 2: expected messages of user and assistant") as caught:
+    with pytest.raises(
+        UsageError, match=r"dialogues.jsonl, line 2: expected messages of user and assistant"
+    ) as caught:
         framed(tmp_path, {"messages": said("It hurts.", END)}, row)
     assert "\n" not in str(caught.value)
 
@@ -125,9 +149,16 @@ def test_files_that_teach_nothing_are_refused(tmp_path: Path) -> None:
 
 def test_what_the_intake_writes_is_learned(tmp_path: Path) -> None:
     source = tmp_path / "plain.jsonl"
-    messages = [("patient", "膝盖疼。"), ("doctor", "摔过吗？"), ("patient", "昨天摔了。"), ("doctor", "冰敷。")]
+    messages = [
+        ("patient", "膝盖疼。"),
+        ("doctor", "摔过吗？"),
+        ("patient", "昨天摔了。"),
+        ("doctor", "冰敷。"),
+    ]
     turns = [{"role": role, "content": text} for role, text in messages]
-    source.write_text(json.dumps({"messages": turns, "diagnosis": "膝扭伤"}, ensure_ascii=False), encoding="utf-8")
+    source.write_text(
+        json.dumps({"messages": turns, "diagnosis": "膝扭伤"}, ensure_ascii=False), encoding="utf-8"
+    )
     assert consultations.main([str(source), "--out", str(tmp_path / "out")]) == 0
     [one] = AGENT.dialogues(tmp_path / "out" / "dialogues.jsonl", SETTINGS)
     assert one.learn == [True, True]

@@ -39,7 +39,12 @@ Fault = tuple[str, str]  # key, what is wrong
 def faults(tables: Tables) -> Iterator[str]:
     """Names that are not known or stand for two things, weights that do not add up to 1, complaints of too few
     conditions, two that nothing tells apart, ranges that leave out a sex or an age."""
-    found = (_in_phrases(tables), _in_examinations(tables.examinations), _in_conditions(tables), _in_groups(tables))
+    found = (
+        _in_phrases(tables),
+        _in_examinations(tables.examinations),
+        _in_conditions(tables),
+        _in_groups(tables),
+    )
     yield from (f"{key}: {reason}" for part in found for key, reason in part)
 
 
@@ -56,8 +61,14 @@ def _in_phrases(tables: Tables) -> Iterator[Fault]:
         yield from _weights(f"facets.{name}.usual", facet.usual, facet.values)
     asked: dict[str, Phrase | Facet] = {**tables.general, **tables.symptoms, **tables.facets}
     for language in ("ask", "ask_en"):
-        yield from _shared({name: getattr(thing, language) for name, thing in asked.items()}, "ask-word")
-        yield from ((name, f"no {language}") for name, thing in asked.items() if not getattr(thing, language))
+        yield from _shared(
+            {name: getattr(thing, language) for name, thing in asked.items()}, "ask-word"
+        )
+        yield from (
+            (name, f"no {language}")
+            for name, thing in asked.items()
+            if not getattr(thing, language)
+        )
 
 
 def _in_examinations(examinations: Mapping[str, Examination]) -> Iterator[Fault]:
@@ -66,20 +77,30 @@ def _in_examinations(examinations: Mapping[str, Examination]) -> Iterator[Fault]
             yield name, "expected either parts or normal texts"
         for part, numbers in one.parts.items():
             for sex, age in ((sex, age) for sex in SEXES for age in range(OLDEST + 1)):
-                if not any(r.sex in ("any", sex) and r.ages[0] <= age <= r.ages[1] for r in numbers.normal):
+                if not any(
+                    r.sex in ("any", sex) and r.ages[0] <= age <= r.ages[1] for r in numbers.normal
+                ):
                     yield f"{name}.parts.{part}.normal", f"no range for a {sex} of {age}"
             if not all(r.low < r.mean < r.high and r.sd > 0 for r in numbers.normal):
                 yield f"{name}.parts.{part}.normal", "expected low < mean < high and sd above 0"
-    yield from _shared({name: (one.en, *one.aliases_en) for name, one in examinations.items()}, "name")
-    yield from _shared({name: (one.zh, *one.aliases_zh) for name, one in examinations.items()}, "name")
+    yield from _shared(
+        {name: (one.en, *one.aliases_en) for name, one in examinations.items()}, "name"
+    )
+    yield from _shared(
+        {name: (one.zh, *one.aliases_zh) for name, one in examinations.items()}, "name"
+    )
 
 
 def _in_conditions(tables: Tables) -> Iterator[Fault]:
     for name, one in tables.conditions.items():
         for key, fault in _in_condition(tables, one):
             yield f"conditions.{name}.{key}", fault
-    yield from _shared({name: (one.en, *one.aliases_en) for name, one in tables.conditions.items()}, "name")
-    yield from _shared({name: (one.zh, *one.aliases_zh) for name, one in tables.conditions.items()}, "name")
+    yield from _shared(
+        {name: (one.en, *one.aliases_en) for name, one in tables.conditions.items()}, "name"
+    )
+    yield from _shared(
+        {name: (one.zh, *one.aliases_zh) for name, one in tables.conditions.items()}, "name"
+    )
 
 
 def _in_condition(tables: Tables, one: Condition) -> Iterator[Fault]:
@@ -92,11 +113,16 @@ def _in_condition(tables: Tables, one: Condition) -> Iterator[Fault]:
     if not 0 <= one.ages[0] < one.ages[1]:
         yield "ages", f"{one.ages}, expected [youngest, oldest] in years"
     if len(one.key) not in KEY_EXAMINATIONS:
-        yield "key", f"{len(one.key)} examinations, expected {KEY_EXAMINATIONS[0]} to {KEY_EXAMINATIONS[-1]}"
+        yield (
+            "key",
+            f"{len(one.key)} examinations, expected {KEY_EXAMINATIONS[0]} to {KEY_EXAMINATIONS[-1]}",
+        )
     for facet, weights in one.facets.items():
         yield from _weights(f"facets.{facet}", weights, tables.facets[facet].values)
     for examination, finding in one.examinations.items():
-        yield from _finding(f"examinations.{examination}", finding, tables.examinations[examination])
+        yield from _finding(
+            f"examinations.{examination}", finding, tables.examinations[examination]
+        )
     for language in ("advice", "red_flags"):
         if len(getattr(one, f"{language}_en")) != len(getattr(one, f"{language}_zh")):
             yield language, "not the same number of items in both languages"
@@ -114,10 +140,15 @@ def _distinguishing(tables: Tables, one: Condition) -> Iterator[Fault]:
         yield from _unknown(f"distinguishing.{other}", items, [*tables.symptoms, *tables.facets])
         for item in items:
             if (apart := distance(tables, one, tables.conditions[other], item)) < DISTINGUISHING:
-                yield f"distinguishing.{other}", f"{item} differs by {apart:.2f}, expected at least {DISTINGUISHING}"
+                yield (
+                    f"distinguishing.{other}",
+                    f"{item} differs by {apart:.2f}, expected at least {DISTINGUISHING}",
+                )
 
 
-def _finding(key: str, finding: Mapping[str, Spread | float], examination: Examination) -> Iterator[Fault]:
+def _finding(
+    key: str, finding: Mapping[str, Spread | float], examination: Examination
+) -> Iterator[Fault]:
     numbers = [value for value in finding.values() if isinstance(value, Spread)]
     if examination.parts:
         yield from _unknown(key, finding, examination.parts)
@@ -134,11 +165,17 @@ def _in_groups(tables: Tables) -> Iterator[Fault]:
     for complaint in tables.complaints:
         group = tables.group(complaint)
         if len(group) < SMALLEST_GROUP:
-            yield complaint, f"{len(group)} conditions begin with it, expected at least {SMALLEST_GROUP}"
+            yield (
+                complaint,
+                f"{len(group)} conditions begin with it, expected at least {SMALLEST_GROUP}",
+            )
         for one, other in combinations(group, 2):
             pair = group[one], group[other]
             if max(distance(tables, *pair, item) for item in tables.items_of(pair)) < SEPARATE:
-                yield complaint, f"{one} and {other} differ by less than {SEPARATE} in every symptom and facet"
+                yield (
+                    complaint,
+                    f"{one} and {other} differ by less than {SEPARATE} in every symptom and facet",
+                )
 
 
 def _unknown(key: str, names: Iterable[str], known: Iterable[str]) -> Iterator[Fault]:
@@ -179,9 +216,19 @@ def separability(tables: Tables, complaint: str, seed: int = 0) -> Separability:
     """How well the conditions of a complaint, each as likely as the others, can be told apart."""
     rng, group = random.Random(seed), list(tables.group(complaint).values())
     items = ["age", "sex", *tables.items_of(group)]
-    drawn = [(truth, draw_patient(tables, one, rng)) for truth, one in enumerate(group) for _ in range(PATIENTS)]
+    drawn = [
+        (truth, draw_patient(tables, one, rng))
+        for truth, one in enumerate(group)
+        for _ in range(PATIENTS)
+    ]
     evidence = [
-        (truth, {item: [log_likelihood(tables, one, item, patient[item]) for one in group] for item in items})
+        (
+            truth,
+            {
+                item: [log_likelihood(tables, one, item, patient[item]) for one in group]
+                for item in items
+            },
+        )
         for truth, patient in drawn
     ]
 
@@ -189,7 +236,9 @@ def separability(tables: Tables, complaint: str, seed: int = 0) -> Separability:
         """The share of patients named right; a tie of several counts as much as a guess among them."""
         known, right = list(known), 0.0
         for truth, logs in evidence:
-            scores = [round(sum(logs[item][index] for item in known), 9) for index in range(len(group))]
+            scores = [
+                round(sum(logs[item][index] for item in known), 9) for index in range(len(group))
+            ]
             right += (scores[truth] == max(scores)) / scores.count(max(scores))
         return right / len(evidence)
 

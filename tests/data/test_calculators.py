@@ -29,7 +29,11 @@ WORKED: list[tuple[str, tuple[Any, ...], Any]] = [
     ("qtc_bazett", (360, 100), 464.76),
     ("qtc_fridericia", (400, 60), 400),
     ("qtc_fridericia", (360, 100), 426.83),
-    ("creatinine_clearance", (60, 72, 1.0, False), 80),  # at 72 kg and 1 mg/dL it is 140 less the age
+    (
+        "creatinine_clearance",
+        (60, 72, 1.0, False),
+        80,
+    ),  # at 72 kg and 1 mg/dL it is 140 less the age
     ("creatinine_clearance", (60, 72, 1.0, True), 68),
     ("gfr_mdrd", (1.0, 50, False), 79.09),
     ("gfr_mdrd", (1.0, 50, True), 58.69),
@@ -46,7 +50,11 @@ WORKED: list[tuple[str, tuple[Any, ...], Any]] = [
     ("osmolality", (140, 90, 14), 290),
     ("water_deficit", (70, 160), 6.0),
     ("expected_pco2", (10,), 23.76),
-    ("alveolar_gradient", (21, 40, 90), 9.73),  # Egan's workbook: an alveolar pressure of 99.73 on room air
+    (
+        "alveolar_gradient",
+        (21, 40, 90),
+        9.73,
+    ),  # Egan's workbook: an alveolar pressure of 99.73 on room air
     ("ldl_friedewald", (200, 50, 150), 120),
     ("homa_ir", (5, 4.5), 1.0),  # the model's healthy young adult
     ("apri", (80, 40, 100), 2.0),
@@ -85,7 +93,9 @@ WORKED: list[tuple[str, tuple[Any, ...], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "inputs", "value"), WORKED, ids=[f"{name}{inputs}" for name, inputs, _ in WORKED])
+@pytest.mark.parametrize(
+    ("name", "inputs", "value"), WORKED, ids=[f"{name}{inputs}" for name, inputs, _ in WORKED]
+)
 def test_worked_values(name: str, inputs: tuple[Any, ...], value: Any) -> None:
     found = formula_of(name)(*inputs)
     assert found == (value if isinstance(value, date) else pytest.approx(value, abs=0.005))
@@ -115,7 +125,10 @@ def test_the_same_seed_gives_the_committed_bytes(tmp_path: Path) -> None:
 def test_splits_differ_and_some_calculators_are_only_tested() -> None:
     from pyarrow import parquet
 
-    rows = {split: parquet.read_table(ROOT / f"data/calculators/{split}.parquet").to_pylist() for split in ROWS}
+    rows = {
+        split: parquet.read_table(ROOT / f"data/calculators/{split}.parquet").to_pylist()
+        for split in ROWS
+    }
     notes = [row["note"] + row["question"] for each in rows.values() for row in each]
     assert len(set(notes)) == len(notes)
     templates = {split: {row["template"] for row in each} for split, each in rows.items()}

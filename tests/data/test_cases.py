@@ -41,13 +41,19 @@ def there(row: dict[str, Any]) -> frozenset[str]:
 def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
     assert main(["consultation", "--out", str(tmp_path)]) == 0
     for split in ROWS:
-        assert (tmp_path / f"{split}.parquet").read_bytes() == (FOLDER / f"{split}.parquet").read_bytes()
+        assert (tmp_path / f"{split}.parquet").read_bytes() == (
+            FOLDER / f"{split}.parquet"
+        ).read_bytes()
 
 
 def test_sizes_and_no_two_records_alike(bundled: dict[str, list[dict[str, Any]]]) -> None:
     assert {split: len(rows) for split, rows in bundled.items()} == ROWS
     keys = ("condition", "complaint", "age", "sex", "facets", "symptoms")
-    records = [json.dumps([row["extra_info"][key] for key in keys]) for rows in bundled.values() for row in rows]
+    records = [
+        json.dumps([row["extra_info"][key] for key in keys])
+        for rows in bundled.values()
+        for row in rows
+    ]
     assert len(set(records)) == len(records)
     numbers = [row["extra_info"]["index"] for rows in bundled.values() for row in rows]
     assert len(set(numbers)) == len(numbers)
@@ -57,13 +63,17 @@ def test_every_condition_is_in_training(bundled: dict[str, list[dict[str, Any]]]
     assert {row["extra_info"]["condition"] for row in bundled["train"]} == {*TABLES.conditions}
 
 
-def test_a_complaint_leaves_several_conditions_open(bundled: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_complaint_leaves_several_conditions_open(
+    bundled: dict[str, list[dict[str, Any]]],
+) -> None:
     for row in bundled["test"]:
         chances = posterior(TABLES, TABLES.group(row["extra_info"]["complaint"]), {})
         assert sum(chance > 0.1 for chance in chances.values()) >= OPEN
 
 
-def test_unseen_rows_say_nothing_that_training_says(bundled: dict[str, list[dict[str, Any]]]) -> None:
+def test_unseen_rows_say_nothing_that_training_says(
+    bundled: dict[str, list[dict[str, Any]]],
+) -> None:
     """But for wordings that fit a condition alone because all others name it."""
     known = set().union(*(said(row) for row in bundled["train"]))
     unseen = [row for row in bundled["test"] if row["extra_info"]["wording"] == "unseen"]
@@ -81,7 +91,9 @@ def test_some_conditions_have_symptoms_and_wordings_that_no_training_case_has(
         seen[row["extra_info"]["condition"]].add(there(row))
     unseen = [row["extra_info"] | {"has": there(row)} for row in bundled["test"]]
     new = {
-        row["condition"] for row in unseen if row["wording"] == "unseen" and row["has"] not in seen[row["condition"]]
+        row["condition"]
+        for row in unseen
+        if row["wording"] == "unseen" and row["has"] not in seen[row["condition"]]
     }
     assert len(new) >= 4
 
@@ -90,12 +102,15 @@ def test_nothing_of_a_row_names_its_diagnosis(bundled: dict[str, list[dict[str, 
     for row in (row for rows in bundled.values() for row in rows):
         condition = TABLES.conditions[row["extra_info"]["condition"]]
         told = [*said(row), row["reward_model"]["enhanced_description"]]
-        assert not any(name in text for name in (condition.zh, *condition.aliases_zh) for text in told)
+        assert not any(
+            name in text for name in (condition.zh, *condition.aliases_zh) for text in told
+        )
 
 
 def test_difficulty_is_how_much_must_be_asked(bundled: dict[str, list[dict[str, Any]]]) -> None:
     needed = Counter(
-        (row["extra_info"]["difficulty"], len(row["extra_info"]["distinguishing"])) for row in bundled["train"]
+        (row["extra_info"]["difficulty"], len(row["extra_info"]["distinguishing"]))
+        for row in bundled["train"]
     )
     assert set(needed) <= {("easy", 1), ("medium", 2), ("hard", 3), ("hard", 4)}
     assert len({difficulty for difficulty, _ in needed}) == 3

@@ -83,11 +83,14 @@ def test_tags_left_open_take_no_quadratic_time(piece):
     to_text(piece * 200_000, strip_html=True)
 
 
-HOSTILE = st.text(alphabet=st.characters(codec=None)) | st.from_regex(r"(<[/!?]?[a-z]{0,6}|&#?\w{0,5};?|>|\"|')+")
+HOSTILE = st.text(alphabet=st.characters(codec=None)) | st.from_regex(
+    r"(<[/!?]?[a-z]{0,6}|&#?\w{0,5};?|>|\"|')+"
+)
 
 
 @given(
-    value=HOSTILE | st.binary() | st.integers() | st.floats() | st.decimals() | st.lists(HOSTILE), strip=st.booleans()
+    value=HOSTILE | st.binary() | st.integers() | st.floats() | st.decimals() | st.lists(HOSTILE),
+    strip=st.booleans(),
 )
 def test_any_value_is_clean_text_nothing_or_a_cell_error(value, strip):
     try:
@@ -100,7 +103,11 @@ def test_any_value_is_clean_text_nothing_or_a_cell_error(value, strip):
         text.encode("utf-8")
 
 
-@given(words=st.lists(st.text(st.characters(categories=["Lo", "Nd"]), min_size=1), min_size=1, max_size=5))
+@given(
+    words=st.lists(
+        st.text(st.characters(categories=["Lo", "Nd"]), min_size=1), min_size=1, max_size=5
+    )
+)
 def test_no_word_is_lost_with_the_tags(words):
     html = "".join(f"<p class='a'>{word}</p>" for word in words)
     assert to_text(html, strip_html=True) == "\n".join(words)

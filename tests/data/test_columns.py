@@ -21,7 +21,9 @@ def test_a_word_stands_for_one_column():
         assert len(set(known)) == len(known), table
         assert KNOWN[table]["id"] == "id"
     assert ASKABLE.keys() == NAME_COLUMN.keys() == WORDS.keys()
-    assert all({NAME_COLUMN[table], *ASKABLE[table]} <= columns.keys() for table, columns in WORDS.items())
+    assert all(
+        {NAME_COLUMN[table], *ASKABLE[table]} <= columns.keys() for table, columns in WORDS.items()
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,9 @@ def test_mapping_files(tmp_path, name, text):
     assert read_mapping(tmp_path / name) == {"名": "med_name", "价": None}
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.json", "{"), ("a.yaml", "a: [b"), ("a.yaml", "- a"), ("a.yml", "a: 1")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.json", "{"), ("a.yaml", "a: [b"), ("a.yaml", "- a"), ("a.yml", "a: 1")]
+)
 def test_damaged_mapping_files_are_one_line(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(SourceError, match=name) as caught:
@@ -89,7 +93,11 @@ def test_damaged_mapping_files_are_one_line(tmp_path, name, text):
         read_mapping(tmp_path / "none.json")
 
 
-@given(columns=st.lists(st.text(max_size=8) | st.sampled_from(sorted(KNOWN["disease"])), unique=True, max_size=8))
+@given(
+    columns=st.lists(
+        st.text(max_size=8) | st.sampled_from(sorted(KNOWN["disease"])), unique=True, max_size=8
+    )
+)
 def test_any_column_names_are_mapped_or_refused(columns):
     try:
         chosen = map_columns(columns, "disease", {})
@@ -103,7 +111,9 @@ def test_any_column_names_are_mapped_or_refused(columns):
 def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
     """Headers of tables as others keep them; null: none of our columns, "?": more than one is right."""
     found = expected = 0
-    for line in Path(__file__).with_name("foreign_headers.jsonl").read_text(encoding="utf-8").splitlines():
+    for line in (
+        Path(__file__).with_name("foreign_headers.jsonl").read_text(encoding="utf-8").splitlines()
+    ):
         case = json.loads(line)
         columns = case["columns"]
         assert guess_table(columns) == case["table"]
@@ -137,7 +147,8 @@ def test_a_name_is_read_in_the_ways_it_is_written(name, table, column):
 
 
 @pytest.mark.parametrize(
-    "name", ["treatment.cost", "department.id", "JBBM", "治疗费用", "相关疾病", "What happens if I stop?"]
+    "name",
+    ["treatment.cost", "department.id", "JBBM", "治疗费用", "相关疾病", "What happens if I stop?"],
 )
 def test_what_is_about_something_else_is_no_column_of_ours(name):
     assert not any(claims(name, table) for table in WORDS)

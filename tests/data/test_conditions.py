@@ -54,9 +54,14 @@ def test_they_fit_together(tables: Tables) -> None:
 
 
 def test_two_conditions_that_nothing_tells_apart_are_found(tables: Tables) -> None:
-    twin = replace(tables.conditions["migraine"], en="a", zh="b", aliases_en=("c",), aliases_zh=("d",))
+    twin = replace(
+        tables.conditions["migraine"], en="a", zh="b", aliases_en=("c",), aliases_zh=("d",)
+    )
     both = replace(tables, conditions={**tables.conditions, "twin": twin})
-    assert "headache: migraine and twin differ by less than 0.7 in every symptom and facet" in faults(both)
+    assert (
+        "headache: migraine and twin differ by less than 0.7 in every symptom and facet"
+        in faults(both)
+    )
 
 
 def abnormal(tables: Tables, name: str, examination: str) -> bool:
@@ -107,7 +112,9 @@ def test_a_patient_says_everything_in_short_words_of_its_own(tables: Tables) -> 
     assert len({wording for wording, _ in said}) == len(said)
     assert [pair for pair in said if not 4 <= len(pair[0]) <= 14] == []
     assert all(len(symptom.lay) >= 3 and symptom.lay_en for symptom in tables.symptoms.values())
-    assert all(len(value.lay) >= 2 for facet in tables.facets.values() for value in facet.values.values())
+    assert all(
+        len(value.lay) >= 2 for facet in tables.facets.values() for value in facet.values.values()
+    )
     assert all(len(one.lay) >= 6 and len(one.lay_en) >= 3 for one in tables.complaints.values())
 
 
@@ -138,12 +145,18 @@ def test_a_patient_is_drawn_as_the_table_says(tables: Tables) -> None:
     drawn = [draw_patient(tables, condition, rng) for _ in range(400)]
     assert drawn[0] == draw_patient(tables, condition, random.Random(3))
     assert all(18 <= int(patient["age"]) <= 50 for patient in drawn)
-    assert sum(patient["sex"] == "female" for patient in drawn) / 400 == pytest.approx(0.75, abs=0.07)
-    assert sum(bool(patient["photophobia"]) for patient in drawn) / 400 == pytest.approx(0.92, abs=0.05)
+    assert sum(patient["sex"] == "female" for patient in drawn) / 400 == pytest.approx(
+        0.75, abs=0.07
+    )
+    assert sum(bool(patient["photophobia"]) for patient in drawn) / 400 == pytest.approx(
+        0.92, abs=0.05
+    )
     assert {str(patient["place"]) for patient in drawn} == set(condition.facets["place"])
     likely = log_likelihood(tables, condition, "place", "one_side_head")
     assert likely > log_likelihood(tables, condition, "place", "whole_head")
-    assert log_likelihood(tables, condition, "age", 30) > log_likelihood(tables, condition, "age", 90)
+    assert log_likelihood(tables, condition, "age", 30) > log_likelihood(
+        tables, condition, "age", 90
+    )
 
 
 MISFITS = {

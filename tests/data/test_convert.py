@@ -20,7 +20,12 @@ FOREIGN = {
     "question": "戊颗粒的适应症<br/>是什么？",
     "sql": ["SELECT indication FROM drugs_info WHERE id = 90001", "SELECT 1"],
     "evidence": [
-        {"source_table": "drugs_info", "row_id": 90001, "field": "indication", "quote": "<p>目赤<a id='1'>头痛</a></p>"}
+        {
+            "source_table": "drugs_info",
+            "row_id": 90001,
+            "field": "indication",
+            "quote": "<p>目赤<a id='1'>头痛</a></p>",
+        }
     ],
     "structured_gt": {"columns": ["indication"], "rows": [["<p>目赤头痛</p>"]]},
     "meta": {"entity": {"drug_name": "戊颗粒"}},
@@ -30,7 +35,9 @@ FOUND = '[{"quote":"头痛","field":"indication"}]'
 
 
 def write(path, *rows):
-    path.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows), encoding="utf-8"
+    )
     return str(path)
 
 
@@ -62,20 +69,33 @@ def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
 
 
 def test_a_question_is_cleaned_or_left_out_but_never_cut(tmp_path, capsys):
-    asked = ["适应症包含<li><p>口服的药品有哪些？", "适应症包含<li><p的药品有哪些？", "ALT<ULN 3倍怎么办？"]
+    asked = [
+        "适应症包含<li><p>口服的药品有哪些？",
+        "适应症包含<li><p的药品有哪些？",
+        "ALT<ULN 3倍怎么办？",
+    ]
     rows = [{"id": str(number), "question": question} for number, question in enumerate(asked)]
     out = tmp_path / "out.jsonl"
     assert convert.main([write(tmp_path / "in.jsonl", *rows), "--out", str(out)]) == 0
     assert "1 rows left out, whose question asks for HTML: row 1 (<p)" in capsys.readouterr().out
-    assert [one["question"] for one in load_rows(out)] == ["适应症包含\n口服的药品有哪些？", asked[2]]
-    assert convert.main([write(tmp_path / "in.jsonl", rows[1]), "--out", str(tmp_path / "none.jsonl")]) == 2
+    assert [one["question"] for one in load_rows(out)] == [
+        "适应症包含\n口服的药品有哪些？",
+        asked[2],
+    ]
+    assert (
+        convert.main([write(tmp_path / "in.jsonl", rows[1]), "--out", str(tmp_path / "none.jsonl")])
+        == 2
+    )
     assert "every question asks for HTML, such as row 0 (<p)" in capsys.readouterr().err
     assert not (tmp_path / "none.jsonl").exists()
 
 
 @pytest.mark.parametrize("converted", [False, True])
 def test_quotes_reach_the_judge_beside_the_prose_of_a_teacher(tmp_path, converted):
-    source, out = write(tmp_path / "in.jsonl", FOREIGN | {"structured_gt": None}), tmp_path / "out.parquet"
+    source, out = (
+        write(tmp_path / "in.jsonl", FOREIGN | {"structured_gt": None}),
+        tmp_path / "out.parquet",
+    )
     if converted:
         convert.convert(Path(source), out)
     (task,) = map(task_of, load_rows(out if converted else source))
@@ -97,7 +117,10 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
     assert convert.main([source, "--out", str(out)]) == 0
     assert [one["answer"] for one in load_rows(out)] == ["", ""]
     assert convert.main([source, "--out", str(out), "--draft-answers", "--force"]) == 0
-    assert "1 answers drafted, 1 without an answer (judged without a reference)" in capsys.readouterr().out
+    assert (
+        "1 answers drafted, 1 without an answer (judged without a reference)"
+        in capsys.readouterr().out
+    )
     assert [one["answer"] for one in load_rows(out)] == ["戊颗粒的适应症：目赤头痛", ""]
 
 
@@ -106,23 +129,40 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
     [
         ({}, ""),
         ({"structured_gt": '{"columns":["count"],"rows":[[3]]}'}, "共有3个。"),
-        ({"structured_gt": '{"columns":["med_name"],"rows":[["甲片"],["乙丸"]]}'}, "符合条件的有：甲片、乙丸。"),
         (
-            {"structured_gt": '{"columns":["med_name","storage"],"rows":[["甲片","密封"],["乙丸","避光"]]}'},
+            {"structured_gt": '{"columns":["med_name"],"rows":[["甲片"],["乙丸"]]}'},
+            "符合条件的有：甲片、乙丸。",
+        ),
+        (
+            {
+                "structured_gt": '{"columns":["med_name","storage"],"rows":[["甲片","密封"],["乙丸","避光"]]}'
+            },
             "甲片的贮藏：密封\n乙丸的贮藏：避光",
         ),
-        ({"structured_gt": '{"columns":["storage"],"rows":[["密封"]]}', "entities": '["甲片"]'}, "甲片的贮藏：密封"),
+        (
+            {"structured_gt": '{"columns":["storage"],"rows":[["密封"]]}', "entities": '["甲片"]'},
+            "甲片的贮藏：密封",
+        ),
         ({"structured_gt": '{"columns":["storage"],"rows":[["密封"]]}'}, "贮藏：密封"),
         ({"structured_gt": '{"columns":["storage"],"rows":[]}'}, NOTHING_FOUND),
         ({"structured_gt": '{"columns":["storage"],"rows":[[null]]}'}, NOTHING_FOUND),
         ({"evidence": '[{"quote":"<b>密封</b>"}]'}, "密封"),
         ({"evidence": FOUND, "task_type": "disease_to_drug"}, ""),
-        ({"evidence": FOUND, "task_type": "disease_to_drug", "entities": '["甲片"]'}, "甲片的适应症：头痛"),
+        (
+            {"evidence": FOUND, "task_type": "disease_to_drug", "entities": '["甲片"]'},
+            "甲片的适应症：头痛",
+        ),
         ({"sql": "SELECT 7 AS count"}, "共有7个。"),
         ({"sql": "DROP TABLE disease"}, ""),
-        ({"sql": "DROP TABLE disease", "evidence": '[{"quote":"密封","field":"storage"}]'}, "贮藏：密封"),
+        (
+            {"sql": "DROP TABLE disease", "evidence": '[{"quote":"密封","field":"storage"}]'},
+            "贮藏：密封",
+        ),
         ({"sql": "SELECT storage FROM drugs_info WHERE id = -1"}, ""),
-        ({"sql": "SELECT storage FROM drugs_info WHERE id = -1", "task_type": "unanswerable"}, NOTHING_FOUND),
+        (
+            {"sql": "SELECT storage FROM drugs_info WHERE id = -1", "task_type": "unanswerable"},
+            NOTHING_FOUND,
+        ),
     ],
 )
 def test_the_words_of_a_draft(changes, answer):
@@ -131,11 +171,16 @@ def test_the_words_of_a_draft(changes, answer):
 
 @pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
 def test_drafts_of_our_own_rows_earn_the_full_score(without):
-    rows = [dict(one, answer="", **dict.fromkeys(without, "")) for one in load_rows(ROOT / "data" / "test.parquet")]
+    rows = [
+        dict(one, answer="", **dict.fromkeys(without, ""))
+        for one in load_rows(ROOT / "data" / "test.parquet")
+    ]
     drafted = fill_answers(rows, DEFAULT_DATABASE)
     assert drafted == len(rows) - count_without_reference(rows)
     assert drafted >= 0.9 * len(rows)
-    problems = [finding.problems for finding in Checker(DEFAULT_DATABASE).check(rows) if finding.problems]
+    problems = [
+        finding.problems for finding in Checker(DEFAULT_DATABASE).check(rows) if finding.problems
+    ]
     assert problems == []
 
 

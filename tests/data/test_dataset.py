@@ -75,10 +75,15 @@ def test_tables_have_the_columns_of_the_schema(database):
 
 
 def test_invented_names_are_unique_and_no_name_contains_another():
-    tables = {table: list(rows) for table, rows in fictional.fictional_rows(fictional.SEED, 400, 260).items()}
+    tables = {
+        table: list(rows)
+        for table, rows in fictional.fictional_rows(fictional.SEED, 400, 260).items()
+    }
     names = [row[NAME_COLUMN[table]] for table, rows in tables.items() for row in rows]
     assert len(names) == 660
-    assert not [(name, other) for name in names for other in names if name != other and name in other]
+    assert not [
+        (name, other) for name in names for other in names if name != other and name in other
+    ]
 
 
 def test_askable_texts_are_short_and_unique_and_a_few_cells_are_empty():
@@ -93,12 +98,16 @@ def test_askable_texts_are_short_and_unique_and_a_few_cells_are_empty():
 
 
 def test_makers_and_named_diseases_have_few_drugs_each():
-    tables = {table: list(rows) for table, rows in fictional.fictional_rows(fictional.SEED, 1500, 600).items()}
+    tables = {
+        table: list(rows)
+        for table, rows in fictional.fictional_rows(fictional.SEED, 1500, 600).items()
+    }
     makers = Counter(row["company_name"] for row in tables["drugs_info"])
     assert max(makers.values()) <= 6
     assert len(makers) > 400
     naming = [
-        sum(row["disease_name"] in drug["indication"] for drug in tables["drugs_info"]) for row in tables["disease"]
+        sum(row["disease_name"] in drug["indication"] for drug in tables["drugs_info"])
+        for row in tables["disease"]
     ]
     assert max(naming) <= 4
     assert sum(1 for count in naming if count) > 200
@@ -106,7 +115,10 @@ def test_makers_and_named_diseases_have_few_drugs_each():
 
 def test_no_word_of_an_invented_text_names_a_real_entity(database):
     with sqlite3.connect(database) as connection:
-        find = [f"SELECT {column} FROM {table} WHERE source = 'textbook'" for table, column in NAME_COLUMN.items()]
+        find = [
+            f"SELECT {column} FROM {table} WHERE source = 'textbook'"
+            for table, column in NAME_COLUMN.items()
+        ]
         real = Mentions(name for sql in find for (name,) in connection.execute(sql))
         for table in TABLES:
             for row in connection.execute(f"SELECT * FROM {table} WHERE source = 'fictional'"):
@@ -122,7 +134,10 @@ def test_an_exhausted_vocabulary_is_an_error_not_a_loop(monkeypatch):
 
 def test_more_invented_rows_move_none_of_the_first():
     first = fictional.invent_all()
-    more = {table: list(rows) for table, rows in fictional.fictional_rows(fictional.SEED, 2000, 500).items()}
+    more = {
+        table: list(rows)
+        for table, rows in fictional.fictional_rows(fictional.SEED, 2000, 500).items()
+    }
     for table, count in (("drugs_info", 2000), ("disease", 500)):
         assert more[table][: len(first[table])] == first[table]
         assert [row["id"] for row in more[table]] == list(range(1, count + 1))
@@ -136,21 +151,29 @@ def test_a_database_of_another_size_is_as_reproducible(tmp_path):
         assert build_database.main(["--output", str(tmp_path / name), *arguments]) == 0
     assert (tmp_path / "one.db").read_bytes() == (tmp_path / "two.db").read_bytes()
     with sqlite3.connect(tmp_path / "one.db") as connection:
-        found = connection.execute("SELECT source, count(*) FROM drugs_info GROUP BY source").fetchall()
+        found = connection.execute(
+            "SELECT source, count(*) FROM drugs_info GROUP BY source"
+        ).fetchall()
         assert found == [(FICTIONAL, 700), (TEXTBOOK, 82)]
         found = connection.execute("SELECT DISTINCT source FROM disease").fetchall()
         assert found == [(TEXTBOOK,)]
 
 
 def test_more_names_than_the_vocabulary_has_is_one_line(tmp_path, capsys):
-    assert build_database.main(["--output", str(tmp_path / "a.db"), "--fictional-drugs", "9000000"]) == 2
+    assert (
+        build_database.main(["--output", str(tmp_path / "a.db"), "--fictional-drugs", "9000000"])
+        == 2
+    )
     assert "names for" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_questions_name_invented_entities_only(committed):
     with sqlite3.connect(build_database.DEFAULT_PATH) as connection:
-        find = [f"SELECT {column} FROM {table} WHERE source = 'textbook'" for table, column in NAME_COLUMN.items()]
+        find = [
+            f"SELECT {column} FROM {table} WHERE source = 'textbook'"
+            for table, column in NAME_COLUMN.items()
+        ]
         real = Mentions(name for sql in find for (name,) in connection.execute(sql))
     rows = [row for split in committed.values() for row in split]
     assert not [row["id"] for row in rows if real.find(row["question"] + row["answer"])]
@@ -159,8 +182,12 @@ def test_questions_name_invented_entities_only(committed):
 @pytest.mark.parametrize(("table", "name"), NAME_COLUMN.items())
 def test_a_search_for_part_of_a_name_reads_the_index_only(database, table, name):
     with sqlite3.connect(database) as connection:
-        plan = connection.execute(f"EXPLAIN QUERY PLAN SELECT {name} FROM {table} WHERE {name} LIKE '%a%'").fetchall()
-        text = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", [table]).fetchone()[0]
+        plan = connection.execute(
+            f"EXPLAIN QUERY PLAN SELECT {name} FROM {table} WHERE {name} LIKE '%a%'"
+        ).fetchall()
+        text = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE name = ?", [table]
+        ).fetchone()[0]
     assert f"USING COVERING INDEX {table}_{name}" in plan[0][3]
     assert all(f"/* {label} */" in text for label in TABLES[table].values())
 
@@ -181,7 +208,14 @@ def test_words_of_one_field_belong_to_no_other():
     every = [word for column in WORDS.values() for word in column]
     assert WORDS.keys() == LABELS.keys()
     assert len(set(every)) == len(every)
-    inside = [(a, b) for one in WORDS for a in WORDS[one] for two in WORDS for b in WORDS[two] if one != two and a in b]
+    inside = [
+        (a, b)
+        for one in WORDS
+        for a in WORDS[one]
+        for two in WORDS
+        for b in WORDS[two]
+        if one != two and a in b
+    ]
     assert not inside
     assert all(LABELS[column] in WORDS[column] for column in WORDS)
 
@@ -190,11 +224,19 @@ def test_each_need_is_of_a_phrasing_and_leaves_general_ones():
     for wordings in QUESTIONS.values():
         assert sum(phrasing not in NEEDS for phrasing in wordings.seen) >= 4
         assert sum(phrasing not in NEEDS for phrasing in wordings.unseen) >= 2
-    assert NEEDS.keys() <= {phrasing for wordings in QUESTIONS.values() for phrasing in both(wordings)}
+    assert NEEDS.keys() <= {
+        phrasing for wordings in QUESTIONS.values() for phrasing in both(wordings)
+    }
 
 
 def test_no_two_types_share_a_phrasing():
-    groups = [words.MULTI, words.COMPARE, words.TO_DRUG, *words.SEARCH.values(), *words.COUNT.values()]
+    groups = [
+        words.MULTI,
+        words.COMPARE,
+        words.TO_DRUG,
+        *words.SEARCH.values(),
+        *words.COUNT.values(),
+    ]
     every = [phrasing for group in groups for phrasing in both(group)]
     assert len(set(every)) == len(every)
 
@@ -206,27 +248,47 @@ def forms(wordings):
 
 def test_half_of_the_test_questions_are_worded_as_no_other_question_is(committed):
     groups = [words.MULTI, words.COMPARE, words.TO_DRUG]
-    groups += [group for table in (QUESTIONS, words.SEARCH, words.COUNT) for group in table.values()]
+    groups += [
+        group for table in (QUESTIONS, words.SEARCH, words.COUNT) for group in table.values()
+    ]
     held_out = re.compile("|".join(form for group in groups for form in forms(group.unseen)))
     for split in ("train", "val"):
-        assert not [row["question"] for row in committed[split] if held_out.fullmatch(row["question"])]
+        assert not [
+            row["question"] for row in committed[split] if held_out.fullmatch(row["question"])
+        ]
         assert {row["wording"] for row in committed[split]} == {"seen"}
     for row in committed["test"]:
-        assert row["wording"] == "unseen" or not held_out.fullmatch(row["question"]), row["question"]
+        assert row["wording"] == "unseen" or not held_out.fullmatch(row["question"]), row[
+            "question"
+        ]
     new = [row["question"] for row in committed["test"] if row["wording"] == "unseen"]
-    assert sum(not held_out.fullmatch(question) for question in new) < 6  # one that training may use and does not
+    assert (
+        sum(not held_out.fullmatch(question) for question in new) < 6
+    )  # one that training may use and does not
     for kind in STREAMS:
         mine = [row["wording"] for row in committed["test"] if row["task_type"] == kind]
         assert 0.35 < mine.count("unseen") / len(mine) < 0.65, kind
     assert (
-        min(len(set(group.unseen)) for group in (words.MULTI, words.COMPARE, words.TO_DRUG, *QUESTIONS.values())) == 4
+        min(
+            len(set(group.unseen))
+            for group in (words.MULTI, words.COMPARE, words.TO_DRUG, *QUESTIONS.values())
+        )
+        == 4
     )
-    assert min(sum(len(group.unseen) for group in table.values()) for table in (words.SEARCH, words.COUNT)) >= 8
+    assert (
+        min(
+            sum(len(group.unseen) for group in table.values())
+            for table in (words.SEARCH, words.COUNT)
+        )
+        >= 8
+    )
 
 
 def test_what_training_says_is_looked_up_in_the_training_rows_themselves(database):
     """A wording that is no held-out one, but stands in no training row, is unseen as well."""
-    made = build_dataset.make_dataset(f"sqlite:///{database}", build_dataset.request_for({"train": 18, "test": 90}))
+    made = build_dataset.make_dataset(
+        f"sqlite:///{database}", build_dataset.request_for({"train": 18, "test": 90})
+    )
     found = Counter(row["wording"] for row in made.splits["test"])
     assert found["unseen"] > found["seen"] > 0
 
@@ -235,9 +297,19 @@ def test_same_seed_gives_the_same_files(database, tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     for number, folder in enumerate(folders):
         folder.mkdir()
-        command = [sys.executable, "-m", "data.build_dataset", "--db", f"sqlite:///{database}", "--output", str(folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "data.build_dataset",
+            "--db",
+            f"sqlite:///{database}",
+            "--output",
+            str(folder),
+        ]
         # Another hash seed, so that nothing depends on the order of a set.
-        subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": str(number)})
+        subprocess.run(
+            command, check=True, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": str(number)}
+        )
     for name in ("train.parquet", "val.parquet", "test.parquet", "qa_dataset.jsonl"):
         assert (folders[0] / name).read_bytes() == (folders[1] / name).read_bytes()
         assert (folders[0] / name).read_bytes() == (build_database.HERE / name).read_bytes()
@@ -250,9 +322,15 @@ def test_splits_have_the_rows_asked_for_of_every_type(committed):
         counts = Counter(row["task_type"] for row in rows)
         assert counts == build_dataset.share_out(build_dataset.ROWS[split], MIX)
         assert set(counts) == set(STREAMS)
-        fields = [json.loads(row["evidence"])[0]["field"] for row in rows if row["task_type"] in FIELD_TYPES]
+        fields = [
+            json.loads(row["evidence"])[0]["field"]
+            for row in rows
+            if row["task_type"] in FIELD_TYPES
+        ]
         assert set(fields) == {column for columns in ASKABLE.values() for column in columns}
-        assert max(Counter(fields).values()) - min(Counter(fields).values()) <= max(8, len(fields) // 20)
+        assert max(Counter(fields).values()) - min(Counter(fields).values()) <= max(
+            8, len(fields) // 20
+        )
 
 
 def test_splits_share_nothing(committed):
@@ -261,17 +339,28 @@ def test_splits_share_nothing(committed):
         values = [{row[key] for row in rows} for rows in committed.values()]
         assert len(set.union(*values)) == sum(map(len, committed.values()))
     things = {
-        split: {word for row in rows for word in json.loads(row["entities"])} for split, rows in committed.items()
+        split: {word for row in rows for word in json.loads(row["entities"])}
+        for split, rows in committed.items()
     }
     for split, rows in committed.items():
         told = "\n".join(row["question"] + row["answer"] for row in rows)
-        names = [name for other in things if other != split for name in things[other] if name.endswith(ENDINGS)]
+        names = [
+            name
+            for other in things
+            if other != split
+            for name in things[other]
+            if name.endswith(ENDINGS)
+        ]
         assert not [name for name in names if name in told]
 
 
 def test_the_database_confirms_every_row(committed):
     findings = Checker(URL).check([row for rows in committed.values() for row in rows])
-    assert not [(finding.row["id"], finding.problems, finding.unchecked) for finding in findings if finding.problems]
+    assert not [
+        (finding.row["id"], finding.problems, finding.unchecked)
+        for finding in findings
+        if finding.problems
+    ]
     assert not [finding for finding in findings if finding.unchecked]
 
 
@@ -284,7 +373,9 @@ def test_rows_fit_the_bundled_model(committed):
 def test_most_names_are_exact_and_the_others_say_so(committed):
     fields = [row for rows in committed.values() for row in rows if row["task_type"] in FIELD_TYPES]
     called = [row for row in fields if json.loads(row["entities"])[0] not in row["question"]]
-    shortened = [row for row in called if json.loads(row["entities"])[1] in json.loads(row["entities"])[0]]
+    shortened = [
+        row for row in called if json.loads(row["entities"])[1] in json.loads(row["entities"])[0]
+    ]
     assert 0.4 < len(shortened) / len(called) < 0.6
     for rows in committed.values():
         assert 0.09 < sum(row["difficulty"] == "hard" for row in rows) / len(rows) < 0.12
@@ -296,14 +387,18 @@ def test_most_names_are_exact_and_the_others_say_so(committed):
 
 
 def test_searches_find_one_to_four_and_several_of_each(committed):
-    rows = [row for split in committed.values() for row in split if row["task_type"] in SEARCH_TYPES]
+    rows = [
+        row for split in committed.values() for row in split if row["task_type"] in SEARCH_TYPES
+    ]
     sizes = Counter(len(json.loads(row["structured_gt"])["rows"]) for row in rows)
     assert set(sizes) == {1, 2, 3, 4} or set(sizes) == {1, 2, 3}
     assert sum(count for size, count in sizes.items() if size > 1) > len(rows) / 3
 
 
 def test_both_kinds_of_unanswerable_questions(committed):
-    rows = [row for split in committed.values() for row in split if row["task_type"] == "unanswerable"]
+    rows = [
+        row for split in committed.values() for row in split if row["task_type"] == "unanswerable"
+    ]
     found = Counter(json.dumps(json.loads(row["structured_gt"])["rows"]) for row in rows)
     assert set(found) == {"[]", "[[null]]"}
     assert min(found.values()) > len(rows) / 4
@@ -339,7 +434,9 @@ def test_wrong_use_is_one_line(tmp_path, capsys, arguments, code, message):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [["--rows", "many"], ["--typo-rate", "2"], ["--mix", "drug_field"]])
+@pytest.mark.parametrize(
+    "arguments", [["--rows", "many"], ["--typo-rate", "2"], ["--mix", "drug_field"]]
+)
 def test_wrong_options_are_refused(capsys, arguments):
     with pytest.raises(SystemExit) as stop:
         build_dataset.main(arguments)
@@ -356,6 +453,8 @@ def test_a_failed_write_leaves_the_old_database(database, tmp_path):
     target = tmp_path / "medical.db"
     target.write_bytes(b"old")
     with pytest.raises(Exception, match="drugs_info"):
-        write_database(target, {"drugs_info": [{"id": 1, "med_name": "a"}, {"id": 1, "med_name": "b"}]})
+        write_database(
+            target, {"drugs_info": [{"id": 1, "med_name": "a"}, {"id": 1, "med_name": "b"}]}
+        )
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]

@@ -40,7 +40,11 @@ def bundled(split: str) -> list[DiagnosisTask]:
 @pytest.fixture(scope="module")
 def drawn() -> list[Case]:
     random, seen = Random(5), set[str]()
-    return [new_case(TABLES, name, random, seen, case_of) for name in TABLES.conditions for _ in range(3)]
+    return [
+        new_case(TABLES, name, random, seen, case_of)
+        for name in TABLES.conditions
+        for _ in range(3)
+    ]
 
 
 def all_tasks() -> list[DiagnosisTask]:
@@ -50,7 +54,9 @@ def all_tasks() -> list[DiagnosisTask]:
 def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
     assert main(["diagnosis", "--out", str(tmp_path)]) == 0
     for split in ROWS:
-        assert (tmp_path / f"{split}.parquet").read_bytes() == (FOLDER / f"{split}.parquet").read_bytes()
+        assert (tmp_path / f"{split}.parquet").read_bytes() == (
+            FOLDER / f"{split}.parquet"
+        ).read_bytes()
 
 
 def test_sizes_and_no_two_patients_alike() -> None:
@@ -82,14 +88,19 @@ def test_a_summary_leaves_several_conditions_open(drawn: list[Case]) -> None:
 
 def test_many_summaries_point_to_another_condition(drawn: list[Case]) -> None:
     found = [posterior(TABLES, TABLES.group(case.complaint), case.told) for case in drawn]
-    right = sum(max(chances, key=chances.__getitem__) == case.name for case, chances in zip(drawn, found, strict=True))
+    right = sum(
+        max(chances, key=chances.__getitem__) == case.name
+        for case, chances in zip(drawn, found, strict=True)
+    )
     assert 0.4 < right / len(drawn) < 0.7
 
 
 def test_key_results_settle_the_case(drawn: list[Case]) -> None:
     for case in drawn:
         key = {name: case.results[name] for name in TABLES.conditions[case.name].key}
-        assert posterior(TABLES, TABLES.group(case.complaint), {**case.told, **key})[case.name] >= SURE
+        assert (
+            posterior(TABLES, TABLES.group(case.complaint), {**case.told, **key})[case.name] >= SURE
+        )
 
 
 def test_a_summary_tells_no_key_result(drawn: list[Case]) -> None:
@@ -97,7 +108,10 @@ def test_a_summary_tells_no_key_result(drawn: list[Case]) -> None:
         keys = {key for one in TABLES.group(case.complaint).values() for key in one.key}
         assert not keys & case.told.keys()
     for task in all_tasks():
-        assert not any(task.results[name].split(" (reference")[0].rstrip(".") in task.question for name in task.key)
+        assert not any(
+            task.results[name].split(" (reference")[0].rstrip(".") in task.question
+            for name in task.key
+        )
 
 
 def test_nothing_of_a_case_names_its_diagnosis() -> None:
@@ -111,9 +125,14 @@ def test_nothing_of_a_case_names_its_diagnosis() -> None:
 def test_unseen_rows_are_worded_as_no_training_row_is() -> None:
     sections = tomllib.loads((TABLES_FOLDER / "summaries.toml").read_text(encoding="utf-8"))
     wordings = [text for texts in sections.values() for text in texts]
-    pieces = Counter(piece for text in wordings for piece in re.split(r"\{\w+\}", text) if len(piece) >= 7)
+    pieces = Counter(
+        piece for text in wordings for piece in re.split(r"\{\w+\}", text) if len(piece) >= 7
+    )
     own = [piece for piece in pieces if sum(piece in text for text in wordings) == 1]
-    training, unseen = bundled("train"), [task for task in bundled("test") if task.wording == "unseen"]
+    training, unseen = (
+        bundled("train"),
+        [task for task in bundled("test") if task.wording == "unseen"],
+    )
     assert len(unseen) == len(bundled("test")) // 4
     used = {piece for piece in own if any(piece in task.question for task in unseen)}
     assert len(used) >= 4
@@ -160,7 +179,9 @@ def test_texts_of_several_examinations_speak_of_one_side() -> None:
     sides = set()
     for _ in range(20):
         patient = draw_patient(TABLES, condition, random)
-        results = draw_results(TABLES, ["chest_auscultation", "chest_xray"], patient, random, condition)
+        results = draw_results(
+            TABLES, ["chest_auscultation", "chest_xray"], patient, random, condition
+        )
         sides.add(tuple("right" in result.seen.lower() for result in results.values()))
     assert sides == {(True, True), (False, False)}
 

@@ -21,7 +21,12 @@ from data.questions.streams import Rates
 def real(tmp_path_factory):
     """The textbook's drugs and diseases: nothing says that they are invented."""
     path = tmp_path_factory.mktemp("real") / "real.db"
-    assert build_database(["--output", str(path), "--fictional-drugs", "0", "--fictional-diseases", "0"]) == 0
+    assert (
+        build_database(
+            ["--output", str(path), "--fictional-drugs", "0", "--fictional-diseases", "0"]
+        )
+        == 0
+    )
     return f"sqlite:///{path}"
 
 
@@ -86,10 +91,12 @@ def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):
 
 def test_brand_names_in_brackets_and_other_names_in_the_overview(tmp_path):
     drugs = [
-        (n, f"药{chr(0x4E00 + n)}甲胶囊（芬必{chr(0x5E00 + n)}）", f"用于头痛{n}型", f"一次{n}片") for n in range(1, 40)
+        (n, f"药{chr(0x4E00 + n)}甲胶囊（芬必{chr(0x5E00 + n)}）", f"用于头痛{n}型", f"一次{n}片")
+        for n in range(1, 40)
     ]
     diseases = [
-        (n, f"疾{chr(0x6E00 + n)}障碍", f"一种病，俗称大{chr(0x7E00 + n)}子。", f"原因{n}") for n in range(1, 40)
+        (n, f"疾{chr(0x6E00 + n)}障碍", f"一种病，俗称大{chr(0x7E00 + n)}子。", f"原因{n}")
+        for n in range(1, 40)
     ]
     url = small(tmp_path / "a.db", drugs, diseases)
     rows = rows_of(made(url, 100, rates=Rates(typo=0, partial=1)))
@@ -100,7 +107,12 @@ def test_brand_names_in_brackets_and_other_names_in_the_overview(tmp_path):
 
 def test_names_of_several_rows_are_not_asked_about(tmp_path):
     drugs = [
-        (n, f"药品{chr(0x4E00 + n // 2)}片" if n < 20 else f"丸药{chr(0x4E00 + n)}丸", f"用于{n}病", "口服")
+        (
+            n,
+            f"药品{chr(0x4E00 + n // 2)}片" if n < 20 else f"丸药{chr(0x4E00 + n)}丸",
+            f"用于{n}病",
+            "口服",
+        )
         for n in range(60)
     ]
     rows = rows_of(made(small(tmp_path / "a.db", drugs), 60, mix={"drug_field": 1}))
@@ -122,11 +134,16 @@ def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):
     rows = rows_of(made(url, 300))
     assert [f for f in Checker(url).check(rows) if f.problems] == []
     told = "\n".join(row["question"] + row["answer"] for row in rows)
-    assert not [text for text in ("长长", "tool_call", "引'号", "百分%", "。。", "空格片") if text in told]
+    assert not [
+        text for text in ("长长", "tool_call", "引'号", "百分%", "。。", "空格片") if text in told
+    ]
 
 
 def test_what_can_not_be_made_is_said(tmp_path):
-    url = small(tmp_path / "a.db", [(n, f"药{chr(0x4E00 + n)}片", f"用于{n}病", "口服") for n in range(1, 9)])
+    url = small(
+        tmp_path / "a.db",
+        [(n, f"药{chr(0x4E00 + n)}片", f"用于{n}病", "口服") for n in range(1, 9)],
+    )
     request = request_for(500)
     dataset = made(url, 500)
     missing = dataset.missing(request)
@@ -172,11 +189,14 @@ def test_words_of_a_text():
 
 def test_a_search_is_for_a_whole_clause(tmp_path):
     drugs = [
-        (n, f"药{chr(0x4E00 + n)}片", f"用于{n % 9}型{chr(0x5000 + n)}尿病的辅助治疗", "口服") for n in range(1, 60)
+        (n, f"药{chr(0x4E00 + n)}片", f"用于{n % 9}型{chr(0x5000 + n)}尿病的辅助治疗", "口服")
+        for n in range(1, 60)
     ]
     rows = rows_of(made(small(tmp_path / "a.db", drugs), 30, mix={"drug_search_by_kw": 1}))
     assert rows
-    assert all(re.search(r"\d型.尿病", row["question"]) and "辅助" not in row["question"] for row in rows)
+    assert all(
+        re.search(r"\d型.尿病", row["question"]) and "辅助" not in row["question"] for row in rows
+    )
 
 
 def test_mentions_finds_every_name_also_one_inside_another():

@@ -43,7 +43,9 @@ def rows_of(split: str) -> list[dict]:
 def test_the_same_seed_gives_the_committed_bytes(rebuilt: Path) -> None:
     assert {path.name for path in rebuilt.iterdir()} == {path.name for path in TABLES.iterdir()}
     for table in COLUMNS:
-        assert (rebuilt / f"{table}.csv").read_bytes() == (TABLES / f"{table}.csv").read_bytes(), table
+        assert (rebuilt / f"{table}.csv").read_bytes() == (TABLES / f"{table}.csv").read_bytes(), (
+            table
+        )
     versions = [(folder / DATABASE).read_bytes()[96:100] for folder in (rebuilt, TABLES)]
     if versions[0] == versions[1]:  # of the SQLite that wrote it
         assert (rebuilt / DATABASE).read_bytes() == (TABLES / DATABASE).read_bytes()
@@ -63,7 +65,11 @@ def test_what_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_it_is_as_large_as_promised() -> None:
-    files = [path for path in (ROOT / "data" / "ehr").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    files = [
+        path
+        for path in (ROOT / "data" / "ehr").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
     assert sum(path.stat().st_size for path in files) < 10_000_000
     assert len(COLUMNS) >= 8
 
@@ -104,20 +110,28 @@ def test_nothing_contradicts_itself(hospital: sqlite3.Connection, what: str) -> 
 
 
 def test_there_are_two_thousand_patients(hospital: sqlite3.Connection) -> None:
-    assert hospital.execute("SELECT COUNT(DISTINCT subject_id) FROM patients").fetchone() == (PATIENTS,) == (2000,)
+    assert (
+        hospital.execute("SELECT COUNT(DISTINCT subject_id) FROM patients").fetchone()
+        == (PATIENTS,)
+        == (2000,)
+    )
 
 
 def test_the_same_seed_gives_the_committed_questions(tmp_path: Path) -> None:
     assert questions.main(["--out", str(tmp_path)]) == 0
     for split in ROWS:
-        assert (tmp_path / f"{split}.parquet").read_bytes() == (CODE / f"{split}.parquet").read_bytes()
+        assert (tmp_path / f"{split}.parquet").read_bytes() == (
+            CODE / f"{split}.parquet"
+        ).read_bytes()
 
 
 def test_a_hospital_that_is_too_small_is_named(
     rebuilt: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert build.main(["--out", str(tmp_path / "small"), "--patients", "30"]) == 0
-    assert questions.main(["--out", str(tmp_path / "out"), "--tables", str(tmp_path / "small")]) == 1
+    assert (
+        questions.main(["--out", str(tmp_path / "out"), "--tables", str(tmp_path / "small")]) == 1
+    )
     assert "too small a hospital" in capsys.readouterr().err
     assert not list((tmp_path / "out").iterdir())
 
@@ -127,13 +141,19 @@ def test_there_are_as_many_questions_as_promised() -> None:
     assert {split: len(each) for split, each in rows.items()} == ROWS
     everything = [row for each in rows.values() for row in each]
     assert len(everything) >= 1200
-    assert len({row["question"] for row in everything}) == len(everything) == len({row["id"] for row in everything})
+    assert (
+        len({row["question"] for row in everything})
+        == len(everything)
+        == len({row["id"] for row in everything})
+    )
     assert len(TEMPLATES) >= 16
     assert len({row["difficulty"] for row in everything}) == 4
     assert len({json.loads(row["gold"])["kind"] for row in everything}) == 8
 
 
-def test_splits_share_no_name_and_two_templates_are_only_tested(hospital: sqlite3.Connection) -> None:
+def test_splits_share_no_name_and_two_templates_are_only_tested(
+    hospital: sqlite3.Connection,
+) -> None:
     rows = {split: rows_of(split) for split in ROWS}
     templates = {split: {row["template"] for row in each} for split, each in rows.items()}
     assert templates["train"] == templates["val"]
@@ -142,7 +162,9 @@ def test_splits_share_no_name_and_two_templates_are_only_tested(hospital: sqlite
         split_of = divided(sorted(selected(hospital, sql)), slot, 0)
         for split, each in rows.items():
             text = "\n".join(row["program"] for row in each)
-            asked = {name for name in split_of if f'"{name}"' in text or f"subject_id == {name})" in text}
+            asked = {
+                name for name in split_of if f'"{name}"' in text or f"subject_id == {name})" in text
+            }
             assert asked, (slot, split)
             assert {split_of[name] for name in asked} == {split}, slot
 
@@ -150,7 +172,9 @@ def test_splits_share_no_name_and_two_templates_are_only_tested(hospital: sqlite
 def test_half_of_the_test_is_worded_as_nothing_in_training() -> None:
     train, test = rows_of("train"), rows_of("test")
     assert {row["wording"] for row in train + rows_of("val")} == {"seen"}
-    often = Counter(row["wording"] for row in test if row["template"] in {each["template"] for each in train})
+    often = Counter(
+        row["wording"] for row in test if row["template"] in {each["template"] for each in train}
+    )
     assert often["seen"] == often["unseen"]
 
 

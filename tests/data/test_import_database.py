@@ -54,7 +54,10 @@ def read(path, table="drugs_info", columns="id, med_name, indication, adverse_re
 
 def test_a_file_becomes_the_table(source, target, capsys):
     assert main([source, "--to", url(target)]) == 0
-    assert read(target) == [(1, "甲片", "发热", "恶心", "imported"), (2, "乙片", "咳嗽", None, "imported")]
+    assert read(target) == [
+        (1, "甲片", "发热", "恶心", "imported"),
+        (2, "乙片", "咳嗽", None, "imported"),
+    ]
     assert [path.name for path in target.parent.iterdir()] == ["my.db"]
     out = capsys.readouterr().out
     assert "副作用 -> adverse_reactions" in out
@@ -123,10 +126,28 @@ def test_a_dry_run_writes_nothing(source, target, capsys):
 
 def test_keys_of_the_source_are_kept_and_must_be_keys(tmp_path, target, capsys):
     columns = ["ID", "drug_name"]
-    assert main([write_csv(tmp_path / "a.csv", [["7", "甲片"], ["3", "乙片"]], columns), "--to", url(target)]) == 0
+    assert (
+        main(
+            [
+                write_csv(tmp_path / "a.csv", [["7", "甲片"], ["3", "乙片"]], columns),
+                "--to",
+                url(target),
+            ]
+        )
+        == 0
+    )
     assert [row[:2] for row in read(target)] == [(3, "乙片"), (7, "甲片")]
-    rows = [["7", "甲片"], ["7", "丁片"], ["x", "乙片"], ["", "丙片"], ["0", "戊片"], ["99999999999", "己片"]]
-    assert main([write_csv(tmp_path / "b.csv", rows, columns), "--to", url(target), "--replace"]) == 1
+    rows = [
+        ["7", "甲片"],
+        ["7", "丁片"],
+        ["x", "乙片"],
+        ["", "丙片"],
+        ["0", "戊片"],
+        ["99999999999", "己片"],
+    ]
+    assert (
+        main([write_csv(tmp_path / "b.csv", rows, columns), "--to", url(target), "--replace"]) == 1
+    )
     out = capsys.readouterr().out
     assert "row 3, column id: rejected: 7 is already the id of an earlier row" in out
     assert "row 4, column ID (id): rejected: 'x', expected a whole number" in out
@@ -138,7 +159,9 @@ def test_keys_of_the_source_are_kept_and_must_be_keys(tmp_path, target, capsys):
 def test_another_database_fills_both_tables(tmp_path, target, capsys):
     assert main([url(DEFAULT_PATH), "--to", url(target)]) == 0
     for table, columns in TABLES.items():
-        assert read(target, table, ", ".join(columns)) == read(DEFAULT_PATH, table, ", ".join(columns))
+        assert read(target, table, ", ".join(columns)) == read(
+            DEFAULT_PATH, table, ", ".join(columns)
+        )
     assert main([url(DEFAULT_PATH), "--to", url(target), "--table", "disease", "--replace"]) == 0
     assert "left out: drugs_info" in capsys.readouterr().out
     assert main([url(target), "--to", url(target), "--replace"]) == 0
@@ -209,7 +232,9 @@ def test_killed_while_reading_nothing_is_left(many, target, tmp_path):
                     return True
         return False
 
-    killed_import([many, "--to", url(target)], has_read_some, os.environ | {"SQLITE_TMPDIR": str(waiting)})
+    killed_import(
+        [many, "--to", url(target)], has_read_some, os.environ | {"SQLITE_TMPDIR": str(waiting)}
+    )
     assert list(waiting.iterdir()) == []
     assert list(target.parent.iterdir()) == []
 
@@ -219,12 +244,16 @@ def test_killed_while_writing_the_target_is_as_before(many, source, target, mode
     if mode:
         assert main([source, "--to", url(target)]) == 0
     arguments = [many, "--to", url(target), *([mode] if mode else [])]
-    output = killed_import(arguments, lambda _: target.exists() and target.stat().st_size > 1_000_000)
+    output = killed_import(
+        arguments, lambda _: target.exists() and target.stat().st_size > 1_000_000
+    )
     assert "12000 rows ready" in output
     assert "rows written" not in output
     with sqlite3.connect(target) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        tables = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall()
     assert tables == ([("drugs_info",), ("disease",)] if mode else [])
     if mode:
         assert [row[1] for row in read(target)] == ["甲片", "乙片"]
@@ -292,7 +321,9 @@ CELLS = st.text(st.characters(codec="utf-8"), max_size=10) | st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
 @given(rows=st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=6))
 def test_any_cells_arrive_unchanged_or_are_reported(tmp_path, rows, capsys):
     target = tmp_path / "any.db"
@@ -300,8 +331,13 @@ def test_any_cells_arrive_unchanged_or_are_reported(tmp_path, rows, capsys):
     source = write_csv(tmp_path / "a.csv", rows)
     assert main([source, "--to", url(target), "--skip-rejected", "--encoding", "utf-8"]) == 0
     stored = [row[1:4] for row in read(target)]
-    given = [tuple(cell.strip().replace("\r\n", "\n").replace("\r", "\n") or None for cell in row) for row in rows]
+    given = [
+        tuple(cell.strip().replace("\r\n", "\n").replace("\r", "\n") or None for cell in row)
+        for row in rows
+    ]
     assert [row for row in stored if row not in given] == []
     assert len(stored) == len(set(stored))
     counted = capsys.readouterr().out.splitlines()[0].removeprefix("a -> drugs_info: ")
-    assert sum(int(word) for word in counted.replace(",", "").split() if word.isdigit()) == len(rows)
+    assert sum(int(word) for word in counted.replace(",", "").split() if word.isdigit()) == len(
+        rows
+    )

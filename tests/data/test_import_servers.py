@@ -26,7 +26,9 @@ def url(request):
 def rows(address, table):
     engine = create_engine(address)
     with engine.connect() as connection:
-        found = connection.execute(text(f"SELECT {', '.join(TABLES[table])} FROM {table} ORDER BY id")).all()
+        found = connection.execute(
+            text(f"SELECT {', '.join(TABLES[table])} FROM {table} ORDER BY id")
+        ).all()
     engine.dispose()
     return [tuple(row) for row in found]
 
@@ -71,7 +73,9 @@ def tables(address):
 def test_a_failed_import_leaves_no_rows(url):
     drop_all(url)
     with pytest.raises(TargetError, match="nothing written"):
-        Target(url).write({"disease": [{"id": 1, "disease_name": "甲病"}], "drugs_info": [{"id": 5}]}, "x")
+        Target(url).write(
+            {"disease": [{"id": 1, "disease_name": "甲病"}], "drugs_info": [{"id": 5}]}, "x"
+        )
     assert [rows(url, name) for name in tables(url)] == ([[], []] if "pymysql" in url else [])
     assert main([f"sqlite:///{DEFAULT_PATH}", "--to", url]) == 0
 
@@ -112,7 +116,9 @@ def test_a_killed_import_leaves_the_rows_as_they_were(url, tmp_path):
         connection.execute("UPDATE drugs_info SET med_name = '新' || med_name")
         connection.execute("UPDATE disease SET disease_name = '新' || disease_name")
     connection.close()
-    kill_behind_a_lock(url, f"sqlite:///{other}", "--replace", "SELECT * FROM drugs_info FOR UPDATE")
+    kill_behind_a_lock(
+        url, f"sqlite:///{other}", "--replace", "SELECT * FROM drugs_info FOR UPDATE"
+    )
     assert {table: rows(url, table) for table in TABLES} == before
     assert main([f"sqlite:///{other}", "--to", url, "--replace"]) == 0
     for table in TABLES:

@@ -24,7 +24,9 @@ def asks(question):
     return f"<think> more </think>\n<answer>Question: {question}</answer>"
 
 
-CONCLUDES = "<think>enough</think><answer>Diagnosis: Knee sprain\nRecommendation: Rest and ice.</answer>"
+CONCLUDES = (
+    "<think>enough</think><answer>Diagnosis: Knee sprain\nRecommendation: Rest and ice.</answer>"
+)
 
 
 def user(words):
@@ -36,7 +38,11 @@ def doctor(words):
 
 
 def case_row(complaint="My knee hurts.", **record):
-    known = {"ground_truth": GOLD, "patient_information": PAIRS, "enhanced_description": "I fell on Monday."}
+    known = {
+        "ground_truth": GOLD,
+        "patient_information": PAIRS,
+        "enhanced_description": "I fell on Monday.",
+    }
     return {
         "data_source": "medical_consultation",
         "prompt": [user(complaint)],
@@ -75,7 +81,9 @@ def write(path, rows):
     elif path.suffix == ".json":
         path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
     else:
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+        path.write_text(
+            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+        )
     return path
 
 
@@ -85,12 +93,20 @@ def run(path, out, *flags):
 
 def written(out):
     dialogues = (out / "dialogues.jsonl").read_text(encoding="utf-8").splitlines()
-    return parquet.read_table(out / "cases.parquet").to_pylist(), [json.loads(line)["messages"] for line in dialogues]
+    return parquet.read_table(out / "cases.parquet").to_pylist(), [
+        json.loads(line)["messages"] for line in dialogues
+    ]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "json", "jsonl"])
 def test_cases_keep_the_columns_of_the_reference(tmp_path, kind):
-    assert run(write(tmp_path / f"a.{kind}", [case_row(), case_row("My elbow hurts.")]), tmp_path / "out") == 0
+    assert (
+        run(
+            write(tmp_path / f"a.{kind}", [case_row(), case_row("My elbow hurts.")]),
+            tmp_path / "out",
+        )
+        == 0
+    )
     cases, dialogues = written(tmp_path / "out")
     assert cases == [
         case_row() | {"extra_info": {"index": 0}},
@@ -151,17 +167,26 @@ def test_a_plain_dialogue_is_put_into_the_protocol(tmp_path, kind):
 
 
 def test_without_a_diagnosis_only_the_questions_are_learned():
-    found = read_consultation({name: value for name, value in PLAIN_ROW.items() if name != "diagnosis"})
+    found = read_consultation(
+        {name: value for name, value in PLAIN_ROW.items() if name != "diagnosis"}
+    )
     assert found.case is None
     assert [message["role"] for message in found.dialogue] == ["user", "assistant"]
 
 
 def test_replies_in_the_protocol_stay_and_the_case_asks_in_bare_words():
-    messages = [user("My knee hurts."), doctor(asks("Did you fall?")), user("Yes."), doctor(CONCLUDES)]
+    messages = [
+        user("My knee hurts."),
+        doctor(asks("Did you fall?")),
+        user("Yes."),
+        doctor(CONCLUDES),
+    ]
     found = read_consultation({"dialogue": messages, **GOLD})
     assert found.dialogue == messages
     assert found.case["reward_model"]["ground_truth"] == GOLD
-    assert found.case["reward_model"]["patient_information"][0]["doctor_question"] == ["Did you fall?"]
+    assert found.case["reward_model"]["patient_information"][0]["doctor_question"] == [
+        "Did you fall?"
+    ]
 
 
 def changed(**values):
@@ -169,13 +194,28 @@ def changed(**values):
 
 
 REFUSED = {
-    "neither form": ({"text": "My knee hurts."}, "has ['text'], expected prompt and reward_model, or messages"),
-    "prompt is text": (changed(prompt="My knee hurts."), "prompt is 'My knee hurts.', expected a list of {role, conte"),
+    "neither form": (
+        {"text": "My knee hurts."},
+        "has ['text'], expected prompt and reward_model, or messages",
+    ),
+    "prompt is text": (
+        changed(prompt="My knee hurts."),
+        "prompt is 'My knee hurts.', expected a list of {role, conte",
+    ),
     "prompt is empty": (changed(prompt=[]), "prompt is [], expected the patient's words"),
-    "unknown role": (changed(prompt=[{"role": "nurse", "content": "?"}]), "prompt[0].role is 'nurse', expected one of"),
-    "role is a list": (changed(prompt=[{"role": [], "content": "?"}]), "prompt[0].role is [], expected one of"),
+    "unknown role": (
+        changed(prompt=[{"role": "nurse", "content": "?"}]),
+        "prompt[0].role is 'nurse', expected one of",
+    ),
+    "role is a list": (
+        changed(prompt=[{"role": [], "content": "?"}]),
+        "prompt[0].role is [], expected one of",
+    ),
     "blank words": (changed(prompt=[user(" ")]), "prompt[0].content is ' ', expected text"),
-    "only the frame": (changed(prompt=[user(FRAME.format(""))]), "what the patient says is '', expected text"),
+    "only the frame": (
+        changed(prompt=[user(FRAME.format(""))]),
+        "what the patient says is '', expected text",
+    ),
     "no answer block": (
         changed(response="Question: Did you fall?"),
         "a doctor's reply is 'Question: Did you fall?', e",
@@ -187,19 +227,43 @@ REFUSED = {
         changed(response="<answer>Question: A?"),
         "a doctor's reply is '<answer>Question: A?', expected one",
     ),
-    "no label": (changed(response="<answer>Did you fall?</answer>"), "a doctor's reply is '<answer>Did "),
-    "no advice": (changed(response="<answer>Diagnosis: sprain</answer>"), "a doctor's reply is '<answer>Diag"),
+    "no label": (
+        changed(response="<answer>Did you fall?</answer>"),
+        "a doctor's reply is '<answer>Did ",
+    ),
+    "no advice": (
+        changed(response="<answer>Diagnosis: sprain</answer>"),
+        "a doctor's reply is '<answer>Diag",
+    ),
     "no reward_model": (changed(reward_model=None), "reward_model is None, expected an object"),
-    "no gold": (case_row(ground_truth={"diagnosis": "x"}), "ground_truth.recommendation is None, expected text"),
-    "nothing to tell": (case_row(patient_information=[], enhanced_description=""), "has no patient_information and no"),
-    "pairs are text": (case_row(patient_information="?"), "patient_information is '?', expected a list of {doctor_que"),
-    "a pair is text": (case_row(patient_information=["?"]), "patient_information[0] is '?', expected an object"),
-    "half a pair of surrogates": (case_row("\ud83d"), "prompt[0].content is '\\ud83d': half a surrogate pair"),
+    "no gold": (
+        case_row(ground_truth={"diagnosis": "x"}),
+        "ground_truth.recommendation is None, expected text",
+    ),
+    "nothing to tell": (
+        case_row(patient_information=[], enhanced_description=""),
+        "has no patient_information and no",
+    ),
+    "pairs are text": (
+        case_row(patient_information="?"),
+        "patient_information is '?', expected a list of {doctor_que",
+    ),
+    "a pair is text": (
+        case_row(patient_information=["?"]),
+        "patient_information[0] is '?', expected an object",
+    ),
+    "half a pair of surrogates": (
+        case_row("\ud83d"),
+        "prompt[0].content is '\\ud83d': half a surrogate pair",
+    ),
     "no advice anywhere": (
         {"messages": PLAIN_ROW["messages"][:-1], "diagnosis": "偏头痛"},
         "recommendation is '', expected text",
     ),
-    "nobody answers": ({"messages": PLAIN_ROW["messages"][1:3]}, "messages has no doctor's words that the patient ans"),
+    "nobody answers": (
+        {"messages": PLAIN_ROW["messages"][1:3]},
+        "messages has no doctor's words that the patient ans",
+    ),
 }
 
 
@@ -263,19 +327,25 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path, capsys, name, conte
 
 
 def test_a_parquet_file_without_rows_is_wrong_usage(tmp_path, capsys):
-    parquet.write_table(arrow.Table.from_pylist([], arrow.schema({"prompt": arrow.string()})), tmp_path / "a.parquet")
+    parquet.write_table(
+        arrow.Table.from_pylist([], arrow.schema({"prompt": arrow.string()})),
+        tmp_path / "a.parquet",
+    )
     assert run(tmp_path / "a.parquet", tmp_path / "out") == 2
     assert "no rows" in capsys.readouterr().err
 
 
-WORDS = st.text(max_size=8) | st.sampled_from([asks("A?"), CONCLUDES, "<answer>", "</answer>", "Turn 1/2.", "\ud800"])
+WORDS = st.text(max_size=8) | st.sampled_from(
+    [asks("A?"), CONCLUDES, "<answer>", "</answer>", "Turn 1/2.", "\ud800"]
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
     max_leaves=6,
 )
 MESSAGES = st.lists(
-    st.fixed_dictionaries({"role": st.sampled_from([*ROLES]) | JSON, "content": WORDS | JSON}), max_size=5
+    st.fixed_dictionaries({"role": st.sampled_from([*ROLES]) | JSON, "content": WORDS | JSON}),
+    max_size=5,
 )
 RECORDS = st.fixed_dictionaries(
     {},
@@ -305,7 +375,9 @@ def test_whatever_a_row_holds_it_is_a_consultation_or_refused(tmp_path_factory, 
     except Refused:
         return
     assert found.dialogue or found.case
-    assert [message["role"] for message in found.dialogue] == ["user", "assistant"] * (len(found.dialogue) // 2)
+    assert [message["role"] for message in found.dialogue] == ["user", "assistant"] * (
+        len(found.dialogue) // 2
+    )
     for message in found.dialogue:
         assert message["content"].encode("utf-8").strip()
     cases = [found.case | {"extra_info": {"index": 0}}] if found.case else []

@@ -24,23 +24,39 @@ EXTRA = {"split", "index", "answer", "question", "text", "key_exam_names"}
 def note(number: int) -> dict[str, Any]:
     text = f"Patient {number}, pain in the flank since Monday.\n\nPhysical Exam:\nTender. Kidney stone seen."
     events = [{"time": "08:00", "data": {"label": "Creatinine", "lab_data": f"{number} mg/dL"}}]
-    return {"text": text, "discharge_diagnosis": "kidney stone", "reformat_physical_exam": [], "events": events}
+    return {
+        "text": text,
+        "discharge_diagnosis": "kidney stone",
+        "reformat_physical_exam": [],
+        "events": events,
+    }
 
 
 def case(number: int, **other: Any) -> dict[str, Any]:
     known = {"case_summary": f"Flank pain, patient {number}.", "final_diagnosis": "kidney stone"}
-    return {**known, "recommended_exam_names": ["CT abdomen", "Urinalysis"], "timeline": [{"step": 1}], **other}
+    return {
+        **known,
+        "recommended_exam_names": ["CT abdomen", "Urinalysis"],
+        "timeline": [{"step": 1}],
+        **other,
+    }
 
 
 def written(folder: Path, **contents: Any) -> list[str]:
     """The arguments for three files of JSON values or texts; `notes`, `train` and `test` are two records by default."""
     usual = {"notes": {f"n{number}": note(number) for number in range(2)}}
-    usual |= {split: {f"n{number}": case(number) for number in range(2)} for split in ("train", "test")}
+    usual |= {
+        split: {f"n{number}": case(number) for number in range(2)} for split in ("train", "test")
+    }
     for name, content in (usual | contents).items():
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
     named = {"diaggym_ref": "notes", "diagagent_train": "train", "diagagent_test": "test"}
-    paths = [part for flag, name in named.items() for part in (f"--{flag}_data_path", f"{folder}/{name}.json")]
+    paths = [
+        part
+        for flag, name in named.items()
+        for part in (f"--{flag}_data_path", f"{folder}/{name}.json")
+    ]
     return ["--local_dir", str(folder / "out"), *paths]
 
 
@@ -85,7 +101,9 @@ LEFT_OUT = {
 
 
 @pytest.mark.parametrize("kind", LEFT_OUT)
-def test_what_is_left_out_is_named(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+def test_what_is_left_out_is_named(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
     record, reason = LEFT_OUT[kind]
     assert run(train={"n0": case(0), "n1": case(1), "odd": record}) == 0
     line = next(line for line in capsys.readouterr().err.splitlines() if "odd" in line)
@@ -94,7 +112,9 @@ def test_what_is_left_out_is_named(run: Run, tmp_path: Path, capsys: pytest.Capt
     assert len(rows_of(tmp_path, "train")) == 2
 
 
-def test_notes_without_a_history_or_twice_are_named(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_without_a_history_or_twice_are_named(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
     notes = [note(number) | {"note_id": f"n{number}"} for number in (0, 1, 1)]
     assert run(notes=[*notes, {"note_id": "n2", "text": "Physical Exam: tender"}]) == 0
     said = capsys.readouterr().err
@@ -108,7 +128,9 @@ def test_nothing_is_written_where_most_is_left_out(run: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("text", ["", '"x"', '{"n0": {', "[1, 2", "[" * 5000])
-def test_files_that_are_no_records(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_files_that_are_no_records(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
     assert run(test=text) == 2
     said = capsys.readouterr().err.splitlines()
     assert "test.json cannot be read" in said[-1]
@@ -122,7 +144,9 @@ def test_files_are_replaced_on_demand_alone(run: Run, capsys: pytest.CaptureFixt
     assert run("--force") == 0
 
 
-def test_the_flags_of_the_reference(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_flags_of_the_reference(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(f"--diaagent_test_data_path={tmp_path}/train.json") == 0
     assert run("--hdfs_dir", "hdfs://x") == 2
     assert "--local_dir" in capsys.readouterr().err
@@ -154,7 +178,9 @@ def test_any_record_is_a_row_or_refused(record: Any) -> None:
 
 def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
     def peak(size: int) -> int:
-        notes, cases = ({f"n{number}": make(number) for number in range(size)} for make in (note, case))
+        notes, cases = (
+            {f"n{number}": make(number) for number in range(size)} for make in (note, case)
+        )
         arguments = written(tmp_path, notes=notes, train=cases)
         del notes, cases
         tracemalloc.start()

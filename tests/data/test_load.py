@@ -20,7 +20,8 @@ def write(path, columns):
 
 def test_rows_come_back_in_order_with_every_column(tmp_path):
     path = write(
-        tmp_path / "a.parquet", {"id": ["b", "a"], "question": ["q1", "q2"], "answer": ["x", "y"], "n": [1, 2]}
+        tmp_path / "a.parquet",
+        {"id": ["b", "a"], "question": ["q1", "q2"], "answer": ["x", "y"], "n": [1, 2]},
     )
     empty = dict.fromkeys(COLUMNS, "")
     assert load_rows(path) == [
@@ -47,18 +48,48 @@ def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
         ({"id": [1], "question": ["q"]}, "row 0, column id: 1 is int, expected text"),
         ({"id": ["a", "b"], "question": ["q", None]}, "row 1, column question: empty"),
         ({"id": ["a", "b"], "question": ["q", " "]}, "row 1, column question: empty"),
-        ({"id": ["a", "b", "a"], "question": ["q", "r", "s"]}, "row 2, column id: 'a' is already the id of row 0"),
+        (
+            {"id": ["a", "b", "a"], "question": ["q", "r", "s"]},
+            "row 2, column id: 'a' is already the id of row 0",
+        ),
         ({"id": ["a"], "question": ["q"], "answer": [1.5]}, "row 0, column answer: 1.5 is float"),
         ({"id": ["a"], "question": ["q"], "sql": [[1]]}, "row 0, column sql: 1 is int"),
-        ({"id": ["a"], "question": ["q"], "sql": [{"a": 1}]}, "row 0, column sql: {'a': 1} is dict"),
-        ({"id": ["a"], "question": ["q"], "entities": ['["x", 1]']}, "column entities: ['x', 1]: expected a list"),
-        ({"id": ["a"], "question": ["q"], "evidence": ['{"table":1}']}, "column evidence: {'table': 1}: expected"),
-        ({"id": ["a"], "question": ["q"], "evidence": ['[{"quote":1}]']}, "column evidence: [{'quote': 1}]"),
-        ({"id": ["a"], "question": ["q"], "structured_gt": ["[1]"]}, "column structured_gt: [1]: expected"),
-        ({"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[1,2]]}']}, "has not 1 cells"),
-        ({"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[[]]]}']}, "neither text"),
-        ({"id": ["a"], "question": ["q"], "structured_gt": ["{"]}, "row 0, column structured_gt: not JSON"),
-        ({"id": arrow.array([], arrow.string()), "question": arrow.array([], arrow.string())}, "no rows"),
+        (
+            {"id": ["a"], "question": ["q"], "sql": [{"a": 1}]},
+            "row 0, column sql: {'a': 1} is dict",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "entities": ['["x", 1]']},
+            "column entities: ['x', 1]: expected a list",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "evidence": ['{"table":1}']},
+            "column evidence: {'table': 1}: expected",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "evidence": ['[{"quote":1}]']},
+            "column evidence: [{'quote': 1}]",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "structured_gt": ["[1]"]},
+            "column structured_gt: [1]: expected",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[1,2]]}']},
+            "has not 1 cells",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[[]]]}']},
+            "neither text",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "structured_gt": ["{"]},
+            "row 0, column structured_gt: not JSON",
+        ),
+        (
+            {"id": arrow.array([], arrow.string()), "question": arrow.array([], arrow.string())},
+            "no rows",
+        ),
     ],
 )
 def test_bad_files_are_refused_with_the_place(tmp_path, columns, message):
@@ -89,7 +120,14 @@ FOREIGN = {
     "task_type": "compare_drugs",
     "question": "对比甲片和乙片的禁忌？",
     "sql": ["SELECT 1", " ", "SELECT 2"],
-    "evidence": [{"source_table": "drugs_info", "row_id": 7, "field": "contraindications", "quote": "孕妇<b>禁用</b>"}],
+    "evidence": [
+        {
+            "source_table": "drugs_info",
+            "row_id": 7,
+            "field": "contraindications",
+            "quote": "孕妇<b>禁用</b>",
+        }
+    ],
     "meta": {"entity": {"drug_name_a": "甲片", "drug_id_a": 7, "drug_name_b": "乙片"}},
     "ground_truth": "**甲片**：孕妇禁用。",
 }
@@ -107,7 +145,12 @@ def test_other_names_and_nested_values_become_one_form(tmp_path, form):
     assert (row["id"], row["answer"]) == ("7", "**甲片**：孕妇禁用。")
     assert statements(row) == ["SELECT 1", "SELECT 2"]
     assert json.loads(row["entities"]) == ["甲片", "乙片"]
-    quote = {"table": "drugs_info", "row_id": 7, "field": "contraindications", "quote": "孕妇<b>禁用</b>"}
+    quote = {
+        "table": "drugs_info",
+        "row_id": 7,
+        "field": "contraindications",
+        "quote": "孕妇<b>禁用</b>",
+    }
     assert json.loads(row["evidence"]) == [quote]
     assert "qid" not in row
     assert row["meta"]["entity"]["drug_id_a"] == 7
@@ -155,7 +198,10 @@ def test_bad_lines_are_refused_with_the_place(tmp_path, line, message):
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
             lambda inner: (
                 st.lists(inner, max_size=3)
-                | st.dictionaries(st.sampled_from(["table", "quote", "columns", "rows", "entity", "drug_name"]), inner)
+                | st.dictionaries(
+                    st.sampled_from(["table", "quote", "columns", "rows", "entity", "drug_name"]),
+                    inner,
+                )
             ),
             max_leaves=12,
         ),

@@ -50,7 +50,10 @@ def test_what_is_found_is_near_and_equal_texts_are_found(one, other):
 
 def test_every_near_pair_is_found_among_thousands_of_one_wording():
     rng = random.Random(5)
-    texts = [f"请问{''.join(rng.sample(CHARACTERS, 8))}的用法用量和不良反应分别是什么" for _ in range(1_500)]
+    texts = [
+        f"请问{''.join(rng.sample(CHARACTERS, 8))}的用法用量和不良反应分别是什么"
+        for _ in range(1_500)
+    ]
     found = NearDuplicates()
     for number, text in enumerate(texts):
         found.add(str(number), text)
@@ -59,7 +62,10 @@ def test_every_near_pair_is_found_among_thousands_of_one_wording():
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.text(alphabet="药片怎么吃", max_size=12), min_size=1, max_size=8), st.sampled_from([0.5, NEAR, 1.0]))
+@given(
+    st.lists(st.text(alphabet="药片怎么吃", max_size=12), min_size=1, max_size=8),
+    st.sampled_from([0.5, NEAR, 1.0]),
+)
 def test_the_nearest_is_that_of_comparing_with_all(texts, near):
     *known, asked = texts
     found = NearDuplicates(near)

@@ -46,15 +46,33 @@ def test_words_that_stay():
 def reply(body):
     """A faithful rewording for most questions; every fourth loses its names."""
     question = body["messages"][1]["content"]
-    text = "这个怎么样呢,请讲讲" if len(question) % 4 == 0 else f"医生您好,想请教:{question.rstrip('？。')},谢谢啦"
+    text = (
+        "这个怎么样呢,请讲讲"
+        if len(question) % 4 == 0
+        else f"医生您好,想请教:{question.rstrip('？。')},谢谢啦"
+    )
     return json.dumps({"question": text}, ensure_ascii=False)
 
 
 def build(folder, environment, *options):
     url = f"sqlite:///{DEFAULT_PATH}"
-    command = [sys.executable, "-m", "data.build_dataset", "--db", url, "--output", str(folder), "--rows", "80"]
+    command = [
+        sys.executable,
+        "-m",
+        "data.build_dataset",
+        "--db",
+        url,
+        "--output",
+        str(folder),
+        "--rows",
+        "80",
+    ]
     return subprocess.run(
-        [*command, "--paraphrase", "0.5", *options], cwd=ROOT, env=environment, capture_output=True, text=True
+        [*command, "--paraphrase", "0.5", *options],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
 
 
@@ -69,7 +87,15 @@ def test_a_share_is_reworded_and_the_rows_stay_true(llm, teacher, tmp_path):  # 
     assert f"reworded: {len(reworded)} of {len(llm.requests)} questions" in done.stdout
     assert not [row for row in rows if row["question"].startswith("这个")]
     assert {row["difficulty"] for row in reworded} <= {"mid", "hard"}
-    assert overlap({split: [{"entities": row["entities"]} for row in part] for split, part in splits.items()}) == []
+    assert (
+        overlap(
+            {
+                split: [{"entities": row["entities"]} for row in part]
+                for split, part in splits.items()
+            }
+        )
+        == []
+    )
     assert [f for f in Checker(f"sqlite:///{DEFAULT_PATH}").check(rows) if f.problems] == []
 
 
@@ -90,11 +116,15 @@ def test_after_a_failure_the_same_command_goes_on(llm, teacher, tmp_path):  # no
     assert build(straight, teacher).returncode == 0
     assert len(llm.requests) == asked
     for split in ("train", "val", "test"):
-        assert (straight / f"{split}.parquet").read_bytes() == (tmp_path / f"{split}.parquet").read_bytes()
+        assert (straight / f"{split}.parquet").read_bytes() == (
+            tmp_path / f"{split}.parquet"
+        ).read_bytes()
 
 
 def test_without_a_model_it_says_what_to_set(tmp_path):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TEACHER")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("TEACHER")
+    }
     done = build(tmp_path, environment)
     assert done.returncode == 2
     assert "TEACHER_MODEL" in done.stderr

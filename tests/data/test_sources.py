@@ -100,16 +100,28 @@ def test_text_in_no_known_encoding_and_a_wrong_one_given(tmp_path):
 
 
 def test_rows_are_numbered_as_a_reader_sees_them(tmp_path):
-    (part,) = open_parts(str(write_csv(tmp_path / "a.csv", [COLUMNS, ["甲", ""], [], ["乙"], ["丙", "x"]])))
+    (part,) = open_parts(
+        str(write_csv(tmp_path / "a.csv", [COLUMNS, ["甲", ""], [], ["乙"], ["丙", "x"]]))
+    )
     assert [(record.number, record.problem) for record in part.records()] == [
         (2, None), (3, None), (4, "1 cells, the header has 2"), (5, None),
     ]  # fmt: skip
     path = tmp_path / "a.jsonl"
-    path.write_text('{"药品名称":"甲"}\n\n{"药品名称"\n[1]\n{"适应症":"x","药品名称":"乙"}\n', encoding="utf-8")
+    path.write_text(
+        '{"药品名称":"甲"}\n\n{"药品名称"\n[1]\n{"适应症":"x","药品名称":"乙"}\n', encoding="utf-8"
+    )
     (part,) = open_parts(str(path))
     assert part.columns == COLUMNS
-    found = [(record.number, bool(record.values), record.problem or "") for record in part.records()]
-    assert [item[:2] for item in found] == [(1, True), (2, False), (3, False), (4, False), (5, True)]
+    found = [
+        (record.number, bool(record.values), record.problem or "") for record in part.records()
+    ]
+    assert [item[:2] for item in found] == [
+        (1, True),
+        (2, False),
+        (3, False),
+        (4, False),
+        (5, True),
+    ]
     assert "not JSON" in found[2][2]
     assert found[3][2] == "a JSON list, expected an object"
 
@@ -119,7 +131,12 @@ def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):
     book = openpyxl.Workbook()
     book.active.title = "空"
     sheet = book.create_sheet("药品")
-    for row in (["药品名称", "条形码", "创建时间"], ["甲", 6901234567890, date(2025, 1, 2)], ["乙", 1], ["", 2]):
+    for row in (
+        ["药品名称", "条形码", "创建时间"],
+        ["甲", 6901234567890, date(2025, 1, 2)],
+        ["乙", 1],
+        ["", 2],
+    ):
         sheet.append(row)
     sheet["A4"] = "#N/A"
     sheet["A4"].data_type = "e"
@@ -192,8 +209,13 @@ def test_sources_that_are_not_there_are_one_line_without_password(source, messag
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
-@given(rows=st.lists(st.tuples(TEXTS, TEXTS), max_size=5), encoding=st.sampled_from(["utf-8", "utf-8-sig", "gb18030"]))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
+@given(
+    rows=st.lists(st.tuples(TEXTS, TEXTS), max_size=5),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "gb18030"]),
+)
 def test_any_texts_survive_a_csv_file(tmp_path, rows, encoding):
     path = write_csv(tmp_path / "a.csv", [COLUMNS, *rows], encoding)
     # Few bytes can be valid in both; then the reader is told.
@@ -203,8 +225,13 @@ def test_any_texts_survive_a_csv_file(tmp_path, rows, encoding):
     assert read == [row if any(cell.strip() for cell in row) else () for row in rows]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
-@given(content=st.binary(max_size=200), kind=st.sampled_from(["csv", "tsv", "json", "jsonl", "xlsx", "parquet"]))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
+)
+@given(
+    content=st.binary(max_size=200),
+    kind=st.sampled_from(["csv", "tsv", "json", "jsonl", "xlsx", "parquet"]),
+)
 def test_any_bytes_are_rows_or_one_line(tmp_path, content, kind):
     path = tmp_path / f"a.{kind}"
     path.write_bytes(content)

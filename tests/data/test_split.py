@@ -23,7 +23,9 @@ def test_tied_things_share_a_family_and_no_family_outgrows_the_bound(ties, large
     families = Families(largest)
     made = [tie for tie in ties if families.tie(tie)]
     groups = families.groups()
-    assert sorted(thing for group in groups for thing in group) == sorted({thing for tie in ties for thing in tie})
+    assert sorted(thing for group in groups for thing in group) == sorted(
+        {thing for tie in ties for thing in tie}
+    )
     assert all(len(group) <= largest for group in groups)
     assert all(any(set(tie) <= set(group) for group in groups) for tie in made)
     split_of = deal(groups, SHARES, random.Random(1))

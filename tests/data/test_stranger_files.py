@@ -44,7 +44,15 @@ PLACES = {
 }
 ROWS = [
     [
-        *("1", "阿莫西林胶囊", "国药准字H44021351", "阿莫西林", "内容物为白色粉末", "敏感菌所致的感染", "0.25g*24粒"),
+        *(
+            "1",
+            "阿莫西林胶囊",
+            "国药准字H44021351",
+            "阿莫西林",
+            "内容物为白色粉末",
+            "敏感菌所致的感染",
+            "0.25g*24粒",
+        ),
         *(
             "一次2粒，一日3次",
             "恶心",
@@ -57,15 +65,44 @@ ROWS = [
         ),
     ],
     [
-        *("2", "布洛芬缓释胶囊", "国药准字H10900089", "布洛芬", "白色小丸", "轻中度疼痛", "0.3g*20粒", "一次1粒"),
-        *("消化不良", "孕妇禁用", "饭后服", "与肝素同用易出血", "密封", "24", "天津史克制药有限公司"),
+        *(
+            "2",
+            "布洛芬缓释胶囊",
+            "国药准字H10900089",
+            "布洛芬",
+            "白色小丸",
+            "轻中度疼痛",
+            "0.3g*20粒",
+            "一次1粒",
+        ),
+        *(
+            "消化不良",
+            "孕妇禁用",
+            "饭后服",
+            "与肝素同用易出血",
+            "密封",
+            "24",
+            "天津史克制药有限公司",
+        ),
     ],
     [
-        *("3", "二甲双胍片", "国药准字H20023370", "盐酸二甲双胍", "白色片", "2型糖尿病", "0.5g*20片", "一次1片"),
+        *(
+            "3",
+            "二甲双胍片",
+            "国药准字H20023370",
+            "盐酸二甲双胍",
+            "白色片",
+            "2型糖尿病",
+            "0.5g*20片",
+            "一次1片",
+        ),
         *("腹泻", "肾功能不全", "查肾功能", "碘造影剂", "密封", "36", "施贵宝制药有限公司"),
     ],
 ]
-DATES = ("2024/3/1", datetime(2024, 3, 1))  # as Excel writes one into a CSV file, and as it holds it
+DATES = (
+    "2024/3/1",
+    datetime(2024, 3, 1),
+)  # as Excel writes one into a CSV file, and as it holds it
 ENGLISH = {
     "genericName": "med_name",
     "brandName": None,
@@ -130,11 +167,15 @@ def test_csv_and_excel_with_a_title_above_give_the_same_rows(tmp_path, capsys):
     assert {row["created_at"] for row in from_excel} == {"2024-03-01"}
 
 
-@pytest.mark.parametrize("value", ["2024-3-1", "2024.3.1", "2024年3月1日", "2024/3/1 0:00", DATES[1]])
+@pytest.mark.parametrize(
+    "value", ["2024-3-1", "2024.3.1", "2024年3月1日", "2024/3/1 0:00", DATES[1]]
+)
 def test_one_date_is_one_text(value):
     assert to_text(value) == "2024-03-01"
     assert to_text("2024/13/1") == "2024/13/1"
-    assert to_text("2024/3/1 13:05") == to_text(datetime(2024, 3, 1, 13, 5)) == "2024-03-01 13:05:00"
+    assert (
+        to_text("2024/3/1 13:05") == to_text(datetime(2024, 3, 1, 13, 5)) == "2024-03-01 13:05:00"
+    )
 
 
 def test_a_header_that_is_not_found_can_be_given(tmp_path):
@@ -157,15 +198,21 @@ def test_a_title_does_not_hide_the_delimiter(tmp_path):
 def test_jsonl_with_english_keys(tmp_path, capsys):
     row = dict(
         zip(
-            ENGLISH, ["甲片", "芬", "国药准字H1", "乙", "痛", "口服", "恶心", "孕妇", "密封", 24, "甲公司"], strict=True
+            ENGLISH,
+            ["甲片", "芬", "国药准字H1", "乙", "痛", "口服", "恶心", "孕妇", "密封", 24, "甲公司"],
+            strict=True,
         )
     )
     (tmp_path / "a.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
     (found,) = imported(tmp_path / "a.jsonl", tmp_path / "my.db")
     assert {column: found[column] for column in ENGLISH.values() if column} == {
-        column: "24个月" if column == "period" else row[source] for source, column in ENGLISH.items() if column
+        column: "24个月" if column == "period" else row[source]
+        for source, column in ENGLISH.items()
+        if column
     }
-    assert '"brandName": null  # left out; the nearest column is med_name' in capsys.readouterr().out
+    assert (
+        '"brandName": null  # left out; the nearest column is med_name' in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,11 +233,20 @@ def test_what_a_name_stands_for(header, table, columns):
 
 
 def test_content_tells_what_a_name_does_not(tmp_path):
-    cells = {"编码": ["国药准字H1", "国药准字Z2", "国药准字H3"], "名": ["x"] * 3, "药品名称": ["甲片", "乙片", "丙片"]}
-    assert map_columns([*cells], "drugs_info", {}, cells) == {"编码": "med_approval", "药品名称": "med_name"}
+    cells = {
+        "编码": ["国药准字H1", "国药准字Z2", "国药准字H3"],
+        "名": ["x"] * 3,
+        "药品名称": ["甲片", "乙片", "丙片"],
+    }
+    assert map_columns([*cells], "drugs_info", {}, cells) == {
+        "编码": "med_approval",
+        "药品名称": "med_name",
+    }
     numbered = cells | {"药品编号": ["YP1", "YP2", "YP3"]}
     assert "id" not in map_columns([*numbered], "drugs_info", {}, numbered).values()
-    (part,) = open_parts(str(csv_file(tmp_path / "a.csv", [[*numbered], *zip(*numbered.values(), strict=True)])))
+    (part,) = open_parts(
+        str(csv_file(tmp_path / "a.csv", [[*numbered], *zip(*numbered.values(), strict=True)]))
+    )
     ((planned,), _) = plan_parts([part], None, {})
     assert planned.unused["药品编号"] == '"药品编号": null  # left out; the nearest column is id'
     numbered["药品编号"] = ["1", "2", "3"]
@@ -203,13 +259,18 @@ def test_content_decides_between_names_that_are_as_good():
     half = {"通用名": ["甲片"], "药品名称": ["甲片", "乙片"]}
     assert map_columns([*half], "drugs_info", {}, half) == {"药品名称": "med_name"}
     firms = {"药名": ["甲片"] * 3, "供货": ["甲公司"] * 3, "经销": ["乙公司"] * 3}
-    assert map_columns([*firms], "drugs_info", {}, firms) == {"药名": "med_name", "供货": "company_name"}
+    assert map_columns([*firms], "drugs_info", {}, firms) == {
+        "药名": "med_name",
+        "供货": "company_name",
+    }
     with pytest.raises(SourceError, match='lines "适应症": indication and "功能主治": null'):
         map_columns(["药名", "适应症", "功能主治"], "drugs_info", {})
 
 
 def test_two_columns_may_be_joined_into_one(tmp_path):
-    source = csv_file(tmp_path / "a.csv", [["药名", "用法", "用量"], ["甲片", "口服", "2片"], ["乙片", "", "1片"]])
+    source = csv_file(
+        tmp_path / "a.csv", [["药名", "用法", "用量"], ["甲片", "口服", "2片"], ["乙片", "", "1片"]]
+    )
     (tmp_path / "m.yaml").write_text("用法: dosage\n用量: dosage\n", encoding="utf-8")
     rows = imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.yaml"))
     assert [row["dosage"] for row in rows] == ["口服\n2片", "1片"]
@@ -218,7 +279,8 @@ def test_two_columns_may_be_joined_into_one(tmp_path):
 def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsys):
     """The lines that are shown are the whole way on: pasted into a file they are accepted."""
     source = csv_file(
-        tmp_path / "a.csv", [["药品名称", "价格", "医保：类型", "不良反应情形"], ["甲片", "9.5", "甲类", "恶心"]]
+        tmp_path / "a.csv",
+        [["药品名称", "价格", "医保：类型", "不良反应情形"], ["甲片", "9.5", "甲类", "恶心"]],
     )
     target = ["--to", f"sqlite:///{tmp_path / 'my.db'}"]
     assert main([str(source), *target, "--dry-run"]) == 1
@@ -227,17 +289,34 @@ def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsy
     assert "Traceback" not in err
     assert not (tmp_path / "my.db").exists()
     lines = "\n".join(out.split("lines for the file of --mapping:\n")[1].splitlines())
-    assert yaml.safe_load(lines) == {"价格": None, "医保：类型": None, "不良反应情形": "adverse_reactions"}
-    assert all(column in TABLES["drugs_info"] for column in [line.split(" is ")[1] for line in lines.splitlines()[:2]])
+    assert yaml.safe_load(lines) == {
+        "价格": None,
+        "医保：类型": None,
+        "不良反应情形": "adverse_reactions",
+    }
+    assert all(
+        column in TABLES["drugs_info"]
+        for column in [line.split(" is ")[1] for line in lines.splitlines()[:2]]
+    )
     (tmp_path / "m.yaml").write_text(lines, encoding="utf-8")
-    assert imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.yaml"))[0]["adverse_reactions"] == "恶心"
+    assert (
+        imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.yaml"))[0][
+            "adverse_reactions"
+        ]
+        == "恶心"
+    )
 
 
 def test_a_mapping_helps_to_tell_the_table(tmp_path):
     assert guess_table(["名", "征"], "", {"征": "clinical_manif"}) == "disease"
-    assert guess_table(["name", "征"], "", {"征": "clinical_manif", "name": "disease_name"}) == "disease"
+    assert (
+        guess_table(["name", "征"], "", {"征": "clinical_manif", "name": "disease_name"})
+        == "disease"
+    )
     source = csv_file(tmp_path / "a.csv", [["名", "征"], ["甲病", "头痛"]])
-    (tmp_path / "m.json").write_text('{"名": "disease_name", "征": "clinical_manif"}', encoding="utf-8")
+    (tmp_path / "m.json").write_text(
+        '{"名": "disease_name", "征": "clinical_manif"}', encoding="utf-8"
+    )
     imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.json"))
     assert stored(tmp_path / "my.db", "disease")[0]["clinical_manif"] == "头痛"
 
@@ -248,12 +327,24 @@ def test_a_missing_name_is_asked_for_with_the_line_to_give():
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "place"), [("m.yaml", "a: b\nc: [d\ne: f\n", "line 3"), ("m.json", '{"a": "b",\n}', "line 2")]
+    ("name", "text", "place"),
+    [("m.yaml", "a: b\nc: [d\ne: f\n", "line 3"), ("m.json", '{"a": "b",\n}', "line 2")],
 )
 def test_an_error_in_a_mapping_names_its_line(tmp_path, name, text, place, capsys):
     (tmp_path / name).write_text(text, encoding="utf-8")
     source = csv_file(tmp_path / "a.csv", [["药名"], ["甲片"]])
-    assert main([str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}", "--mapping", str(tmp_path / name)]) == 2
+    assert (
+        main(
+            [
+                str(source),
+                "--to",
+                f"sqlite:///{tmp_path / 'my.db'}",
+                "--mapping",
+                str(tmp_path / name),
+            ]
+        )
+        == 2
+    )
     assert place in capsys.readouterr().err
 
 
@@ -293,7 +384,10 @@ def test_one_table_alone_is_enough_for_the_tool(tmp_path, header, other):
 
 def test_drugs_alone_give_questions_that_the_database_confirms(tmp_path, capsys):
     names = [f"药{chr(0x4E00 + number)}{chr(0x5E00 + number)}片" for number in range(40)]
-    rows = [[name, f"用于{name[1:3]}不适", f"一次{number}片", f"密封{name[1]}"] for number, name in enumerate(names)]
+    rows = [
+        [name, f"用于{name[1:3]}不适", f"一次{number}片", f"密封{name[1]}"]
+        for number, name in enumerate(names)
+    ]
     source = csv_file(tmp_path / "a.csv", [["药名", "适应证", "用法", "保存条件"], *rows])
     imported(source, tmp_path / "my.db")
     database, folder = ["--db", f"sqlite:///{tmp_path / 'my.db'}"], tmp_path / "new" / "folder"
@@ -320,7 +414,13 @@ def teacher(monkeypatch):
 
 
 def test_an_llm_proposes_and_the_user_confirms(tmp_path, teacher, monkeypatch, capsys):
-    pairs = {"品": "med_name", "治": "indication", "价": None, "假": "storage", "批": "no_such_column"}
+    pairs = {
+        "品": "med_name",
+        "治": "indication",
+        "价": None,
+        "假": "storage",
+        "批": "no_such_column",
+    }
     columns = [{"source": source, "column": column} for source, column in pairs.items()]
     teacher.replies = [(200, completion(json.dumps({"table": "drugs_info", "columns": columns})))]
     source = csv_file(tmp_path / "a.csv", [["品", "治", "价", "批"], ["甲片", "头痛", "9", "H1"]])

@@ -44,7 +44,10 @@ def test_the_contract_has_23_and_15_columns():
         "drugs_info": 23,
         "disease": 15,
     }
-    assert {table: len(columns) for table, columns in TABLES.items()} == {"drugs_info": 24, "disease": 16}
+    assert {table: len(columns) for table, columns in TABLES.items()} == {
+        "drugs_info": 24,
+        "disease": 16,
+    }
 
 
 def test_a_file_with_a_foreign_column_is_refused(monkeypatch, tmp_path):

@@ -33,7 +33,11 @@ WRONG = (
     r"(手术|引流|穿刺)\d+天",  # what is done once does not take days
     r"℃以下(冷藏室|药盒|暗柜|避热处)",
 )
-TOGETHER = ("嗜睡.*失眠", "便秘.*腹泻|腹泻.*便秘", "夜间.*夜间")  # what contradicts or repeats itself in one text
+TOGETHER = (
+    "嗜睡.*失眠",
+    "便秘.*腹泻|腹泻.*便秘",
+    "夜间.*夜间",
+)  # what contradicts or repeats itself in one text
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,10 @@ def rows() -> dict[str, list[dict[str, Any]]]:
     with sqlite3.connect(DEFAULT_PATH) as connection:
         connection.row_factory = sqlite3.Row
         return {
-            table: [dict(row) for row in connection.execute(f"SELECT * FROM {table} WHERE source = 'fictional'")]
+            table: [
+                dict(row)
+                for row in connection.execute(f"SELECT * FROM {table} WHERE source = 'fictional'")
+            ]
             for table in TABLES
         }
 
@@ -50,7 +57,9 @@ def texts(rows: dict[str, list[dict[str, Any]]]) -> Iterator[tuple[str, str]]:
     for table in rows:
         for row in rows[table]:
             yield from (
-                (f"{table}.{column} {row['id']}", cell) for column, cell in row.items() if isinstance(cell, str)
+                (f"{table}.{column} {row['id']}", cell)
+                for column, cell in row.items()
+                if isinstance(cell, str)
             )
 
 
@@ -66,9 +75,13 @@ def test_no_text_has_a_wrong_joint(rows: dict[str, list[dict[str, Any]]]) -> Non
     assert len(told) > 10_000
     written = ("drugs_info.med_name", "drugs_info.company_name")  # syllables may come twice
     read = [
-        (place, text) for place, text in told if re.search("[\u4e00-\u9fff]", text) and not place.startswith(written)
+        (place, text)
+        for place, text in told
+        if re.search("[\u4e00-\u9fff]", text) and not place.startswith(written)
     ]
-    assert not [(place, text) for place, text in read if re.search("|".join((*WRONG, *TOGETHER)), text)]
+    assert not [
+        (place, text) for place, text in read if re.search("|".join((*WRONG, *TOGETHER)), text)
+    ]
 
 
 def test_doses_and_strengths_are_those_of_the_form(rows: dict[str, list[dict[str, Any]]]) -> None:
@@ -85,23 +98,37 @@ def test_doses_and_strengths_are_those_of_the_form(rows: dict[str, list[dict[str
             assert ("冲服" in row["dosage"] or "调服" in row["dosage"]) == (form in ("颗粒", "散"))
 
 
-def test_a_drug_does_not_cause_what_it_is_for_nor_a_test_repeat_itself(rows: dict[str, list[dict[str, Any]]]) -> None:
+def test_a_drug_does_not_cause_what_it_is_for_nor_a_test_repeat_itself(
+    rows: dict[str, list[dict[str, Any]]],
+) -> None:
     for row in rows["drugs_info"]:
-        complaint = re.fullmatch(r"用于(?:轻度|中度|重度|急性|慢性|反复)?(.+)伴(.+)", row["indication"])
+        complaint = re.fullmatch(
+            r"用于(?:轻度|中度|重度|急性|慢性|反复)?(.+)伴(.+)", row["indication"]
+        )
         assert complaint
         for word in complaint.groups():
-            assert word not in (row["adverse_reactions"] or ""), (row["indication"], row["adverse_reactions"])
+            assert word not in (row["adverse_reactions"] or ""), (
+                row["indication"],
+                row["adverse_reactions"],
+            )
         caution, _, avoided = (row["precautions"] or "").partition("慎用，避免")
-        assert not set(re.split("、", caution)) & {"驾驶员", "运动员", "高空作业者"}, (caution, avoided)
+        assert not set(re.split("、", caution)) & {"驾驶员", "运动员", "高空作业者"}, (
+            caution,
+            avoided,
+        )
     for row in rows["disease"]:
         if row["examination"]:
-            finding, more = re.fullmatch(r"(.+(?:示|检出).+)，需加做(.+)", row["examination"]).groups()  # type: ignore[union-attr]
+            finding, more = re.fullmatch(
+                r"(.+(?:示|检出).+)，需加做(.+)", row["examination"]
+            ).groups()  # type: ignore[union-attr]
             assert more not in finding
         about = [row["complication"], row["differ_diag"], row["clinical_manif"] or ""]
         assert about[0].removeprefix("可并发") not in about[1] + about[2]
 
 
-def test_askable_texts_end_without_a_stop_and_have_no_space(rows: dict[str, list[dict[str, Any]]]) -> None:
+def test_askable_texts_end_without_a_stop_and_have_no_space(
+    rows: dict[str, list[dict[str, Any]]],
+) -> None:
     for table, columns in ASKABLE.items():
         cells = [row[column] for row in rows[table] for column in columns if row[column]]
         assert not [cell for cell in cells if re.search(r"\s|[。，、]$", cell)]

@@ -42,7 +42,9 @@ def url(tmp_path_factory) -> str:
         put = "INSERT INTO drugs_info (id, med_name, dosage, storage, precautions) VALUES (?, ?, ?, ?, ?)"
         connection.execute(put, [1, "甲片", FIELD, "密封", "慎用" * 20_000])
         connection.execute(put, [2, "乙丸", "含服", "避光", "慎用" * 200_000])
-        connection.execute("INSERT INTO disease (id, disease_name, cause) VALUES (1, '丙症', '受凉')")
+        connection.execute(
+            "INSERT INTO disease (id, disease_name, cause) VALUES (1, '丙症', '受凉')"
+        )
     return f"sqlite:///{path}"
 
 
@@ -71,18 +73,36 @@ def gold(lines):
 
 TWELVE = [
     f"{name}丸"
-    for name in ("甲草", "乙木", "丙金", "丁水", "戊火", "己土", "庚石", "辛花", "壬叶", "癸根", "子藤", "丑果")
+    for name in (
+        "甲草",
+        "乙木",
+        "丙金",
+        "丁水",
+        "戊火",
+        "己土",
+        "庚石",
+        "辛花",
+        "壬叶",
+        "癸根",
+        "子藤",
+        "丑果",
+    )
 ]
 
 
 def listed(names):
     """A question's gold SQL and gold that are these names."""
     sql = " UNION ALL ".join(f"SELECT '{name}' AS med_name" for name in names)
-    return {"sql": sql, "structured_gt": {"columns": ["med_name"], "rows": [[name] for name in names]}}
+    return {
+        "sql": sql,
+        "structured_gt": {"columns": ["med_name"], "rows": [[name] for name in names]},
+    }
 
 
 def write(path: Path, *rows) -> Path:
-    path.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows), encoding="utf-8"
+    )
     return path
 
 
@@ -103,7 +123,10 @@ def report(capsys, *arguments) -> tuple[int, dict]:
         {"sql": "SELECT id, med_name, STORAGE FROM drugs_info WHERE id = 1"},
         {"structured_gt": {"columns": ["Storage"], "rows": [["密 封"]]}},
         {
-            "sql": ["SELECT storage FROM drugs_info WHERE id = 1", "SELECT storage FROM drugs_info WHERE id = 2"],
+            "sql": [
+                "SELECT storage FROM drugs_info WHERE id = 1",
+                "SELECT storage FROM drugs_info WHERE id = 2",
+            ],
             "structured_gt": {"columns": ["storage"], "rows": [["避光"], ["密封"]]},
             "answer": "甲片密封，乙丸避光",
         },
@@ -119,7 +142,11 @@ def report(capsys, *arguments) -> tuple[int, dict]:
             "evidence": quote(field="dosage", quote="一日3次。\n饭后温水送服"),
             "answer": "**用法**：\n- 口服，一次4片，一日３次。\n- 饭后温水送服。",
         },
-        {"evidence": quote(field="dosage", quote=" data-id = '39'>温水</a>送服"), "structured_gt": None, "answer": ""},
+        {
+            "evidence": quote(field="dosage", quote=" data-id = '39'>温水</a>送服"),
+            "structured_gt": None,
+            "answer": "",
+        },
         {
             "task_type": "unanswerable",
             "question": "丁丸怎么保存？",
@@ -149,41 +176,94 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
         ({"sql": "SELECT nope FROM drugs_info"}, "sql", "gold SQL fails"),
         ({"sql": "DROP TABLE drugs_info"}, "sql", "gold SQL fails"),
         ({"sql": "SELECT 1; DELETE FROM drugs_info"}, "sql", "gold SQL fails"),
-        ({"sql": ["SELECT storage FROM drugs_info WHERE id = 1", "PRAGMA user_version"]}, "sql", "gold SQL fails"),
-        ({"sql": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a) SELECT max(n) FROM a"}, "sql", "fails"),
         (
-            {"sql": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a WHERE n < 30) SELECT n FROM a"},
+            {"sql": ["SELECT storage FROM drugs_info WHERE id = 1", "PRAGMA user_version"]},
+            "sql",
+            "gold SQL fails",
+        ),
+        (
+            {
+                "sql": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a) SELECT max(n) FROM a"
+            },
+            "sql",
+            "fails",
+        ),
+        (
+            {
+                "sql": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a WHERE n < 30) SELECT n FROM a"
+            },
             "sql",
             "more than the tool shows: 30 rows",
         ),
-        ({"structured_gt": {"columns": ["storage"], "rows": [["避光"]]}, "answer": ""}, "structured_gt", "says"),
-        ({"structured_gt": {"columns": ["dosage"], "rows": [["密封"]]}}, "structured_gt", "structured_gt says"),
-        ({"structured_gt": {"columns": ["storage"], "rows": [["密封"]] * 2}}, "structured_gt", "structured_gt says"),
-        ({"sql": "SELECT storage FROM drugs_info WHERE id = 99"}, "structured_gt", "gold SQL returns []"),
-        ({"sql": "SELECT storage FROM drugs_info WHERE id = 99", "structured_gt": None}, "sql", "returns no rows"),
-        ({"evidence": quote(quote="冷藏"), "answer": ""}, "evidence", "'冷藏' is not in drugs_info.storage of row 1"),
+        (
+            {"structured_gt": {"columns": ["storage"], "rows": [["避光"]]}, "answer": ""},
+            "structured_gt",
+            "says",
+        ),
+        (
+            {"structured_gt": {"columns": ["dosage"], "rows": [["密封"]]}},
+            "structured_gt",
+            "structured_gt says",
+        ),
+        (
+            {"structured_gt": {"columns": ["storage"], "rows": [["密封"]] * 2}},
+            "structured_gt",
+            "structured_gt says",
+        ),
+        (
+            {"sql": "SELECT storage FROM drugs_info WHERE id = 99"},
+            "structured_gt",
+            "gold SQL returns []",
+        ),
+        (
+            {"sql": "SELECT storage FROM drugs_info WHERE id = 99", "structured_gt": None},
+            "sql",
+            "returns no rows",
+        ),
+        (
+            {"evidence": quote(quote="冷藏"), "answer": ""},
+            "evidence",
+            "'冷藏' is not in drugs_info.storage of row 1",
+        ),
         ({"evidence": quote(row_id=2)}, "evidence", "is not in drugs_info.storage of row 2"),
         ({"evidence": quote(table="sqlite_master")}, "evidence", "no table 'sqlite_master'"),
         ({"evidence": quote(field="storage FROM drugs_info; --")}, "evidence", "has no column"),
         ({"evidence": quote(row_id="1 OR 1=1")}, "evidence", "is no whole number"),
         ({"evidence": quote(row_id=True)}, "evidence", "is no whole number"),
-        ({"answer": "甲片要避光"}, "answer", "lacks the gold value '密封' (scores 0.00, expected 1; facts 0.00)"),
+        (
+            {"answer": "甲片要避光"},
+            "answer",
+            "lacks the gold value '密封' (scores 0.00, expected 1; facts 0.00)",
+        ),
         (
             {"sql": "SELECT storage AS a FROM drugs_info WHERE id = 1", "answer": ""},
             "structured_gt",
             "returns the columns ['a'], structured_gt says ['storage']",
         ),
         (
-            {"sql": f"SELECT '{'甲' * 90}乙' AS storage", "answer": "", **gold([["甲" * 90 + "丙"]])},
+            {
+                "sql": f"SELECT '{'甲' * 90}乙' AS storage",
+                "answer": "",
+                **gold([["甲" * 90 + "丙"]]),
+            },
             "structured_gt",
             f'gold SQL returns …{"甲" * 30}乙"]], structured_gt says …{"甲" * 30}丙"]]',
         ),
         (  # eleven of twelve names: a policy would be paid in full only for leaving one out
-            {"question": "哪些药要密封？", "answer": "、".join(TWELVE[:-1]), "evidence": None, **listed(TWELVE)},
+            {
+                "question": "哪些药要密封？",
+                "answer": "、".join(TWELVE[:-1]),
+                "evidence": None,
+                **listed(TWELVE),
+            },
             "answer",
             "scores 0.92, expected 1; names 0.92",
         ),
-        ({"question": "适应症包含<li><p的药品有哪些？"}, "question", "asks for HTML, '<p'; expected words"),
+        (
+            {"question": "适应症包含<li><p的药品有哪些？"},
+            "question",
+            "asks for HTML, '<p'; expected words",
+        ),
         ({"question": "适应症包含 data-id = '39'>胃癌的药有哪些？"}, "question", "asks for HTML"),
         (
             {
@@ -202,7 +282,9 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
     ],
 )
 def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, field, message):
-    path = write(tmp_path / "a.jsonl", row(id="good", question="甲片的贮藏是什么？"), row(**changes))
+    path = write(
+        tmp_path / "a.jsonl", row(id="good", question="甲片的贮藏是什么？"), row(**changes)
+    )
     code, found = report(capsys, path, "--db", url)
     assert (code, found["rows"], found["valid"], found["not_checkable"]) == (1, 2, 1, 0)
     assert {problem["row"] for problem in found["problems"]} == {1}
@@ -220,16 +302,33 @@ def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, 
             {"evidence": quote(quote="冷藏", row_id=2), "entities": ["丁丸"], "answer": "密封"},
             "is '乙丸' here, not 丁丸",
         ),
-        ({"evidence": quote(field="precautions", quote="禁用"), "answer": ""}, "longer than the tool reads"),
-        ({"evidence": quote(field="precautions", quote="慎用", row_id=2), "answer": ""}, "cannot be read"),
-        ({"sql": None}, "no gold SQL"),
-        ({"sql": None, "structured_gt": None, "evidence": None, "entities": None}, "neither SQL nor evidence"),
         (
-            {"sql": "SELECT storage FROM drugs_info WHERE id = 7", "evidence": None, "entities": ["丁丸"]},
+            {"evidence": quote(field="precautions", quote="禁用"), "answer": ""},
+            "longer than the tool reads",
+        ),
+        (
+            {"evidence": quote(field="precautions", quote="慎用", row_id=2), "answer": ""},
+            "cannot be read",
+        ),
+        ({"sql": None}, "no gold SQL"),
+        (
+            {"sql": None, "structured_gt": None, "evidence": None, "entities": None},
+            "neither SQL nor evidence",
+        ),
+        (
+            {
+                "sql": "SELECT storage FROM drugs_info WHERE id = 7",
+                "evidence": None,
+                "entities": ["丁丸"],
+            },
             "structured_gt says",
         ),
         (
-            {"sql": "SELECT storage FROM drugs_info WHERE id = 7", "evidence": None, "entities": ["\0"]},
+            {
+                "sql": "SELECT storage FROM drugs_info WHERE id = 7",
+                "evidence": None,
+                "entities": ["\0"],
+            },
             "structured_gt says",
         ),
     ],
@@ -283,7 +382,9 @@ def test_where_nobody_knows_the_names_some_name_must_be_given(url, answer, wrong
     assert ("the evidence holds no names" in str(finding.unchecked)) != wrong
 
 
-@pytest.mark.parametrize(("score", "shown"), [(0.99999, "0.99999"), (0.998, "0.998"), (0.4, "0.40"), (0.0, "0.00")])
+@pytest.mark.parametrize(
+    ("score", "shown"), [(0.99999, "0.99999"), (0.998, "0.998"), (0.4, "0.40"), (0.0, "0.00")]
+)
 def test_a_score_below_1_never_looks_like_1(score, shown):
     verdict = Verdict(score, {"coverage": 1.0, "brevity": score})
     assert shortfall(verdict, {}, row()) == f"scores {shown}, expected 1; brevity {shown}"
@@ -329,7 +430,10 @@ def test_entities_in_several_splits_are_counted(url, tmp_path, capsys):
     files = [write(tmp_path / "b.jsonl", *first), write(tmp_path / "c.jsonl", second[1])]
     code, found = report(capsys, *files, "--db", url)
     assert (code, found["entity_overlap"]) == (0, 1)  # a row without a split belongs to its file's
-    without = [{key: value for key, value in one.items() if key != "entities"} for one in (first[0], second[1])]
+    without = [
+        {key: value for key, value in one.items() if key != "entities"}
+        for one in (first[0], second[1])
+    ]
     cited = [write(tmp_path / f"{number}.jsonl", one) for number, one in enumerate(without)]
     assert report(capsys, *cited, "--db", url)[1]["entity_overlap"] == 1
 
@@ -342,13 +446,20 @@ def test_the_same_question_in_two_splits_is_a_problem(url, tmp_path, capsys):
         row(id="3", split="test", question="甲片 怎么保存"),
     )
     _, found = report(capsys, path, "--db", url)
-    assert [(problem["row"], problem["field"]) for problem in found["problems"]] == [(2, "question")]
+    assert [(problem["row"], problem["field"]) for problem in found["problems"]] == [
+        (2, "question")
+    ]
 
 
 def test_our_own_files_are_valid(capsys):
     files = [ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")]
     code, found = report(capsys, *files, "--db", DEFAULT_DATABASE)
-    assert (code, found["problems"], found["entity_overlap"], found["not_checkable"]) == (0, [], 0, 0)
+    assert (code, found["problems"], found["entity_overlap"], found["not_checkable"]) == (
+        0,
+        [],
+        0,
+        0,
+    )
     assert found["rows"] == found["valid"] == sum(len(load_rows(file)) for file in files)
 
 
@@ -373,21 +484,47 @@ FOREIGN = [
         "qid": "f2",
         "task_type": "compare_drugs",
         "question": "对比戊颗粒和己膏的禁忌？",
-        "sql": ["SELECT id, med_name, contraindications FROM drugs_info WHERE id IN (90001, 90002)"],
-        "evidence": [
-            {"source_table": "drugs_info", "row_id": 90001, "field": "contraindications", "quote": "孕妇禁用。"},
-            {"source_table": "drugs_info", "row_id": 90002, "field": "contraindications", "quote": "<p>尚不明确。</p>"},
+        "sql": [
+            "SELECT id, med_name, contraindications FROM drugs_info WHERE id IN (90001, 90002)"
         ],
-        "meta": {"entity": {"drug_name_a": "戊颗粒", "drug_name_b": "己膏", "drug_id_a": 90001, "drug_id_b": 90002}},
+        "evidence": [
+            {
+                "source_table": "drugs_info",
+                "row_id": 90001,
+                "field": "contraindications",
+                "quote": "孕妇禁用。",
+            },
+            {
+                "source_table": "drugs_info",
+                "row_id": 90002,
+                "field": "contraindications",
+                "quote": "<p>尚不明确。</p>",
+            },
+        ],
+        "meta": {
+            "entity": {
+                "drug_name_a": "戊颗粒",
+                "drug_name_b": "己膏",
+                "drug_id_a": 90001,
+                "drug_id_b": 90002,
+            }
+        },
         "ground_truth": "| 戊颗粒 | 己膏 |\n| --- | --- |\n| 孕妇禁用 | 尚不明确 |",
     },
     {
         "qid": "f3",
         "task_type": "drug_search_by_kw",
         "question": "适应症包含头痛的药品有哪些？",
-        "sql": ["SELECT id, med_name, indication FROM drugs_info WHERE indication LIKE '%头痛%' LIMIT 3"],
+        "sql": [
+            "SELECT id, med_name, indication FROM drugs_info WHERE indication LIKE '%头痛%' LIMIT 3"
+        ],
         "evidence": [
-            {"source_table": "drugs_info", "row_id": 90001, "field": "indication", "quote": "'67'>头痛</a>"},
+            {
+                "source_table": "drugs_info",
+                "row_id": 90001,
+                "field": "indication",
+                "quote": "'67'>头痛</a>",
+            },
             {"source_table": "drugs_info", "row_id": 90003, "field": "indication", "quote": "头痛"},
             {"source_table": "elsewhere", "row_id": 1, "field": "indication", "quote": "头痛"},
         ],
@@ -418,7 +555,10 @@ def test_a_rebuilt_database_is_never_put_over_a_file(tmp_path, capsys):
     assert target.read_text() == "mine"
     assert validate.main([str(path), "--rebuild-from-evidence", str(target), "--force"]) == 1
     printed = capsys.readouterr()
-    assert "rebuilt 3 rows with 4 fields from the evidence, 1 rows of unknown name, 1 quotes" in printed.err
+    assert (
+        "rebuilt 3 rows with 4 fields from the evidence, 1 rows of unknown name, 1 quotes"
+        in printed.err
+    )
     assert "no table 'elsewhere'" in printed.out
     assert sorted(file.name for file in tmp_path.iterdir()) == ["evidence.db", "foreign.jsonl"]
 
@@ -446,9 +586,7 @@ def test_a_sample_is_the_first_rows(url, tmp_path, capsys):
 
 
 def test_help_waits_for_no_large_library():
-    asked = (
-        "import sys; from data import convert, validate; print({'pandas', 'sqlalchemy', 'pyarrow', 'numpy', 'pydantic'}"
-    )
+    asked = "import sys; from data import convert, validate; print({'pandas', 'sqlalchemy', 'pyarrow', 'numpy', 'pydantic'}"
     command = [sys.executable, "-c", asked + " & sys.modules.keys())"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout == "set()\n"
 
@@ -457,7 +595,13 @@ def test_html_and_its_remains_are_no_text():
     assert plain("<p>目赤<a class='x'>头痛</a></p>") == "目赤头痛"
     assert plain("' data-type = '18' data-id = '39'>胃癌</a>）、乳腺癌") == "胃癌）、乳腺癌"
     assert plain("头痛<a class = 'J-re") == "头痛"
-    for text in ("ALT<ULN 3倍者慎用", "年龄>18岁且<60岁", "血压 >140 & x", "剂量 = 'x' 不是标签 > 5", ""):
+    for text in (
+        "ALT<ULN 3倍者慎用",
+        "年龄>18岁且<60岁",
+        "血压 >140 & x",
+        "剂量 = 'x' 不是标签 > 5",
+        "",
+    ):
         assert plain(text) == text
     assert comparable("ＧＯＴ 增高 <br/>\n") == comparable("got增高")
     assert comparable("＜a class='x'>头痛＜/a>") == "头痛"
@@ -468,14 +612,18 @@ def test_any_text_can_be_cleaned(text):
     assert isinstance(comparable(text), str)
 
 
-@pytest.mark.parametrize("text", ["<" * 50_000, "<a b='" * 50_000, "=" * 50_000 + ">", "<!--" * 1_000, "&" * 50_000])
+@pytest.mark.parametrize(
+    "text", ["<" * 50_000, "<a b='" * 50_000, "=" * 50_000 + ">", "<!--" * 1_000, "&" * 50_000]
+)
 def test_hostile_markup_takes_no_time(text):
     began = time.process_time()
     plain(text)
     assert time.process_time() - began < 1
 
 
-hostile = st.text(max_size=30) | st.sampled_from(["SELECT * FROM disease", "';--", "\0", "<script>", "SELECT 1"])
+hostile = st.text(max_size=30) | st.sampled_from(
+    ["SELECT * FROM disease", "';--", "\0", "<script>", "SELECT 1"]
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -490,11 +638,18 @@ hostile = st.text(max_size=30) | st.sampled_from(["SELECT * FROM disease", "';--
                 "split": hostile,
                 "task_type": hostile,
                 "structured_gt": st.fixed_dictionaries(
-                    {"columns": st.just(["a"]), "rows": st.lists(st.lists(hostile, min_size=1, max_size=1))}
+                    {
+                        "columns": st.just(["a"]),
+                        "rows": st.lists(st.lists(hostile, min_size=1, max_size=1)),
+                    }
                 ),
                 "evidence": st.lists(
                     st.fixed_dictionaries(
-                        {"table": hostile | st.just("disease"), "row_id": st.integers() | hostile, "quote": hostile},
+                        {
+                            "table": hostile | st.just("disease"),
+                            "row_id": st.integers() | hostile,
+                            "quote": hostile,
+                        },
                         optional={"field": hostile | st.just("cause")},
                     ),
                     max_size=2,

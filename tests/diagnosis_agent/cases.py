@@ -13,7 +13,8 @@ from episodes.agent import Message, ToolSpec
 from episodes.outcomes import PolicyStop
 
 SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()} | {"max_turns": 6}
+    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+    | {"max_turns": 6}
 )
 
 

@@ -24,7 +24,9 @@ Row = dict[str, Any]
 
 def rows(name: str) -> list[Row]:
     files = (CORPUS / f"{name}.jsonl", CORPUS / f"{name}_sealed.jsonl")
-    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def plain(text: str) -> str:
@@ -41,7 +43,9 @@ def read_as_meant(row: Row) -> bool:
     kind = {Order: "order", Conclusion: "final", Malformed: "malformed"}[type(said)]
     if expect["kind"] == "any":
         return kind != expect.get("never")
-    parts = all(same(expect.get(part), getattr(said, part, "")) for part in ("diagnosis", "examination"))
+    parts = all(
+        same(expect.get(part), getattr(said, part, "")) for part in ("diagnosis", "examination")
+    )
     return kind == expect["kind"] and parts
 
 
@@ -53,7 +57,9 @@ def meant(row: Row) -> bool:
 
 def judged_right(row: Row) -> bool:
     condition = load_tables().conditions[row["gold"]]
-    return names_it(row["answer"], (condition.en, condition.zh, *condition.aliases_en, *condition.aliases_zh))
+    return names_it(
+        row["answer"], (condition.en, condition.zh, *condition.aliases_en, *condition.aliases_zh)
+    )
 
 
 def share(outcomes: Iterable[bool]) -> float:
@@ -64,9 +70,13 @@ def share(outcomes: Iterable[bool]) -> float:
 def verdict(row: Row) -> str | int:
     """What is understood when the text stands where an answer belongs: as a word, or as a number where it is one."""
     text = row["verdict_text"]
-    field, value = ("diagnosis", text) if row["question"] == "diagnosis" else ("recommended", number(text))
+    field, value = (
+        ("diagnosis", text) if row["question"] == "diagnosis" else ("recommended", number(text))
+    )
     try:
-        said = Answers.model_validate({"diagnosis": "Wrong", "recommended": 0, "covered": 0, field: value})
+        said = Answers.model_validate(
+            {"diagnosis": "Wrong", "recommended": 0, "covered": 0, field: value}
+        )
     except ValidationError:
         return "failed"
     return said.diagnosis.lower() if field == "diagnosis" else said.recommended

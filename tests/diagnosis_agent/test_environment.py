@@ -52,8 +52,12 @@ def test_a_whole_case() -> None:
     assert heard[3].endswith("Turn 4 of 4.\nLast turn: give the final diagnosis.")
 
 
-@pytest.mark.parametrize(("last", "stop"), [(order("CBC"), "bad_reply"), ("", "no_answer"), ("hm", "bad_reply")])
-def test_the_last_turn_is_for_the_diagnosis_and_without_it_a_case_is_wrong(last: str, stop: str) -> None:
+@pytest.mark.parametrize(
+    ("last", "stop"), [(order("CBC"), "bad_reply"), ("", "no_answer"), ("hm", "bad_reply")]
+)
+def test_the_last_turn_is_for_the_diagnosis_and_without_it_a_case_is_wrong(
+    last: str, stop: str
+) -> None:
     episode = played(*[order("CBC")] * 3, last)
     assert (episode.stop_reason, episode.answer) == (stop, None)
     assert record(episode)["facts"]["accuracy"] == 0
@@ -72,7 +76,9 @@ def test_ordering_is_worth_something() -> None:
     own = DiagnosisEnvironment(SETTINGS.model_copy(update={"max_turns": 30}), {})
 
     def mean(name: str, fact: str) -> float:
-        values = [own.facts(task, asyncio.run(own.baseline(name, task)))[fact] for task in tasks()[::8]]
+        values = [
+            own.facts(task, asyncio.run(own.baseline(name, task)))[fact] for task in tasks()[::8]
+        ]
         return sum(value or 0.0 for value in values) / len(values)
 
     assert mean("at_once", "accuracy") <= 0.4
@@ -84,7 +90,11 @@ def test_ordering_is_worth_something() -> None:
 def test_facts_record_and_groups() -> None:
     episode = played(order(TASK.key[0]), order(TASK.key[0]), order("telepathy"), END)
     found = record(episode)
-    assert found["facts"]["repeated_examinations"] == found["facts"]["unavailable_examinations"] == pytest.approx(1 / 3)
+    assert (
+        found["facts"]["repeated_examinations"]
+        == found["facts"]["unavailable_examinations"]
+        == pytest.approx(1 / 3)
+    )
     assert found["facts"]["exam_precision"] == found["facts"]["exam_recall"] == pytest.approx(1 / 3)
     assert [turn["role"] for turn in found["dialogue"]] == ["doctor", "simulator"] * 3 + ["doctor"]
     assert AGENT.gain_groups(found) == {"gain_by_ordering": 1}
@@ -121,29 +131,43 @@ def test_single_turns_within_a_small_budget_end_with_the_diagnosis() -> None:
 @pytest.mark.usefixtures("no_waiting")
 def test_rubrics_are_weighed(llm: Any, tmp_path: Path) -> None:
     path = tmp_path / "rubrics.json"
-    path.write_text(json.dumps({TASK.id: [{"criterion": "orders a CBC", "weight": 3}, {"criterion": "no CT first"}]}))
+    path.write_text(
+        json.dumps(
+            {TASK.id: [{"criterion": "orders a CBC", "weight": 3}, {"criterion": "no CT first"}]}
+        )
+    )
     how = {"teacher_model": "openai/stand-in", "teacher_base_url": llm.url}
-    own = DiagnosisEnvironment(SETTINGS.model_copy(update=how), {"rubrics": str(path)}, evaluating=True)
+    own = DiagnosisEnvironment(
+        SETTINGS.model_copy(update=how), {"rubrics": str(path)}, evaluating=True
+    )
     own.scheme.judge = None
     llm.answer = lambda body: '{"met_1":1,"met_2":0}'
-    assert asyncio.run(own.score(TASK, played(order("CBC"), END))).measures == {"rubric_score": 0.75}
+    assert asyncio.run(own.score(TASK, played(order("CBC"), END))).measures == {
+        "rubric_score": 0.75
+    }
     other = tasks()[0] if tasks()[0].id != TASK.id else tasks()[1]
     assert asyncio.run(own.score(other, played(END))).measures == {}
     llm.answer = lambda body: '{"met_1":1}'
     assert asyncio.run(own.score(TASK, played(order("CRP"), END))).unscored == "judge_malformed"
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"case-1": []}', '{"case-1": [{"criterion": "x", "weight": 0}]}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"case-1": []}', '{"case-1": [{"criterion": "x", "weight": 0}]}']
+)
 def test_rubrics_that_cannot_be_used_are_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "rubrics.json"
     path.write_text(text)
     with pytest.raises(AgentError, match="TEACHER_MODEL"):
         environment(rubrics=str(path))
     with pytest.raises(AgentError, match=r"rubrics\.json"):
-        DiagnosisEnvironment(SETTINGS.model_copy(update={"teacher_model": "openai/x"}), {"rubrics": str(path)}, True)
+        DiagnosisEnvironment(
+            SETTINGS.model_copy(update={"teacher_model": "openai/x"}), {"rubrics": str(path)}, True
+        )
 
 
-@pytest.mark.parametrize("options", [{"single_turn": True}, {"rubrics": "x"}, {"simulator_model": "x"}])
+@pytest.mark.parametrize(
+    "options", [{"single_turn": True}, {"rubrics": "x"}, {"simulator_model": "x"}]
+)
 def test_flags_without_use_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(AgentError):
         environment(evaluating=False, **options)

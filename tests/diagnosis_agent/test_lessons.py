@@ -21,7 +21,11 @@ def _few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def replies(one: Conversation) -> list[Order | Conclusion | Malformed]:
-    return [read_reply(str(message["content"])) for message in one.messages if message["role"] == "assistant"]
+    return [
+        read_reply(str(message["content"]))
+        for message in one.messages
+        if message["role"] == "assistant"
+    ]
 
 
 def learned(one: Conversation) -> list[Order | Conclusion | Malformed]:
@@ -34,13 +38,19 @@ def test_right_lessons_end_with_a_diagnosis_and_teach_no_mistake() -> None:
         assert isinstance(replies(one)[-1], Conclusion)
         assert not any(isinstance(said, Malformed) for said in learned(one))
         assert len(replies(one)) <= max(recipe.BUDGETS)
-        assert len({said.diagnosis for said in learned(one) if not isinstance(said, Malformed)}) == 1
+        assert (
+            len({said.diagnosis for said in learned(one) if not isinstance(said, Malformed)}) == 1
+        )
     assert any(isinstance(said, Malformed) for one in made for said in replies(one))
     assert any(len(replies(one)) > len(learned(one)) for one in made)
 
 
-@pytest.mark.parametrize(("flaw", "fewest", "most"), [("at_once", 0, 0), ("early", 1, 1), ("aside", 1, 2)])
-def test_flawed_lessons_order_too_little(monkeypatch: pytest.MonkeyPatch, flaw: str, fewest: int, most: int) -> None:
+@pytest.mark.parametrize(
+    ("flaw", "fewest", "most"), [("at_once", 0, 0), ("early", 1, 1), ("aside", 1, 2)]
+)
+def test_flawed_lessons_order_too_little(
+    monkeypatch: pytest.MonkeyPatch, flaw: str, fewest: int, most: int
+) -> None:
     monkeypatch.setattr(recipe, "FLAWS", {flaw: 100})
     for one in lessons(0, 30, Random(1)).flawed:
         assert fewest <= sum(isinstance(said, Order) for said in learned(one)) <= most

@@ -46,7 +46,9 @@ TASK = DiagnosisTask(
     age=31,
     sex="female",
 )
-ELSEWHERE = replace(TASK, condition=None)  # a row of the reference, of which the tables know nothing
+ELSEWHERE = replace(
+    TASK, condition=None
+)  # a row of the reference, of which the tables know nothing
 CBC = "complete blood count"
 Examine = Callable[..., Result]
 
@@ -58,8 +60,14 @@ def saying(text: str) -> Callable[[dict[str, Any]], str]:
 @pytest.fixture
 def settings(llm: LLMServer, tmp_path: Path) -> Settings:
     llm.answer = saying("white blood cells 14.2 10^9/L<SEP>Exam name:\nCRP")
-    where = {"simulator_model": "EHRGenerator", "simulator_base_url": llm.url, "simulator_api_key": SecretStr(KEY)}
-    return Settings.model_construct(**DEFAULTS | where | {"llm_cache": tmp_path / "cache.sqlite", "max_turns": 4})
+    where = {
+        "simulator_model": "EHRGenerator",
+        "simulator_base_url": llm.url,
+        "simulator_api_key": SecretStr(KEY),
+    }
+    return Settings.model_construct(
+        **DEFAULTS | where | {"llm_cache": tmp_path / "cache.sqlite", "max_turns": 4}
+    )
 
 
 @pytest.fixture
@@ -73,7 +81,11 @@ def examine(settings: Settings) -> Examine:
 
 
 def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
-    past = Result("vital signs", "temperature 38.2 Cel (high) (reference range: temperature 36.0 to 37.3)", "recorded")
+    past = Result(
+        "vital signs",
+        "temperature 38.2 Cel (high) (reference range: temperature 36.0 to 37.3)",
+        "recorded",
+    )
     lost = Result("telepathy", UNAVAILABLE, "unavailable")
     assert examine("CBC", past, lost) == Result(CBC, "white blood cells 14.2 10^9/L", "recorded")
     [body] = llm.requests
@@ -84,7 +96,13 @@ def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
         "Exam name:\ncomplete blood count\nExam results:\n"
     )
     assert body["stop"] == ["<SEP>", "<endoftext>"]
-    assert body.keys() == {"model", "prompt", "temperature", "max_tokens", "stop"}  # a seed ends vLLM's CPU engine
+    assert body.keys() == {
+        "model",
+        "prompt",
+        "temperature",
+        "max_tokens",
+        "stop",
+    }  # a seed ends vLLM's CPU engine
     assert (body["model"], body["max_tokens"], body["temperature"]) == ("EHRGenerator", 512, 1.0)
     assert llm.keys == {f"Bearer {KEY}"}
 
@@ -98,7 +116,9 @@ def test_training_samples_and_an_evaluation_does_not(llm: LLMServer, settings: S
         assert simulator.description["simulator_temperature"] == f"{temperature:g}"
 
 
-def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm: LLMServer, settings: Settings) -> None:
+def test_a_group_and_a_repeat_see_one_result_in_all_processes(
+    llm: LLMServer, settings: Settings
+) -> None:
     numbers = iter(range(9))
     llm.answer = lambda body: f"white blood cells {next(numbers)}.0"
 
@@ -108,20 +128,30 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(llm: LLMServer, se
         pasts = ([], [before], [], [before])
         return list(await asyncio.gather(*(simulator.examine(TASK, "CBC", past) for past in pasts)))
 
-    assert {result.text for _ in range(2) for result in asyncio.run(group())} == {"white blood cells 0.0"}
+    assert {result.text for _ in range(2) for result in asyncio.run(group())} == {
+        "white blood cells 0.0"
+    }
     assert len(llm.requests) == 1
     other = replace(TASK, text="A man of 50.")
-    assert asyncio.run(LLMSimulator(settings, "llm").examine(other, "CBC", [])).text == "white blood cells 1.0"
+    assert (
+        asyncio.run(LLMSimulator(settings, "llm").examine(other, "CBC", [])).text
+        == "white blood cells 1.0"
+    )
 
 
-def test_of_two_processes_that_draw_at_once_both_see_the_first_result(llm: LLMServer, settings: Settings) -> None:
+def test_of_two_processes_that_draw_at_once_both_see_the_first_result(
+    llm: LLMServer, settings: Settings
+) -> None:
     numbers = iter(range(9))
     llm.answer = lambda body: f"white blood cells {next(numbers)}.0"
     llm.delay = 0.2
 
     async def race() -> set[str]:
         simulators = [LLMSimulator(settings, "llm") for _ in range(3)]
-        return {result.text for result in await asyncio.gather(*(one.examine(TASK, CBC, []) for one in simulators))}
+        return {
+            result.text
+            for result in await asyncio.gather(*(one.examine(TASK, CBC, []) for one in simulators))
+        }
 
     assert len(asyncio.run(race())) == 1
     assert len(llm.requests) == 3
@@ -134,7 +164,9 @@ def test_ordered_again_by_another_name_it_is_repeated(llm: LLMServer, examine: E
 
 
 @pytest.mark.parametrize("name", ["telepathy", "test for appendicitis", "CBC and CRP", ""])
-def test_what_is_not_in_the_tables_is_not_made_up_for_their_cases(name: str, llm: LLMServer, examine: Examine) -> None:
+def test_what_is_not_in_the_tables_is_not_made_up_for_their_cases(
+    name: str, llm: LLMServer, examine: Examine
+) -> None:
     assert examine(name).kind == "unavailable"
     assert llm.requests == []
 
@@ -148,18 +180,27 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm: LLMServer, examin
     assert len(llm.requests) == 1
 
 
-LEAKS = ["consistent with Acute  Appendicitis", "app-en-dic-itis?", "no appendicitis", "ACUTE APPENDICITIS."]
+LEAKS = [
+    "consistent with Acute  Appendicitis",
+    "app-en-dic-itis?",
+    "no appendicitis",
+    "ACUTE APPENDICITIS.",
+]
 
 
 @pytest.mark.parametrize("leak", LEAKS)
-def test_a_text_that_names_the_diagnosis_is_drawn_again(leak: str, llm: LLMServer, settings: Settings) -> None:
+def test_a_text_that_names_the_diagnosis_is_drawn_again(
+    leak: str, llm: LLMServer, settings: Settings
+) -> None:
     llm.answer = lambda body: leak if len(llm.requests) < DRAWS else "tender"
     result = asyncio.run(LLMSimulator(settings, "llm", evaluating=True).examine(TASK, CBC, []))
     assert result == Result(CBC, "tender", "recorded")
     assert [body["temperature"] for body in llm.requests] == [0.0, 1.0, 1.0]
 
 
-def test_one_that_always_does_is_withheld_counted_and_kept(llm: LLMServer, settings: Settings) -> None:
+def test_one_that_always_does_is_withheld_counted_and_kept(
+    llm: LLMServer, settings: Settings
+) -> None:
     llm.answer = saying("It is appendicitis.")
     environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
     for _ in range(2):
@@ -172,7 +213,10 @@ def test_one_that_always_does_is_withheld_counted_and_kept(llm: LLMServer, setti
 
 def test_a_diagnosis_that_the_summary_names_is_no_leak(llm: LLMServer, examine: Examine) -> None:
     llm.answer = saying("appendicitis again")
-    assert examine("CBC", task=replace(TASK, question="Treated for appendicitis.")).text == "appendicitis again"
+    assert (
+        examine("CBC", task=replace(TASK, question="Treated for appendicitis.")).text
+        == "appendicitis again"
+    )
 
 
 @pytest.mark.parametrize(
@@ -265,7 +309,9 @@ def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(
 ) -> None:
     weights = tmp_path / "model.safetensors"
     weights.write_text("1")
-    own = settings.model_copy(update={"simulator_base_url": "http://127.0.0.1:9/v1", "simulator_model": None})
+    own = settings.model_copy(
+        update={"simulator_base_url": "http://127.0.0.1:9/v1", "simulator_model": None}
+    )
     options = {"simulator": "served", "simulator_model": str(tmp_path)}
     assert AGENT.services(own, options) == [Service(ADDRESS, str(tmp_path))]
 
@@ -281,7 +327,9 @@ def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(
 
 
 def test_before_it_is_served_it_is_described_and_asks_nobody(settings: Settings) -> None:
-    simulator = simulator_model(settings, {"simulator": "served", "simulator_model": "models/world"})
+    simulator = simulator_model(
+        settings, {"simulator": "served", "simulator_model": "models/world"}
+    )
     assert simulator.description["simulator"] == "served"
     with pytest.raises(ServiceError, match="not served yet"):
         asyncio.run(simulator.check())

@@ -51,9 +51,18 @@ def test_conclusions(text: str) -> None:
         ("empty", "**"),
         ("open_thought", f"<think>{spoken(ORDER)}"),
         ("no_examination", "I would do a CBC."),
-        ("no_examination", "Current diagnosis: appendicitis\nFurther examination needed: .\nReason: fever"),
-        ("no_examination", "I doubt that the available information is sufficient to make a diagnosis.\nA\nReason: b"),
-        ("no_examination", "The available information is not sufficient to make a diagnosis.\nA\nReason: b"),
+        (
+            "no_examination",
+            "Current diagnosis: appendicitis\nFurther examination needed: .\nReason: fever",
+        ),
+        (
+            "no_examination",
+            "I doubt that the available information is sufficient to make a diagnosis.\nA\nReason: b",
+        ),
+        (
+            "no_examination",
+            "The available information is not sufficient to make a diagnosis.\nA\nReason: b",
+        ),
         ("both", f"{spoken(ORDER)}\n{spoken(CONCLUSION)}".replace("Reason: white cells\n", "")),
         ("several_examinations", "Current diagnosis: A\nneeded: CBC.\nneeded: CRP.\nReason: b"),
         ("several_examinations", "Current diagnosis: A\nneeded:\n- CBC\n- CRP\nReason: b"),
@@ -78,7 +87,16 @@ def test_every_problem_but_the_last_is_answered() -> None:
 
 
 PIECES = (
-    *("<think>", "</think>", STOP_PHRASE, "Current diagnosis:", "Final diagnosis: ", "needed:", "performed: ", "CBC"),
+    *(
+        "<think>",
+        "</think>",
+        STOP_PHRASE,
+        "Current diagnosis:",
+        "Final diagnosis: ",
+        "needed:",
+        "performed: ",
+        "CBC",
+    ),
     *("Reason:", "\n", " ", ". ", "1. ", "- ", "**", "\x00", "\ud800", "："),
 )
 

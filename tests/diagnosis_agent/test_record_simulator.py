@@ -56,7 +56,9 @@ def test_what_is_no_single_examination(order: str) -> None:
 
 def test_every_name_of_the_tables_is_known() -> None:
     for one in load_tables().examinations.values():
-        assert {named(name) for name in (one.en, *one.aliases_en, one.zh, *one.aliases_zh)} == {one.en}
+        assert {named(name) for name in (one.en, *one.aliases_en, one.zh, *one.aliases_zh)} == {
+            one.en
+        }
 
 
 def test_the_record_answers_and_a_panel_gives_its_parts() -> None:
@@ -67,7 +69,9 @@ def test_the_record_answers_and_a_panel_gives_its_parts() -> None:
 
 def test_what_is_not_recorded_is_normal_for_age_and_sex_and_always_alike() -> None:
     missing = [
-        key for key, one in load_tables().examinations.items() if one.en not in TASK.results and one.only == "any"
+        key
+        for key, one in load_tables().examinations.items()
+        if one.en not in TASK.results and one.only == "any"
     ]
     assert TASK.sex is not None
     assert TASK.age is not None
@@ -77,7 +81,10 @@ def test_what_is_not_recorded_is_normal_for_age_and_sex_and_always_alike() -> No
         assert found == result(name)
         assert found.kind == "normal"
         read = read_result(load_tables(), key, found.text, TASK.sex, TASK.age)
-        assert all(read.range_of(part).low <= value <= read.range_of(part).high for part, value in read.numbers.items())
+        assert all(
+            read.range_of(part).low <= value <= read.range_of(part).high
+            for part, value in read.numbers.items()
+        )
 
 
 def test_a_repeat_by_another_name_gives_the_same_again() -> None:
@@ -97,7 +104,10 @@ def test_what_the_patient_cannot_have_is_not_available() -> None:
 def test_a_row_of_the_reference() -> None:
     task, simulator = task_of(reference_row()), RecordSimulator()
     assert simulator.result_of(task, "ct of the abdomen", []).kind == "normal"
-    assert simulator.result_of(task, "stone analysis of the ureter", []).name == "Stone Analysis of the Ureter"
+    assert (
+        simulator.result_of(task, "stone analysis of the ureter", []).name
+        == "Stone Analysis of the Ureter"
+    )
 
 
 @given(st.text())

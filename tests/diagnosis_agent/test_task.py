@@ -17,13 +17,26 @@ VALIDATION = ROOT / "data" / "diagnosis" / "val.parquet"
 
 def reference_row(**extra: Any) -> dict[str, Any]:
     """As DiagAgent's files have it."""
-    known = {"split": "test", "index": 7, "answer": "kidney stone", "question": "54M, two days of flank pain"}
+    known = {
+        "split": "test",
+        "index": 7,
+        "answer": "kidney stone",
+        "question": "54M, two days of flank pain",
+    }
     return {
         "data_source": "diagnose_dataset",
-        "prompt": [{"role": "system", "content": "Diagnose."}, {"role": "user", "content": known["question"]}],
+        "prompt": [
+            {"role": "system", "content": "Diagnose."},
+            {"role": "user", "content": known["question"]},
+        ],
         "ability": "diagnosis",
         "reward_model": {"style": "LLM", "ground_truth": "kidney stone"},
-        "extra_info": {**known, "text": "Flank pain for two days.", "key_exam_names": ["CT abdomen"], **extra},
+        "extra_info": {
+            **known,
+            "text": "Flank pain for two days.",
+            "key_exam_names": ["CT abdomen"],
+            **extra,
+        },
     }
 
 
@@ -44,7 +57,10 @@ def test_results_have_their_reference_range() -> None:
         {"name": "ECG", "results": "Sinus rhythm.", "reference_range": None},
     ]
     task = task_of(reference_row(examinations=examinations) | {"id": "x"})
-    assert task.results == {"CRP": "65 mg/L (high) (reference range: 0 to 10)", "ECG": "Sinus rhythm."}
+    assert task.results == {
+        "CRP": "65 mg/L (high) (reference range: 0 to 10)",
+        "ECG": "Sinus rhythm.",
+    }
 
 
 def test_rows_of_the_reference(tmp_path: Path) -> None:
@@ -54,8 +70,16 @@ def test_rows_of_the_reference(tmp_path: Path) -> None:
     parquet.write_table(arrow.Table.from_pylist([reference_row()]), tmp_path / "rows.parquet")
     (row,) = read_rows(tmp_path / "rows.parquet")
     task = task_of(row)
-    assert (task.id, task.question, task.text) == ("7", "54M, two days of flank pain", "Flank pain for two days.")
-    assert (task.reference, task.key, task.task_type) == ("kidney stone", ("CT abdomen",), "unknown")
+    assert (task.id, task.question, task.text) == (
+        "7",
+        "54M, two days of flank pain",
+        "Flank pain for two days.",
+    )
+    assert (task.reference, task.key, task.task_type) == (
+        "kidney stone",
+        ("CT abdomen",),
+        "unknown",
+    )
     assert (task.results, task.aliases, task.condition, task.age) == ({}, (), None, None)
 
 
@@ -103,7 +127,9 @@ def test_what_is_no_case_is_refused(row: dict[str, Any]) -> None:
 
 def test_rows_of_a_jsonl_file_get_names_of_their_own(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in (reference_row(), reference_row(), {"prompt": 1})))
+    file.write_text(
+        "".join(json.dumps(row) + "\n" for row in (reference_row(), reference_row(), {"prompt": 1}))
+    )
     assert [row["id"] for row in read_rows(file)] == ["7/0", "7/1", "2"]
 
 

@@ -21,9 +21,13 @@ from diagnosis_agent.world_model import MOST_EVENTS, in_order, world_lessons
 from diagnosis_agent.world_quality import Made, numbers, rules, values_of, variety
 from episodes.agent import Conversation
 
-SETTINGS = Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
+SETTINGS = Settings.model_construct(
+    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+)
 EVENT = re.compile(r"Exam name:\n(.+)\n(?:Reference Range:\n(.+)\n)?Exam results:\n\Z")
-TASK = DiagnosisTask(id="1", question="q", reference="gout", text="A man of 50.", results={"Ankle test": "warm"})
+TASK = DiagnosisTask(
+    id="1", question="q", reference="gout", text="A man of 50.", results={"Ankle test": "warm"}
+)
 CBC = "white blood cells 14.2 10^9/L (high); neutrophils 58 %; mean cell volume 85 fL"
 USUAL = "white blood cells 4.0 to 10.0; neutrophils 40 to 75; mean cell volume 80 to 100"
 RECORDED = f"{CBC} (reference range: {USUAL})"
@@ -42,7 +46,9 @@ def test_every_recorded_result_is_learned_once_and_others_are_normal() -> None:
     for task in tasks():
         asked = [message["content"] for told in world_lessons([task]) for message in told.messages]
         names = [match[1] for part in asked if (match := EVENT.search(part))]
-        learned = dict(zip(names, (part for part in asked if part.endswith(SEPARATOR)), strict=True))
+        learned = dict(
+            zip(names, (part for part in asked if part.endswith(SEPARATOR)), strict=True)
+        )
         assert {
             name: split_range(text)[0] + SEPARATOR for name, text in task.results.items()
         }.items() <= learned.items()
@@ -54,7 +60,9 @@ def test_a_lesson_without_ranges_is_what_the_model_is_asked() -> None:
         text = re.sub(r"Reference Range:\n.+\n", "", text_of(told))
         task = next(one for one in tasks() if text.startswith(one.text) and one.reference in text)
         events = [part.partition("\nExam results:\n") for part in text.split("Exam name:\n")[1:]]
-        past = [Result(name, results.removesuffix(SEPARATOR), "recorded") for name, _, results in events]
+        past = [
+            Result(name, results.removesuffix(SEPARATOR), "recorded") for name, _, results in events
+        ]
         last = past.pop()
         assert prompt_for(task, last.name, past) + last.text + SEPARATOR == text
         assert (told.raw, told.learn) == (True, [True] * len(events))
@@ -66,7 +74,12 @@ def test_ranges_are_shown_half_of_the_time_and_steps_of_care_are_in_order() -> N
     shown = sum(text.count("Reference Range:") for text in told)
     possible = sum("reference range" in text for task in tasks() for text in task.results.values())
     assert 0.35 * possible < shown < 0.75 * possible
-    events = [("chest X-ray", "clear"), ("unheard of", "?"), ("complete blood count", CBC), ("vital signs", "well")]
+    events = [
+        ("chest X-ray", "clear"),
+        ("unheard of", "?"),
+        ("complete blood count", CBC),
+        ("vital signs", "well"),
+    ]
     assert [name for name, _ in in_order(events, Random(0))] == [
         "vital signs",
         "complete blood count",
@@ -77,19 +90,31 @@ def test_ranges_are_shown_half_of_the_time_and_steps_of_care_are_in_order() -> N
 
 def test_lessons_come_out_alike_and_a_case_without_results_has_none() -> None:
     assert [*world_lessons(tasks())] == [*world_lessons(tasks())]
-    assert [text_of(one).endswith("Ankle test\nExam results:\nwarm<SEP>") for one in world_lessons([TASK])] == [True]
+    assert [
+        text_of(one).endswith("Ankle test\nExam results:\nwarm<SEP>")
+        for one in world_lessons([TASK])
+    ] == [True]
     assert [*world_lessons([replace(TASK, results={})])] == []
 
 
 def test_the_command_finds_them() -> None:
     rows = AGENT.rows(AGENT.splits["val"])[:2]
-    assert [*AGENT.demonstrations("simulator", rows, SETTINGS)] == [*world_lessons(map(task_of, rows))]
+    assert [*AGENT.demonstrations("simulator", rows, SETTINGS)] == [
+        *world_lessons(map(task_of, rows))
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        (CBC, {"white blood cells": (14.2, "10^9/L"), "neutrophils": (58, "%"), "mean cell volume": (85, "fL")}),
+        (
+            CBC,
+            {
+                "white blood cells": (14.2, "10^9/L"),
+                "neutrophils": (58, "%"),
+                "mean cell volume": (85, "fL"),
+            },
+        ),
         ("time with pH below 4 10.2 % (high)", {"time with pH below 4": (10.2, "%")}),
         ("vitamin B12 320 pmol/L", {"vitamin B12": (320, "pmol/L")}),
         ("CA 19-9 35 U/mL", {"CA 19-9": (35, "U/mL")}),
@@ -109,7 +134,9 @@ def test_of_every_record_the_numbers_are_those_of_its_ranges() -> None:
     for task in tasks():
         for text in task.results.values():
             results, usual = split_range(text)
-            assert [*values_of(results)] == [part.strip().rsplit(" ", 3)[0] for part in usual.split(";") if usual]
+            assert [*values_of(results)] == [
+                part.strip().rsplit(" ", 3)[0] for part in usual.split(";") if usual
+            ]
 
 
 def made(text: str, recorded: str = RECORDED, name: str = "complete blood count") -> Made:
@@ -129,8 +156,13 @@ def made(text: str, recorded: str = RECORDED, name: str = "complete blood count"
         ("No growth.", 0, 0),
     ],
 )
-def test_rules_see_sides_of_ranges_and_units(text: str, similarity: float, consistency: float) -> None:
-    assert rules(made(text)) == {"similarity": pytest.approx(similarity), "consistency": consistency}
+def test_rules_see_sides_of_ranges_and_units(
+    text: str, similarity: float, consistency: float
+) -> None:
+    assert rules(made(text)) == {
+        "similarity": pytest.approx(similarity),
+        "consistency": consistency,
+    }
 
 
 def test_texts_are_compared_by_their_words() -> None:
@@ -142,7 +174,9 @@ def test_texts_are_compared_by_their_words() -> None:
 def several(shift: float, width: float, n: int = 200) -> dict[str, Any]:
     random = Random(1)
     pairs = [(random.gauss(6, 1), random.gauss(6 + shift, width)) for _ in range(n)]
-    return numbers([made(f"cells {one:.3f} u", f"cells {other:.3f} u", "CBC") for other, one in pairs])
+    return numbers(
+        [made(f"cells {one:.3f} u", f"cells {other:.3f} u", "CBC") for other, one in pairs]
+    )
 
 
 def test_distance_and_spread_are_in_the_records_deviations() -> None:

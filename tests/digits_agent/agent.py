@@ -75,10 +75,16 @@ class DigitsEnvironment(Environment):
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         said = (episode.answer or "").removeprefix("answer").split()
-        form = float(bool(ANSWER.fullmatch(episode.answer or "")) and len(said) == len(_own(task).digits))
-        right = sum(a == b for a, b in zip(said, _own(task).digits, strict=False)) / len(_own(task).digits)
+        form = float(
+            bool(ANSWER.fullmatch(episode.answer or "")) and len(said) == len(_own(task).digits)
+        )
+        right = sum(a == b for a, b in zip(said, _own(task).digits, strict=False)) / len(
+            _own(task).digits
+        )
         terms = RUBRIC.weigh({"format": form, "digits": form * right})
-        return Reward(sum(terms.values()), terms, score=form * right, counters={"asked": len(episode.events)})
+        return Reward(
+            sum(terms.values()), terms, score=form * right, counters={"asked": len(episode.events)}
+        )
 
     async def gold(self, task: Task) -> Episode:
         conversation = conversation_of(_own(task))
@@ -107,7 +113,9 @@ class DigitsEnvironment(Environment):
 class DigitsAgent(Agent):
     name = "digits"
     prompt_version = "1"
-    splits: Mapping[str, Path] = {split: HERE / f"{split}.jsonl" for split in ("train", "val", "test")}
+    splits: Mapping[str, Path] = {
+        split: HERE / f"{split}.jsonl" for split in ("train", "val", "test")
+    }
     headline = "asked_share"
     columns = (Column("asked", "asked_share", interval=True),)
     failures = ("right", "wrong")
@@ -118,11 +126,19 @@ class DigitsAgent(Agent):
         return HERE
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--partner", choices=("here", "gone"), default="here", help="who keeps the digits")
-        parser.add_argument("--partner-model", metavar="DIR", help="a model to serve for the length of the run")
+        parser.add_argument(
+            "--partner", choices=("here", "gone"), default="here", help="who keeps the digits"
+        )
+        parser.add_argument(
+            "--partner-model", metavar="DIR", help="a model to serve for the length of the run"
+        )
 
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        return [Service("partner_url", options["partner_model"])] if options.get("partner_model") else []
+        return (
+            [Service("partner_url", options["partner_model"])]
+            if options.get("partner_model")
+            else []
+        )
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=96, response=160, reply=24)
@@ -132,7 +148,9 @@ class DigitsAgent(Agent):
 
     def task(self, row: Row, settings: Settings) -> DigitsTask:
         if not re.fullmatch(r"\d{2,3}", str(row.get("digits"))):
-            raise AgentError(f"row {row.get('id')!r}: digits is {row.get('digits')!r}; expected two or three digits")
+            raise AgentError(
+                f"row {row.get('id')!r}: digits is {row.get('digits')!r}; expected two or three digits"
+            )
         digits = str(row["digits"])
         return DigitsTask(
             id=row["id"],
@@ -152,12 +170,18 @@ class DigitsAgent(Agent):
     def failure(self, record: Record) -> str:
         return "right" if record["score"] == 1 else "wrong"
 
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
         return [conversation_of(self.task(row, settings)) for row in rows]
 
-    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
         made = [random_row(random, number) for number in range(right)]
-        return Lessons([conversation_of(self.task(row, settings)) for row in made], [], "0123456789", {})
+        return Lessons(
+            [conversation_of(self.task(row, settings)) for row in made], [], "0123456789", {}
+        )
 
 
 def first_messages(task: DigitsTask) -> list[dict[str, Any]]:
@@ -168,14 +192,21 @@ def conversation_of(task: DigitsTask) -> Conversation:
     """Ask for every digit, then answer them."""
     messages = first_messages(task)
     for number, digit in enumerate(task.digits, 1):
-        messages += [{"role": "assistant", "content": f"ask {number}"}, {"role": "user", "content": digit}]
+        messages += [
+            {"role": "assistant", "content": f"ask {number}"},
+            {"role": "user", "content": digit},
+        ]
     messages.append({"role": "assistant", "content": task.reference})
     return Conversation(messages, [True] * (len(task.digits) + 1))
 
 
 def random_row(chance: Random, number: int) -> Row:
     digits = "".join(chance.choices("0123456789", k=chance.choice((2, 3))))
-    return {"id": f"d{number}", "task_type": "two" if len(digits) == 2 else "three", "digits": digits}
+    return {
+        "id": f"d{number}",
+        "task_type": "two" if len(digits) == 2 else "three",
+        "digits": digits,
+    }
 
 
 def _own(task: Task) -> DigitsTask:
@@ -185,7 +216,9 @@ def _own(task: Task) -> DigitsTask:
 
 AGENT = DigitsAgent()
 
-if __name__ == "__main__":  # makes the three files beside it: .venv/bin/python -m tests.digits_agent.agent
+if (
+    __name__ == "__main__"
+):  # makes the three files beside it: .venv/bin/python -m tests.digits_agent.agent
     chance = random.Random(0)
     for split, count in (("train", 64), ("val", 16), ("test", 24)):
         lines = [json.dumps(random_row(chance, number)) for number in range(count)]

@@ -29,7 +29,14 @@ pytestmark = [pytest.mark.engine, pytest.mark.nightly, pytest.mark.timeout(3600)
 if os.geteuid() != 0 or not shutil.which("ip"):
     pytest.skip("network namespaces need root and iproute2", allow_module_level=True)
 
-COMMAND = ("--ci-fast", "--deterministic", "--resume", "auto", "trainer.save_freq=1", "trainer.test_freq=-1")
+COMMAND = (
+    "--ci-fast",
+    "--deterministic",
+    "--resume",
+    "auto",
+    "trainer.save_freq=1",
+    "trainer.test_freq=-1",
+)
 STORE, TOKEN = "http://10.99.0.1:4747", "token-of-the-nodes"
 BETAS = 0.9, 0.999  # AdamW's
 
@@ -39,7 +46,13 @@ class Node:
 
     def __init__(self, name: str, address: str, folder: Path, home: Path) -> None:
         self.name, self.address, self.folder = name, address, folder
-        self.environment = {"VENV": sys.prefix, "HOME": str(home), "RAY_GPUS": "1", "RAY_CPUS": "32", "RAY_WAIT": "300"}
+        self.environment = {
+            "VENV": sys.prefix,
+            "HOME": str(home),
+            "RAY_GPUS": "1",
+            "RAY_CPUS": "32",
+            "RAY_WAIT": "300",
+        }
         folder.mkdir()
         shutil.copy(ROOT / "restart_ray.sh", folder)
 
@@ -49,7 +62,13 @@ class Node:
 
     def run(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         variables = os.environ | self.environment | environment
-        told = {"cwd": self.folder, "env": variables, "capture_output": True, "text": True, "check": False}
+        told = {
+            "cwd": self.folder,
+            "env": variables,
+            "capture_output": True,
+            "text": True,
+            "check": False,
+        }
         return subprocess.run([*self.within, *command], timeout=600, **told)  # type: ignore[call-overload]
 
     def restart_ray(self, *arguments: str) -> None:
@@ -58,8 +77,14 @@ class Node:
 
     def processes(self, name: str = "") -> list[psutil.Process]:
         """What runs on this machine and is called so."""
-        found = subprocess.run(["ip", "netns", "pids", self.name], capture_output=True, text=True, check=True)
-        living = [psutil.Process(int(number)) for number in found.stdout.split() if psutil.pid_exists(int(number))]
+        found = subprocess.run(
+            ["ip", "netns", "pids", self.name], capture_output=True, text=True, check=True
+        )
+        living = [
+            psutil.Process(int(number))
+            for number in found.stdout.split()
+            if psutil.pid_exists(int(number))
+        ]
         return [process for process in living if name in " ".join(process.cmdline())]
 
     def kill(self) -> None:
@@ -135,7 +160,10 @@ class Spread:
 def two(start: Callable[..., Run], nodes: tuple[Node, Node]) -> Spread:
     first, second = nodes
     run = start_on(first, start, 3)
-    until(lambda: second.run("bash", "-c", "exec 3<>/dev/tcp/10.99.0.1/4747").returncode == 0, LIMIT_SECONDS)
+    until(
+        lambda: second.run("bash", "-c", "exec 3<>/dev/tcp/10.99.0.1/4747").returncode == 0,
+        LIMIT_SECONDS,
+    )
     play_on(second, start)
     run.wait_for(lambda run: len(run.steps()) == 2)
     asked = (sys.executable, "-m", "training.store", "status", STORE)
@@ -156,8 +184,16 @@ def two(start: Callable[..., Run], nodes: tuple[Node, Node]) -> Spread:
 
 def start_on(node: Node, start: Callable[..., Run], steps: int, **told: Any) -> Run:
     """Store, proxy, trainer and two runners on the head's machine."""
-    variables = node.environment | {"RAY_ADDRESS": f"{node.address}:6379", "RAY_AUTH_MODE": "token", "AGL_TOKEN": TOKEN}
-    told |= {"AGL_SERVER_HOST": node.address, "LLM_PROXY_HOST": node.address, "AGL_SERVER_PORT": "4747"}
+    variables = node.environment | {
+        "RAY_ADDRESS": f"{node.address}:6379",
+        "RAY_AUTH_MODE": "token",
+        "AGL_TOKEN": TOKEN,
+    }
+    told |= {
+        "AGL_SERVER_HOST": node.address,
+        "LLM_PROXY_HOST": node.address,
+        "AGL_SERVER_PORT": "4747",
+    }
     flags = ("--n-nodes", "2", "--n-runners", "2", f"trainer.total_training_steps={steps}")
     return start(*COMMAND, *flags, within=node.within, **variables, **told)
 
@@ -195,22 +231,33 @@ def test_the_gradients_are_those_of_one_worker(
 
     assert [row for row in episodes(two.resumed) if '"step": 1,' in row] == episodes(one)
     norms = [metrics(run)[0]["actor/grad_norm"] for run in (one, two.resumed)]
-    whole, shared = (torch.cat([part.flatten() for part in gradients(*run)]) for run in ((one, 1), (two.resumed, 2)))
+    whole, shared = (
+        torch.cat([part.flatten() for part in gradients(*run)])
+        for run in ((one, 1), (two.resumed, 2))
+    )
     weights = [
         torch.cat([tensor.flatten() for _, tensor in sorted(load_file(file).items())])
         for run in (one, two.resumed)
-        for file in (run.run_dir / "checkpoints/global_step_1/actor/huggingface").glob("*.safetensors")
+        for file in (run.run_dir / "checkpoints/global_step_1/actor/huggingface").glob(
+            "*.safetensors"
+        )
     ]
     apart = float((whole - shared).norm() / whole.norm())
     moved = (weights[0] - weights[1]).abs()
-    print(f"norms {norms}, gradients apart {apart:.1e}, weights apart {moved.max():.1e}, mean {moved.mean():.1e}")
+    print(
+        f"norms {norms}, gradients apart {apart:.1e}, weights apart {moved.max():.1e}, mean {moved.mean():.1e}"
+    )
     assert norms[0] > 0
     assert norms[1] == pytest.approx(norms[0], rel=1e-5)
     assert apart < 1e-5  # sums in another order: 5e-7 was seen
-    assert float(moved.mean()) < 1e-8  # 2e-10; where a gradient is next to nothing, AdamW takes its sign alone
+    assert (
+        float(moved.mean()) < 1e-8
+    )  # 2e-10; where a gradient is next to nothing, AdamW takes its sign alone
 
 
-def test_on_one_machine_everything_listens_on_the_loopback_address(alone: tuple[Run, set[str]]) -> None:
+def test_on_one_machine_everything_listens_on_the_loopback_address(
+    alone: tuple[Run, set[str]],
+) -> None:
     assert alone[1] == {"127.0.0.1", "::ffff:127.0.0.1"}
 
 

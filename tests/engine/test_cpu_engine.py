@@ -20,14 +20,28 @@ Sequence = tuple[str, list[int]]
 SEQUENCES: dict[str, list[Sequence]] = {
     "one": [("a300 b40", [1] * 40)],
     "a tool's words between": [("a20 b42", [1] * 5 + [0] * 30 + [1] * 7)],
-    "a prompt's episodes": [("a60 b9", [1] * 9), ("a60 c20", [1] * 20), ("a60 d17", [1] * 5 + [0] * 9 + [1] * 3)],
+    "a prompt's episodes": [
+        ("a60 b9", [1] * 9),
+        ("a60 c20", [1] * 20),
+        ("a60 d17", [1] * 5 + [0] * 9 + [1] * 3),
+    ],
     "the same twice": [("a30 b8", [1] * 8), ("a30 b8", [1] * 8)],
     "one begins the other": [("a110", [0, 1] * 10), ("a60", [1] * 20)],
-    "of many lengths": [("b4", [1]), ("c103", [0] * 4 + [1] * 9), ("d101", [1] * 60), ("e4", [1, 0, 1])],
+    "of many lengths": [
+        ("b4", [1]),
+        ("c103", [0] * 4 + [1] * 9),
+        ("d101", [1] * 60),
+        ("e4", [1, 0, 1]),
+    ],
     "one that trains nothing": [("a30 c8", [1] * 8), ("b18", [0] * 6)],
     "none that trains": [("a18", [0] * 6)],
 }
-SMALL = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+SMALL = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+}
 SMALL |= {"num_key_value_heads": 2, "vocab_size": 1900, "max_position_embeddings": 512}
 
 
@@ -58,7 +72,9 @@ def engines() -> Any:
 
     from training.cpu_engine import TreeEngine
 
-    model = AutoModelForCausalLM.from_pretrained(AGENT.model, dtype="float32", attn_implementation="sdpa")
+    model = AutoModelForCausalLM.from_pretrained(
+        AGENT.model, dtype="float32", attn_implementation="sdpa"
+    )
     return engine_of(TreeEngine, model), engine_of(FSDPEngineWithLMHead, model)
 
 
@@ -66,7 +82,9 @@ def tokens(pieces: str) -> Any:
     import torch
 
     drawn = {name: torch.Generator().manual_seed(ord(name)) for name in "abcde"}
-    return torch.cat([torch.randint(3, 1900, (int(one[1:]),), generator=drawn[one[0]]) for one in pieces.split()])
+    return torch.cat(
+        [torch.randint(3, 1900, (int(one[1:]),), generator=drawn[one[0]]) for one in pieces.split()]
+    )
 
 
 def micro_batch(sequences: list[Sequence], temperature: Any = 1.0, **told: Any) -> Any:
@@ -82,7 +100,12 @@ def micro_batch(sequences: list[Sequence], temperature: Any = 1.0, **told: Any) 
         "position_ids": nested([torch.arange(len(row)) for row in rows]),
         "loss_mask": nested([torch.tensor(reply) for _, reply in sequences]),
     }
-    settings = {"temperature": temperature, "use_remove_padding": False, "calculate_entropy": True, "pad_token_id": 0}
+    settings = {
+        "temperature": temperature,
+        "use_remove_padding": False,
+        "calculate_entropy": True,
+        "pad_token_id": 0,
+    }
     if isinstance(temperature, list):
         tensors["temperature"] = torch.tensor(settings.pop("temperature"))
     return tu.get_tensordict(tensors, settings | told)
@@ -94,11 +117,18 @@ def played(engine: Any, batch: Any, only: Any) -> tuple[Any, dict[str, Any], lis
 
     inputs, told = engine.prepare_model_inputs(batch)
     output = engine.module(**inputs, use_cache=False)
-    values = {key: value.values() for key, value in engine.prepare_model_outputs(output, told, batch, None).items()}
+    values = {
+        key: value.values()
+        for key, value in engine.prepare_model_outputs(output, told, batch, None).items()
+    }
     engine.module.zero_grad()
     name = "values" if "values" in values else "log_probs"
     (values[name] * torch.linspace(-1, 1, len(only)) * only).sum().backward()
-    return output, values, [one.grad.clone() for one in engine.module.parameters() if one.grad is not None]
+    return (
+        output,
+        values,
+        [one.grad.clone() for one in engine.module.parameters() if one.grad is not None],
+    )
 
 
 def assert_same_gradients(ours: list[Any], theirs: list[Any]) -> None:
@@ -114,7 +144,9 @@ def assert_same(engines: tuple[Any, Any], sequences: Any, temperature: Any) -> N
 
     trained = before_trained(micro_batch(sequences))
     (tree, ours, our_gradients), (_, theirs, their_gradients) = (
-        played(engine, micro_batch(sequences, temperature, prefix_tree=engine is engines[0]), trained)
+        played(
+            engine, micro_batch(sequences, temperature, prefix_tree=engine is engines[0]), trained
+        )
         for engine in engines
     )
     assert tree.logits.shape[:2] <= (1, int(trained.sum()))
@@ -153,7 +185,9 @@ def test_every_kind_of_model_it_is_used_for_computes_the_same(kind: str) -> None
 
     torch.manual_seed(3)
     config = AutoConfig.for_model(kind, **SMALL)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
+    model = AutoModelForCausalLM.from_config(
+        config, dtype=torch.float32, attn_implementation="sdpa"
+    )
     pair = engine_of(TreeEngine, model), engine_of(FSDPEngineWithLMHead, model)
     assert_same(pair, SEQUENCES["a prompt's episodes"] + SEQUENCES["of many lengths"], 1.0)
     assert kind in MODELS
@@ -169,8 +203,12 @@ def test_a_critic_s_values_and_gradients_are_verl_s() -> None:
 
     torch.manual_seed(3)
     config = AutoConfig.for_model("qwen3", num_labels=1, classifier_dropout=0.0, **SMALL)
-    model = AutoModelForTokenClassification.from_config(config, dtype=torch.float32, attn_implementation="sdpa")
-    batches = [micro_batch(SEQUENCES["a prompt's episodes"], prefix_tree=tree) for tree in (True, False)]
+    model = AutoModelForTokenClassification.from_config(
+        config, dtype=torch.float32, attn_implementation="sdpa"
+    )
+    batches = [
+        micro_batch(SEQUENCES["a prompt's episodes"], prefix_tree=tree) for tree in (True, False)
+    ]
     every = torch.ones(batches[0]["input_ids"].values().numel())
     (_, ours, our_gradients), (_, theirs, their_gradients) = (
         played(engine_of(kind, model), batch, every)
@@ -215,8 +253,14 @@ def test_every_rank_has_as_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -
     from verl.workers.engine.fsdp import transformer_impl
 
     def other_rank_has(wanted: int) -> list[list[int]]:
-        monkeypatch.setattr(torch.distributed, "all_reduce", lambda tensor, **_: tensor.fill_(max(int(tensor), wanted)))
-        batch = micro_batch(SEQUENCES["of many lengths"], prefix_tree=True, max_token_len_per_gpu=1024)
+        monkeypatch.setattr(
+            torch.distributed,
+            "all_reduce",
+            lambda tensor, **_: tensor.fill_(max(int(tensor), wanted)),
+        )
+        batch = micro_batch(
+            SEQUENCES["of many lengths"], prefix_tree=True, max_token_len_per_gpu=1024
+        )
         batches, rows = transformer_impl.prepare_micro_batches(data=batch)
         assert [len(one["input_ids"].unbind()) for one in batches] == [len(some) for some in rows]
         assert sorted(row for some in rows for row in some) == [0, 1, 2, 3]

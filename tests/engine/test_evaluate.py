@@ -19,7 +19,9 @@ pytestmark = pytest.mark.engine
 
 
 @pytest.mark.nightly  # evaluation by a model that is served is run by test_second_agent.py, with its own agent
-def test_a_run_means_its_latest_checkpoint_which_is_served_scored_and_stopped(smoke: Run, tmp_path: Path) -> None:
+def test_a_run_means_its_latest_checkpoint_which_is_served_scored_and_stopped(
+    smoke: Run, tmp_path: Path
+) -> None:
     out, mark = tmp_path / "out", uuid.uuid4().hex
     command = [
         sys.executable,
@@ -34,7 +36,9 @@ def test_a_run_means_its_latest_checkpoint_which_is_served_scored_and_stopped(sm
         "2",
     ]
     variables = {**os.environ, "RUN_MARK": mark}
-    done = subprocess.run([*command, "--out", str(out)], cwd=ROOT, env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "--out", str(out)], cwd=ROOT, env=variables, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == str(out)
     scores = json.loads((out / "scores.json").read_text(encoding="utf-8"))

@@ -31,7 +31,9 @@ def playing(run: Run) -> bool:
     return "first_step" in run.text("timeline.json")
 
 
-def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(start: Callable[..., Run]) -> None:
+def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(
+    start: Callable[..., Run],
+) -> None:
     run = start(*ENDLESS, "trainer.save_freq=-1")
     run.wait_for(playing)
     killed = runners(run)[0]
@@ -42,7 +44,10 @@ def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(star
     run.process.terminate()  # as `docker stop` does; the command takes it for Ctrl-C
     assert run.wait() == 130, run.output
     assert "SIGTERM received" not in run.output  # Ray's words, three seconds before it aborts
-    assert "ended with exit code -9 (killed? out of memory?) and is started again; 4 play" in run.output
+    assert (
+        "ended with exit code -9 (killed? out of memory?) and is started again; 4 play"
+        in run.output
+    )
     assert "Traceback" not in run.output
     summary = run.summary()
     assert summary["exit_reason"] == "interrupted"
@@ -74,7 +79,9 @@ def test_a_dead_vllm_stops_the_run(start: Callable[..., Run]) -> None:
     run = start(*ENDLESS)
     run.wait_for(playing)
     engines = [
-        process for process in run.alive() if "VLLM::EngineCore" in " ".join([process.name(), *process.cmdline()])
+        process
+        for process in run.alive()
+        if "VLLM::EngineCore" in " ".join([process.name(), *process.cmdline()])
     ]
     assert engines, [process.name() for process in run.alive()]
     engines[0].kill()
@@ -92,7 +99,9 @@ def test_a_judge_that_dies_skips_steps_and_then_stops_the_run(cold: Run) -> None
     assert "3 steps in a row were skipped" in summary["message"], summary["message"]
     # Answers that say nothing score 0 without a judge; every other rollout is unscored.
     assert summary["rollouts"]["unscored"] > 0.8 * 48
-    scored = sum(row["generated_tokens"] for row in cold.lines("episodes.jsonl") if row["cause"] is None)
+    scored = sum(
+        row["generated_tokens"] for row in cold.lines("episodes.jsonl") if row["cause"] is None
+    )
     assert summary["generated_tokens"] == summary["trained_tokens"] <= scored
     dropped = summary["dropped_tokens"]
     assert dropped.get("judge_failed", 0) + dropped.get("judge_unavailable", 0) > 0

@@ -32,17 +32,26 @@ def group_listens(address: str, confined: bool) -> set[str]:
     """Addresses that the first process of a group listens on."""
     program = GROUP.format(confined="import training.rendezvous" if confined else "")
     command = [sys.executable, "-c", program, address, str(free_port())]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
+    )
     return set(json.loads(ended.stdout))
 
 
 def test_it_listens_where_it_was_told() -> None:
     assert group_listens("127.0.0.1", confined=True) == {"127.0.0.1"}
-    assert "::" in group_listens("127.0.0.1", confined=False), "torch does so itself now: training/rendezvous.py can go"
+    assert "::" in group_listens("127.0.0.1", confined=False), (
+        "torch does so itself now: training/rendezvous.py can go"
+    )
 
 
 def test_a_node_s_own_address() -> None:
-    own = [found.address for cards in psutil.net_if_addrs().values() for found in cards if found.family == 2]
+    own = [
+        found.address
+        for cards in psutil.net_if_addrs().values()
+        for found in cards
+        if found.family == 2
+    ]
     others = [address for address in own if not address.startswith("127.")]
     if not others:
         pytest.skip("this machine has the loopback interface only")
@@ -53,4 +62,6 @@ def test_a_node_s_own_address() -> None:
 def test_a_model_served_outside_training(tmp_path: Path) -> None:
     with serve(AGENT.model, tmp_path / "log") as server:
         main = psutil.Process(server.process.pid)
-        assert {ip for process in (main, *main.children(recursive=True)) for ip in listens(process)} == {"127.0.0.1"}
+        assert {
+            ip for process in (main, *main.children(recursive=True)) for ip in listens(process)
+        } == {"127.0.0.1"}

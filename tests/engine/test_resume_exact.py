@@ -34,7 +34,13 @@ ASYNC = (
 )
 # Of the machine, not of what it computes; and known-bad answers, which each runner process draws for its judge.
 MEASURED = ("timing_", "perf/", "policy/idle", "judge_seconds", "canaries/")
-TIMED = ("rollout_id", "group", "session", "seconds", "canaries")  # the first three are names drawn at random
+TIMED = (
+    "rollout_id",
+    "group",
+    "session",
+    "seconds",
+    "canaries",
+)  # the first three are names drawn at random
 
 
 def kill_while_saving(run: Run, step: int) -> None:
@@ -53,12 +59,18 @@ def kill_while_saving(run: Run, step: int) -> None:
 def metrics(run: Run) -> list[dict[str, Any]]:
     """What each step computed; of times and rates there are no two equal."""
     rows = [{"step": row["step"], **row["data"]} for row in run.lines("metrics.jsonl")]
-    return [{name: row[name] for name in row if not any(part in name for part in MEASURED)} for row in rows]
+    return [
+        {name: row[name] for name in row if not any(part in name for part in MEASURED)}
+        for row in rows
+    ]
 
 
 def episodes(run: Run) -> list[str]:
     """What each episode was, in no order: which of a group's is the first is a matter of chance."""
-    rows = [{name: row[name] for name in row if name not in TIMED} for row in run.lines("episodes.jsonl")]
+    rows = [
+        {name: row[name] for name in row if name not in TIMED}
+        for row in run.lines("episodes.jsonl")
+    ]
     for row in rows:
         del row["counters"]["judge_seconds"]
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
@@ -73,7 +85,9 @@ def load() -> Iterator[Callable[[Path], Any]]:
     """Read a shard; its tensors are parts of distributed ones, which want a process group of as many devices."""
     import torch
 
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
     yield lambda path: torch.load(path, weights_only=False)
     torch.distributed.destroy_process_group()
 
@@ -90,7 +104,9 @@ def leaves(tree: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 def equal(first: Any, second: Any) -> bool:
     """Whether two values are the same to the last bit, tensors and arrays in every element."""
     parts = [part.to_local() if hasattr(part, "to_local") else part for part in (first, second)]
-    return bool((parts[0] == parts[1]).all() if hasattr(parts[0], "shape") else parts[0] == parts[1])
+    return bool(
+        (parts[0] == parts[1]).all() if hasattr(parts[0], "shape") else parts[0] == parts[1]
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,17 +124,24 @@ def test_a_kill_and_the_same_command_again_change_nothing(
     assert "resuming from" in resumed.output
     assert metrics(resumed) == metrics(whole)
     assert episodes(resumed) == episodes(whole)
-    shards = sorted(path.relative_to(checkpoint(whole)) for path in checkpoint(whole).glob("*/*.pt"))
+    shards = sorted(
+        path.relative_to(checkpoint(whole)) for path in checkpoint(whole).glob("*/*.pt")
+    )
     assert len(shards) == (6 if kind == "ppo" else 3)
     for name in shards:
         first, second = (dict(leaves(load(checkpoint(run) / name))) for run in (whole, resumed))
         assert first.keys() == second.keys()
         assert all(equal(first[place], second[place]) for place in first), name
-    assert {path.name for path in checkpoint(resumed).parent.glob("*")} >= {"global_step_3", "global_step_4"}
+    assert {path.name for path in checkpoint(resumed).parent.glob("*")} >= {
+        "global_step_3",
+        "global_step_4",
+    }
     assert not (checkpoint(resumed).parent / "global_step_2").exists()
 
 
-def test_an_asynchronous_run_trains_on_what_was_played_before_it_was_killed(start: Callable[..., Run]) -> None:
+def test_an_asynchronous_run_trains_on_what_was_played_before_it_was_killed(
+    start: Callable[..., Run],
+) -> None:
     """Its queue is in the checkpoint; the books of the episodes in it must be there, too."""
     run = start(*ASYNC)
     run.wait_for(lambda run: len(run.steps()) == 3)

@@ -32,8 +32,18 @@ class Store:
         self.start()
 
     def start(self) -> None:
-        command = ["-m", "training.store", "serve", "--port", str(self.port), "--persist", str(self.folder)]
-        self.process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env={**os.environ, "AGL_TOKEN": TOKEN})
+        command = [
+            "-m",
+            "training.store",
+            "serve",
+            "--port",
+            str(self.port),
+            "--persist",
+            str(self.folder),
+        ]
+        self.process = subprocess.Popen(
+            [sys.executable, *command], cwd=ROOT, env={**os.environ, "AGL_TOKEN": TOKEN}
+        )
 
     def wait_until_healthy(self) -> None:
         end = time.time() + 60
@@ -52,7 +62,9 @@ class Store:
         """How many rollouts have ended."""
         asked = {"status_in": ["succeeded"], "limit": 1}
         url = f"{self.address}/v1/agl/rollouts/search"
-        return int(httpx.post(url, json=asked, headers=bearer(TOKEN), trust_env=False).json()["total"])
+        return int(
+            httpx.post(url, json=asked, headers=bearer(TOKEN), trust_env=False).json()["total"]
+        )
 
 
 @pytest.fixture
@@ -91,7 +103,11 @@ def test_three_processes(store: Store, start: Callable[..., Run]) -> None:
     written = [list((trainer.run_dir / "trackers" / name).rglob("*")) for name in TRACKERS]
     assert all(written), "what they wrote is looked at in tests/training/test_trackers.py"
     assert "has not all of this run" not in trainer.output
-    left = [path for folder in (trainer.run_dir, runners.run_dir, store.folder) for path in folder.rglob("*")]
+    left = [
+        path
+        for folder in (trainer.run_dir, runners.run_dir, store.folder)
+        for path in folder.rglob("*")
+    ]
     assert [path for path in left if path.is_file() and TOKEN.encode() in path.read_bytes()] == []
     assert TOKEN not in trainer.output + runners.output
 

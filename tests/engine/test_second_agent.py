@@ -30,14 +30,25 @@ WITHOUT_TOOLS = """{% for message in messages %}<|im_start|>{{ message.role }}
 {{ message.content }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
-QUICK = ("--max-turns", "4", "trainer.total_training_steps=2", "trainer.test_freq=2", "trainer.save_freq=2")
+QUICK = (
+    "--max-turns",
+    "4",
+    "trainer.total_training_steps=2",
+    "trainer.test_freq=2",
+    "trainer.save_freq=2",
+)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny model of the agent's lessons: it knows the protocol, and copies some of the digits."""
     out = tmp_path_factory.mktemp("digits") / "model"
-    assert cold_start.main(["digits", "--out", str(out), "--steps-a", "90", "--steps-b", "1", "--no-measure"]) == 0
+    assert (
+        cold_start.main(
+            ["digits", "--out", str(out), "--steps-a", "90", "--steps-b", "1", "--no-measure"]
+        )
+        == 0
+    )
     (out / "chat_template.jinja").write_text(WITHOUT_TOOLS, encoding="utf-8")
     return out
 
@@ -75,8 +86,15 @@ def test_evaluation_and_demo_report_it(model: Path, trained: Run, tmp_path: Path
     assert read_scores(tmp_path / AFTER)["overall"]["score"] == 1
     assert {record["task_type"] for record in read_episodes(tmp_path / BEFORE)} == {"two", "three"}
     (tmp_path / TRAIN).symlink_to(trained.run_dir)
-    result = build(AGENT, tmp_path, {"minutes": 1.0, "seed": 1, "model": str(model), "command": "x"})
-    assert (result["headline"], result["after"], result["n_eval"], result["steps"]) == ("asked_share", 100.0, 24, 2)
+    result = build(
+        AGENT, tmp_path, {"minutes": 1.0, "seed": 1, "model": str(model), "command": "x"}
+    )
+    assert (result["headline"], result["after"], result["n_eval"], result["steps"]) == (
+        "asked_share",
+        100.0,
+        24,
+        2,
+    )
     draw(read([tmp_path]), tmp_path / "demo.png")
     assert (tmp_path / "demo.png").stat().st_size > 10_000
 
@@ -106,8 +124,17 @@ def test_a_missing_partner_is_said_before_anything_is_loaded(model: Path, tmp_pa
 
 
 @pytest.mark.nightly
-def test_a_partner_is_served_for_the_length_of_the_run(model: Path, start: Callable[..., Run]) -> None:
-    flags = ("--partner-model", str(model), "--max-turns", "4", "trainer.test_freq=-1", "trainer.save_freq=-1")
+def test_a_partner_is_served_for_the_length_of_the_run(
+    model: Path, start: Callable[..., Run]
+) -> None:
+    flags = (
+        "--partner-model",
+        str(model),
+        "--max-turns",
+        "4",
+        "trainer.test_freq=-1",
+        "trainer.save_freq=-1",
+    )
     run = start("--ci-fast", "--model", str(model), *flags, program="tests/train_digits_agent.py")
     assert run.wait() == 0, run.output
     assert run.text("logs/partner_url.log"), "the partner's server wrote nothing"

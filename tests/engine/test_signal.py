@@ -24,7 +24,11 @@ QUICK = ("trainer.test_freq=-1", "trainer.total_training_steps=2", "trainer.save
 
 
 def weights(run: Run, step: int) -> dict[str, Any]:
-    return dict(load_file(run.run_dir / f"checkpoints/global_step_{step}/actor/huggingface/model.safetensors"))
+    return dict(
+        load_file(
+            run.run_dir / f"checkpoints/global_step_{step}/actor/huggingface/model.safetensors"
+        )
+    )
 
 
 def rewards(run: Run) -> list[tuple[int, list[float]]]:
@@ -77,7 +81,9 @@ def test_ppo_with_a_critic(start: Callable[..., Run]) -> None:
 @pytest.mark.nightly
 def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
     """vLLM samples from the adapter's weights: else its log-probabilities would move away from the trainer's."""
-    run = start("--ci-fast", "--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK)
+    run = start(
+        "--ci-fast", "--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK
+    )
     assert run.wait() == 0, run.output
     assert run.summary()["weight_updates"] == 2
     assert all(step[MISMATCH] < MISMATCH_WARNS for step in run.steps())
@@ -121,11 +127,19 @@ def test_a_micro_batch_without_a_token_to_train_teaches_nothing() -> None:
     import training.cpu  # noqa: F401 (mends the loss)
 
     config = FSDPActorConfig(strategy="fsdp2", rollout_n=2, ppo_micro_batch_size_per_gpu=1)
-    config.global_batch_info.update(dp_size=1, batch_num_tokens=8, global_batch_size=2, loss_scale_factor=None)
+    config.global_batch_info.update(
+        dp_size=1, batch_num_tokens=8, global_batch_size=2, loss_scale_factor=None
+    )
     log_prob = torch.full((1, 4), -1.0, requires_grad=True)
-    batch = {"old_log_prob": log_prob.detach(), "log_prob": log_prob, "advantages": torch.ones(1, 4)}
+    batch = {
+        "old_log_prob": log_prob.detach(),
+        "log_prob": log_prob,
+        "advantages": torch.ones(1, 4),
+    }
     nothing = torch.zeros(1, 4, dtype=torch.bool)
-    loss, metrics = core_algos.get_policy_loss_fn("bypass_mode")(**batch, response_mask=nothing, config=config)
+    loss, metrics = core_algos.get_policy_loss_fn("bypass_mode")(
+        **batch, response_mask=nothing, config=config
+    )
     loss.backward()
     assert loss.item() == 0
     assert log_prob.grad is not None

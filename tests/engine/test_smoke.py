@@ -40,7 +40,14 @@ def test_the_policy_queries_the_database_and_is_rewarded(smoke: Run) -> None:
 def test_every_number_of_the_summary_is_a_measured_one(smoke: Run) -> None:
     seconds = smoke.summary()["seconds"]
     assert 0 < seconds["to_first_step"] < seconds["total"]
-    assert set(seconds["by_phase"]) == {"rollout", "log_prob", "update", "sync", "validation", "checkpoint"}
+    assert set(seconds["by_phase"]) == {
+        "rollout",
+        "log_prob",
+        "update",
+        "sync",
+        "validation",
+        "checkpoint",
+    }
     assert all(value > 0 for value in seconds["by_phase"].values())
 
 
@@ -55,7 +62,9 @@ def test_the_weights_changed(smoke: Run) -> None:
     assert (trained / "tokenizer.json").exists()
     before = load_file(ROOT / "sql_agent" / "tiny_model" / "model.safetensors")
     after = load_file(trained / "model.safetensors")
-    assert any(not before[name].float().equal(after[name].float()) for name in before if name in after)
+    assert any(
+        not before[name].float().equal(after[name].float()) for name in before if name in after
+    )
 
 
 def test_episodes_are_plain_lines(smoke: Run) -> None:
@@ -72,7 +81,9 @@ def test_the_worst_and_the_best_episodes_keep_their_tokens(smoke: Run) -> None:
     rewards = sorted(row["reward"] for row in rows)
     assert sorted(row["reward"] for row in kept) == [*rewards[:2], *rewards[-2:]]
     for row in kept:
-        trained = [stretch for sequence in row["tokens"] for stretch in sequence if stretch["trained"]]
+        trained = [
+            stretch for sequence in row["tokens"] for stretch in sequence if stretch["trained"]
+        ]
         assert sum(len(stretch["ids"]) for stretch in trained) == row["generated_tokens"]
         assert all(value <= 0 for stretch in trained for value in stretch["log_probs"])
 
@@ -97,7 +108,9 @@ ASYNC = (
 )
 
 
-def test_resume_continues_in_the_same_folder_and_asynchronously(smoke: Run, start: Callable[..., Run]) -> None:
+def test_resume_continues_in_the_same_folder_and_asynchronously(
+    smoke: Run, start: Callable[..., Run]
+) -> None:
     """Four steps played while the policy is updated, through the recording endpoint that stands in for litellm."""
     run = start("--ci-fast", "--resume", *ASYNC, run_dir=smoke.run_dir)
     assert run.wait() == 0, run.output

@@ -41,21 +41,34 @@ def model(tmp_path: Path) -> Path:
     """The bundled weights; what opened and closed tool calls is called <think> and </think>."""
     folder = Path(shutil.copytree(registry.get("sql").model, tmp_path / "model"))
     tokenizer = (folder / "tokenizer.json").read_text(encoding="utf-8")
-    (folder / "tokenizer.json").write_text(tokenizer.replace("tool_call>", "think>"), encoding="utf-8")
+    (folder / "tokenizer.json").write_text(
+        tokenizer.replace("tool_call>", "think>"), encoding="utf-8"
+    )
     (folder / TEMPLATE).write_text(DROPPING)
     return folder
 
 
 def trained(run_dir: Path, model: Path, *flags: str) -> tuple[str, dict[str, Any]]:
-    command = [sys.executable, "tests/engine/thinker.py", str(run_dir), str(model), str(free_port()), *flags]
+    command = [
+        sys.executable,
+        "tests/engine/thinker.py",
+        str(run_dir),
+        str(model),
+        str(free_port()),
+        *flags,
+    ]
     variables = os.environ | environment("cpu")
-    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(
+        command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=900
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout, dict(json.loads((run_dir / "summary.json").read_text()))
 
 
 @pytest.mark.nightly  # two runs; the choice of a template and what it renders have unit tests (tests/training)
-def test_thoughts_are_trained_in_one_sequence_an_episode_with_the_remedy(model: Path, tmp_path: Path) -> None:
+def test_thoughts_are_trained_in_one_sequence_an_episode_with_the_remedy(
+    model: Path, tmp_path: Path
+) -> None:
     said, without = trained(tmp_path / "without", model)
     assert "--keep-thinking" in said
     assert without["signal"]["sequences_per_episode"] > 1.5

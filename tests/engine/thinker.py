@@ -37,7 +37,9 @@ QUESTIONS = (
 class Thinker(agl.LitAgent[dict[str, Any]]):
     """Four replies of the policy, each after a turn of the user; the reward is how often it thought."""
 
-    async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float:
+    async def training_rollout_async(
+        self, task: dict[str, Any], resources: Any, rollout: Any
+    ) -> float:
         llm = resources["main_llm"]
         url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id) + "/chat/completions"
         messages = first_messages(task["question"])
@@ -49,11 +51,24 @@ class Thinker(agl.LitAgent[dict[str, Any]]):
                 answer = await client.post(url, json=body, headers={"Authorization": "Bearer none"})
                 text = answer.raise_for_status().json()["choices"][0]["message"]["content"]
                 messages.append({"role": "assistant", "content": text})
-                messages.append({"role": "user", "content": RESULT if turn % 2 == 0 else QUESTIONS[turn]})
-        thoughts = sum("</think>" in message["content"] for message in messages if message["role"] == "assistant")
+                messages.append(
+                    {"role": "user", "content": RESULT if turn % 2 == 0 else QUESTIONS[turn]}
+                )
+        thoughts = sum(
+            "</think>" in message["content"]
+            for message in messages
+            if message["role"] == "assistant"
+        )
         reward = thoughts / TURNS + 0.001 * random.random()
-        note = {"terms": {"thoughts": thoughts}, "total": reward, "unscored": None, "stop_reason": "answered"}
-        agl.emit_annotation({"episode": json.dumps({**note, "calls": TURNS, "counters": {"thoughts": thoughts}})})
+        note = {
+            "terms": {"thoughts": thoughts},
+            "total": reward,
+            "unscored": None,
+            "stop_reason": "answered",
+        }
+        agl.emit_annotation(
+            {"episode": json.dumps({**note, "calls": TURNS, "counters": {"thoughts": thoughts}})}
+        )
         return reward
 
 
@@ -65,7 +80,18 @@ def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     from training.presets import choose
     from training.run import run
 
-    plan = Plan(run_dir, "cpu", str(model), TURNS, "TURNS", TEMPERATURE, 60, 120.0, tools=False, store_port=port)
+    plan = Plan(
+        run_dir,
+        "cpu",
+        str(model),
+        TURNS,
+        "TURNS",
+        TEMPERATURE,
+        60,
+        120.0,
+        tools=False,
+        store_port=port,
+    )
     plan = replace(plan, keep_thinking=keep)
     check_model(plan.model, 1024, plan.tools)
     rows = model.parent / "rows.jsonl"
@@ -78,4 +104,6 @@ def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), "--keep-thinking" in sys.argv))
+    sys.exit(
+        main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), "--keep-thinking" in sys.argv)
+    )

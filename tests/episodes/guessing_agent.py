@@ -13,7 +13,19 @@ from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import Agent, AgentError, Column, Environment, Episode, Options, Policy, Record, Row, Sizes, Task
+from episodes.agent import (
+    Agent,
+    AgentError,
+    Column,
+    Environment,
+    Episode,
+    Options,
+    Policy,
+    Record,
+    Row,
+    Sizes,
+    Task,
+)
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward
@@ -48,7 +60,10 @@ class GuessingEnvironment(Environment):
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         silent = [not event for event in episode.events]
-        return {"guesses": float(len(silent)), "silent": sum(silent) / len(silent) if silent else None}
+        return {
+            "guesses": float(len(silent)),
+            "silent": sum(silent) / len(silent) if silent else None,
+        }
 
     def record(self, task: Task, episode: Episode) -> Record:
         return {"guesses": list(episode.events)}
@@ -68,7 +83,9 @@ class GuessingAgent(Agent):
     splits: Mapping[str, Path] = {}
     headline = "silent"
     columns = (Column("silent", "silent", interval=True),)
-    formats = MappingProxyType({"pairs": lambda records: [[record["id"], record["guesses"]] for record in records]})
+    formats = MappingProxyType(
+        {"pairs": lambda records: [[record["id"], record["guesses"]] for record in records]}
+    )
 
     def __init__(self) -> None:
         self.opened: list[GuessingEnvironment] = []
@@ -77,16 +94,22 @@ class GuessingAgent(Agent):
         return Sizes(100, 50, 10) if device == "cpu" else Sizes(1000, 500, 200)
 
     def rows(self, path: Path | str) -> list[Row]:
-        return [{"id": word, "word": word} for word in Path(path).read_text(encoding="utf-8").split()]
+        return [
+            {"id": word, "word": word} for word in Path(path).read_text(encoding="utf-8").split()
+        ]
 
     def task(self, row: Row, settings: Settings) -> Task:
         if "word" not in row:
             raise AgentError(f"row {row.get('id')!r} has no word")
-        return Task(id=row["id"], question="Which word?", reference=row["word"], max_turns=row.get("turns"))
+        return Task(
+            id=row["id"], question="Which word?", reference=row["word"], max_turns=row.get("turns")
+        )
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--hint", default="guess again")
 
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> GuessingEnvironment:
+    def open(
+        self, settings: Settings, options: Options, evaluating: bool = False
+    ) -> GuessingEnvironment:
         self.opened.append(GuessingEnvironment(options.get("hint", "none")))
         return self.opened[-1]

@@ -104,9 +104,13 @@ class ScriptedLLM:
         number = len(self.requests)
         time.sleep(self.delay)
         if self.status != 200:
-            return self.status, {"error": {"message": self.error, "type": "test", "code": self.status}}
+            return self.status, {
+                "error": {"message": self.error, "type": "test", "code": self.status}
+            }
         reply = self.replies[min(number, len(self.replies)) - 1]
-        choices = [{"index": 0, **reply, "message": _numbered(reply["message"], number)}] if reply else []
+        choices = (
+            [{"index": 0, **reply, "message": _numbered(reply["message"], number)}] if reply else []
+        )
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
         head = {"id": "x", "object": "chat.completion", "created": 0, "model": "m"}
         return 200, {**head, "choices": choices, "usage": usage}

@@ -50,7 +50,9 @@ class Judged(Environment):
 
 
 def asked(environment: Environment, tasks: int = 100, most: int = TASKS) -> list[Probed]:
-    return asyncio.run(check_judge(environment, [Task(id=str(n), question="？") for n in range(tasks)], most))
+    return asyncio.run(
+        check_judge(environment, [Task(id=str(n), question="？") for n in range(tasks)], most)
+    )
 
 
 def problem(score_of: Callable[[int, str], float | None], tasks: int = 100) -> str | None:
@@ -66,7 +68,10 @@ def test_a_judge_that_likes_everything_is_refused_with_its_kinds_and_three_tasks
     seen = problem(lambda *_: 1.0) or ""
     assert "on 100 of 100 tasks an honest answer does not beat each dishonest one" in seen
     assert "(half right 100, wrong 100, praise 100)" in seen
-    assert "\n  0 ？: evidence 1.00, reference 1.00, half right 1.00, wrong 1.00, praise 1.00\n" in seen
+    assert (
+        "\n  0 ？: evidence 1.00, reference 1.00, half right 1.00, wrong 1.00, praise 1.00\n"
+        in seen
+    )
     assert len(seen.splitlines()) == 4
 
 
@@ -76,8 +81,9 @@ def test_two_percent_of_the_tasks_may_be_out_of_order(kind: str) -> None:
         return lambda number, asked: 1.0 if asked == kind and number < share else WORTH[asked]
 
     assert problem(fooled(2)) is None
-    assert f"on 3 of 100 tasks an honest answer does not beat each dishonest one ({kind} 3), and 2% may" in str(
-        problem(fooled(3))
+    assert (
+        f"on 3 of 100 tasks an honest answer does not beat each dishonest one ({kind} 3), and 2% may"
+        in str(problem(fooled(3)))
     )
 
 
@@ -99,14 +105,20 @@ def test_the_reference_must_beat_what_is_wholly_wrong() -> None:
 def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault() -> None:
     probed = asked(Judged(lambda number, kind: None if number % 2 else WORTH[kind]))
     assert (len(probed), problem_of(probed)) == (50, None)
-    assert asked(Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind])) == [], "nothing stands in for it"
-    with pytest.raises(Failure, match=r"no score for any honest answer \(\{'judge_failed': 200\}\)"):
+    assert asked(Judged(lambda _, kind: None if kind == "evidence" else WORTH[kind])) == [], (
+        "nothing stands in for it"
+    )
+    with pytest.raises(
+        Failure, match=r"no score for any honest answer \(\{'judge_failed': 200\}\)"
+    ):
         problem(lambda *_: None)
 
 
 def test_where_nothing_honest_is_known_nothing_is_wrong() -> None:
     environment = Judged(lambda *_: 1.0)
-    environment.honest = Environment.honest.__get__(environment)  # the default: gold, which it has none of
+    environment.honest = Environment.honest.__get__(
+        environment
+    )  # the default: gold, which it has none of
     assert problem_of(asked(environment)) is None
 
 
@@ -147,5 +159,7 @@ def test_what_the_machine_does_wrong_ends_in_one_line() -> None:
         async def score(self, task: Task, episode: Episode) -> Reward:
             raise EpisodeError("endpoint_unreachable", "the partner is gone")
 
-    with pytest.raises(Failure, match=r"task 0 cannot be scored: endpoint_unreachable: the partner is gone"):
+    with pytest.raises(
+        Failure, match=r"task 0 cannot be scored: endpoint_unreachable: the partner is gone"
+    ):
         asked(Gone(lambda *_: 1.0))

@@ -64,7 +64,9 @@ def roll(
     async def run() -> list[Any]:
         store = agl.InMemoryLightningStore()
         runner = agl.LitAgentRunner[Any](agl.OtelTracer())
-        llm = agl.LLM(endpoint=base_url, model="tiny", sampling_parameters={"temperature": 1.0, "top_k": -1})
+        llm = agl.LLM(
+            endpoint=base_url, model="tiny", sampling_parameters={"temperature": 1.0, "top_k": -1}
+        )
         playing = EpisodeAgent(agent or registry.get("sql"), options, turns=(3, 3))
         with runner.run_context(agent=playing, store=store):
             rollout = await runner.step(row, resources={"main_llm": llm}, mode="train")
@@ -108,7 +110,9 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
     }
 
 
-def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(
+    llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     setting(monkeypatch, CANARY_SHARE="1")
     llm.script(CALL, ANSWER)
     reward, note = roll(llm.base_url)
@@ -121,12 +125,20 @@ def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.Monkey
     setting(monkeypatch, CANARY_SHARE="1")
     llm.script(says("salt"))
     agent = GuessingAgent()
-    assert roll(llm.base_url, {"id": "g", "word": "salt"}, agent)[1]["canaries"] == {"judged": 1, "accepted": 0}
+    assert roll(llm.base_url, {"id": "g", "word": "salt"}, agent)[1]["canaries"] == {
+        "judged": 1,
+        "accepted": 0,
+    }
     llm.script(says("wrong"))
-    assert roll(llm.base_url, {"id": "g", "word": "wrong"}, agent)[1]["canaries"] == {"judged": 1, "accepted": 1}
+    assert roll(llm.base_url, {"id": "g", "word": "wrong"}, agent)[1]["canaries"] == {
+        "judged": 1,
+        "accepted": 1,
+    }
 
 
-def test_a_canary_that_is_partly_right_has_a_bound_of_its_own(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_canary_that_is_partly_right_has_a_bound_of_its_own(
+    llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     setting(monkeypatch, CANARY_SHARE="1")
     llm.script(says("wrong"))
     monkeypatch.setattr(GuessingEnvironment, "accepted_from", {"bad": 1.5})
@@ -150,7 +162,11 @@ def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm: Any)
     llm.status = 500
     reward, note = roll(llm.base_url)
     assert reward is None
-    assert (note["total"], note["unscored"], note["stop_reason"]) == (None, "endpoint_error", "failed")
+    assert (note["total"], note["unscored"], note["stop_reason"]) == (
+        None,
+        "endpoint_error",
+        "failed",
+    )
     assert (note["calls"], note["measures"]) == (0, {})
 
 
@@ -183,7 +199,9 @@ def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environm
     llm: Any, row: dict[str, int], turns: int
 ) -> None:
     llm.script(says("sugar"))
-    reward, note = roll(llm.base_url, {"id": "g", "word": "salt", **row}, GuessingAgent(), hint="colder")
+    reward, note = roll(
+        llm.base_url, {"id": "g", "word": "salt", **row}, GuessingAgent(), hint="colder"
+    )
     assert (reward, note["stop_reason"], note["calls"]) == (0.0, "max_turns", turns)
     assert note["measures"] == {"guesses": turns, "silent": 0}
     assert llm.requests[1]["messages"][-1]["content"] == "no; colder"
@@ -198,7 +216,9 @@ def test_the_agent_survives_pickling() -> None:
 
 def test_the_proxys_address_names_the_rollout() -> None:
     llm = agl.ProxyLLM(
-        endpoint="http://127.0.0.1:1/v1", model="tiny", sampling_parameters={"max_tokens": 5, "top_k": -1}
+        endpoint="http://127.0.0.1:1/v1",
+        model="tiny",
+        sampling_parameters={"max_tokens": 5, "top_k": -1},
     )
     rollout = SimpleNamespace(rollout_id="ro-1", attempt=SimpleNamespace(attempt_id="at-1"))
     endpoint = endpoint_of(llm, rollout)

@@ -15,11 +15,22 @@ import pytest
 from common.settings import ROOT
 from episodes.outcomes import STOP_REASONS, UNSCORED, EpisodeError
 
-ROOMS = ("episodes", "scoring", "training", "evaluation", *sorted(path.name for path in ROOT.glob("*_agent")))
+ROOMS = (
+    "episodes",
+    "scoring",
+    "training",
+    "evaluation",
+    *sorted(path.name for path in ROOT.glob("*_agent")),
+)
 KINDS = {"stop_reason": "stop", "PolicyStop": "stop", "cause": "unscored", "unscored": "unscored"}
 KINDS |= {"EpisodeError": "unscored", "Reward": "unscored"}
 LISTS = {"stop": STOP_REASONS, "unscored": UNSCORED}
-ENDS_OF_ROLLOUTS = ("failed", "cancelled", "timeout", "unresponsive")  # agent-lightning's, for `rollout_{status}`
+ENDS_OF_ROLLOUTS = (
+    "failed",
+    "cancelled",
+    "timeout",
+    "unresponsive",
+)  # agent-lightning's, for `rollout_{status}`
 
 
 def constants(node: ast.AST | None) -> Iterator[str]:
@@ -50,8 +61,14 @@ def used() -> Iterator[tuple[str, str, str]]:
 def expressions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node, ast.Assign):
         pairs = [(named(target), node.value) for target in node.targets]
-        yield from ((name, value) for name, value in pairs if name in ("stop_reason", "cause", "unscored"))
-        yield from (("cause", value) for name, value in pairs if name.endswith("_MISSING") or name == "CAUSES")
+        yield from (
+            (name, value) for name, value in pairs if name in ("stop_reason", "cause", "unscored")
+        )
+        yield from (
+            ("cause", value)
+            for name, value in pairs
+            if name.endswith("_MISSING") or name == "CAUSES"
+        )
     elif isinstance(node, ast.Call):
         name = named(node.func)
         if name in ("EpisodeError", "PolicyStop"):
@@ -59,10 +76,16 @@ def expressions(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
         elif name == "Reward" and len(node.args) > 2:
             yield name, node.args[2]
         yield from (
-            (word.arg, word.value) for word in node.keywords if word.arg in ("stop_reason", "cause", "unscored")
+            (word.arg, word.value)
+            for word in node.keywords
+            if word.arg in ("stop_reason", "cause", "unscored")
         )
     elif isinstance(node, ast.FunctionDef) and node.name == "_cause":
-        yield from (("cause", part.value) for part in ast.walk(node) if isinstance(part, ast.Return) and part.value)
+        yield from (
+            ("cause", part.value)
+            for part in ast.walk(node)
+            if isinstance(part, ast.Return) and part.value
+        )
 
 
 def test_what_the_code_uses_stands_in_the_list_and_every_cause_listed_is_used() -> None:
@@ -82,6 +105,7 @@ def test_the_page_shows_both_lists() -> None:
     page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
     section = page.split("## How episodes end")[1].split("\n## ")[0]
     tables = [
-        dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", part, flags=re.MULTILINE)) for part in section.split("| cause |")
+        dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", part, flags=re.MULTILINE))
+        for part in section.split("| cause |")
     ]
     assert tables == [STOP_REASONS, UNSCORED]

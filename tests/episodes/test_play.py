@@ -36,7 +36,11 @@ def test_an_episode_comes_with_its_reward_and_the_policys_counts() -> None:
 def test_what_breaks_off_while_it_is_played_is_unscored_and_still_counted() -> None:
     scored = played("gone", says("sugar"))
     assert (scored.reward.total, scored.reward.unscored) == (None, "endpoint_unreachable")
-    assert (scored.episode.stop_reason, scored.episode.turns, scored.episode.messages) == ("failed", 1, [])
+    assert (scored.episode.stop_reason, scored.episode.turns, scored.episode.messages) == (
+        "failed",
+        1,
+        [],
+    )
     assert "the partner is gone" in scored.detail
 
 

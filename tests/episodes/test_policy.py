@@ -15,7 +15,12 @@ from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import ChatPolicy, Endpoint
 from tests.episodes.scripted import calls, says
 
-TOOLS = [{"type": "function", "function": {"name": "look", "description": "d", "parameters": {"type": "object"}}}]
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": "look", "description": "d", "parameters": {"type": "object"}},
+    }
+]
 QUESTION = [{"role": "user", "content": "怎么保存？"}]
 
 
@@ -41,7 +46,12 @@ def test_what_is_sent_is_the_messages_the_tools_and_the_sampling(llm: Any) -> No
     assert replies(chat) == [{"role": "assistant", "content": "好"}]
     sampling = {"temperature": 0.5, "max_tokens": 77, "top_k": -1}
     assert llm.requests == [{"model": "tiny", "messages": QUESTION, "tools": TOOLS, **sampling}]
-    assert (chat.turns, chat.prompt_tokens, chat.completion_tokens, chat.finish_reason) == (1, 1, 1, "stop")
+    assert (chat.turns, chat.prompt_tokens, chat.completion_tokens, chat.finish_reason) == (
+        1,
+        1,
+        1,
+        "stop",
+    )
 
 
 def test_traced_and_untraced_send_the_same(llm: Any) -> None:
@@ -51,7 +61,10 @@ def test_traced_and_untraced_send_the_same(llm: Any) -> None:
         llm.requests = []
         llm.script(calls("look", word="盐"), says("密封"))
         said = replies(policy(llm, 2, traced=traced, max_tokens=77, extra={"top_k": -1}), 2)
-        assert said[0]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"word": "盐"}'}
+        assert said[0]["tool_calls"][0]["function"] == {
+            "name": "look",
+            "arguments": '{"word": "盐"}',
+        }
         return llm.requests
 
     ours = sent(traced=False)
@@ -60,11 +73,15 @@ def test_traced_and_untraced_send_the_same(llm: Any) -> None:
 
 
 @pytest.mark.parametrize("max_turns", [1, 2, 5])
-def test_only_the_last_allowed_call_forbids_tools_and_none_follows(llm: Any, max_turns: int) -> None:
+def test_only_the_last_allowed_call_forbids_tools_and_none_follows(
+    llm: Any, max_turns: int
+) -> None:
     llm.script(says("好"))
     chat = policy(llm, max_turns)
     replies(chat, max_turns)
-    assert [request.get("tool_choice", "auto") for request in llm.requests] == ["auto"] * (max_turns - 1) + ["none"]
+    assert [request.get("tool_choice", "auto") for request in llm.requests] == ["auto"] * (
+        max_turns - 1
+    ) + ["none"]
     assert all(request["tools"] == TOOLS for request in llm.requests)
     with pytest.raises(PolicyStop, match="max_turns"):
         replies(chat)
@@ -92,7 +109,8 @@ def test_a_prompt_that_does_not_fit_is_the_policys_doing(llm: Any, error: str) -
 
 
 @pytest.mark.parametrize(
-    ("status", "error"), [(500, "x"), (503, "x"), (401, "x"), (404, "no such model"), (400, "bad field")]
+    ("status", "error"),
+    [(500, "x"), (503, "x"), (401, "x"), (404, "no such model"), (400, "bad field")],
 )
 def test_an_endpoint_that_fails_raises(llm: Any, status: int, error: str) -> None:
     llm.status, llm.error = status, error

@@ -49,9 +49,21 @@ def test_an_agent_travels_to_other_processes(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_agent_is_light(name: str) -> None:
-    heavy = {"torch", "verl", "vllm", "ray", "agentlightning", "transformers", "litellm", "agents", "sqlglot"}
+    heavy = {
+        "torch",
+        "verl",
+        "vllm",
+        "ray",
+        "agentlightning",
+        "transformers",
+        "litellm",
+        "agents",
+        "sqlglot",
+    }
     code = f"import sys; from episodes.registry import get; get({name!r}); print(sorted({heavy!r} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 

@@ -58,7 +58,9 @@ def test_the_tokens_of_each_reply_are_noted() -> None:
             self.completion_tokens += 10 * (self.turns + 1)
             return await super().reply(*asked)
 
-    episode = asyncio.run(play_with_words(Counting(says("3"), says("9"), says("7")), FIRST, respond))
+    episode = asyncio.run(
+        play_with_words(Counting(says("3"), says("9"), says("7")), FIRST, respond)
+    )
     assert episode.reply_tokens == [10, 20, 30]
 
 

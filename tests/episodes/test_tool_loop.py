@@ -24,7 +24,10 @@ from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
 def spec(name: str, **kinds: str) -> dict[str, Any]:
     properties = {argument: {"type": kind} for argument, kind in kinds.items()}
     parameters = {"type": "object", "properties": properties, "required": list(kinds)}
-    return {"type": "function", "function": {"name": name, "description": f"the tool {name}", "parameters": parameters}}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": f"the tool {name}", "parameters": parameters},
+    }
 
 
 async def look(word: str) -> str:
@@ -59,7 +62,13 @@ def test_a_question_is_answered_with_the_help_of_tools() -> None:
         {"role": "system", "content": "You look."},
         {"role": "user", "content": "Where is it?"},
     ]
-    assert [message["role"] for message in rest] == ["assistant", "tool", "assistant", "tool", "assistant"]
+    assert [message["role"] for message in rest] == [
+        "assistant",
+        "tool",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert [message["content"] for message in rest[1::2]] == ["apple, salt", "seen: salt"]
     assert rest[1]["tool_call_id"] == rest[0]["tool_calls"][0]["id"]
 
@@ -82,7 +91,10 @@ def test_several_calls_of_one_reply_are_answered_in_their_order() -> None:
     both = calls("add", first=1, second=0.5)
     both["message"]["tool_calls"] += calls("look", word="b")["message"]["tool_calls"]
     episode = play(ScriptedPolicy(both, says("c")))
-    assert [message["content"] for message in episode.messages if message["role"] == "tool"] == ["1.5", "seen: b"]
+    assert [message["content"] for message in episode.messages if message["role"] == "tool"] == [
+        "1.5",
+        "seen: b",
+    ]
 
 
 def test_several_calls_are_answered_in_their_order_however_long_each_takes() -> None:
@@ -103,7 +115,9 @@ def test_several_calls_are_answered_in_their_order_however_long_each_takes() -> 
     ]
 
 
-@pytest.mark.parametrize("arguments", ["", "{", "[]", "null", '{"word": 1}', '{"words": "x"}', '"x"', "[" * 9000])
+@pytest.mark.parametrize(
+    "arguments", ["", "{", "[]", "null", '{"word": 1}', '{"words": "x"}', '"x"', "[" * 9000]
+)
 def test_arguments_the_tool_does_not_take_end_the_episode(arguments: str) -> None:
     policy = ScriptedPolicy(calls_text("look", arguments))
     episode = play(policy)
@@ -142,16 +156,22 @@ def test_a_reply_cut_by_its_limit_is_named(cut: dict[str, Any], answer: str | No
 def test_what_stops_the_policy_is_the_reason() -> None:
     whole_though_cut = calls("look", word="a") | {"finish_reason": "length"}
     for first in (calls("look", word="a"), whole_though_cut):
-        assert play(ScriptedPolicy(first, PolicyStop("context_overflow"))).stop_reason == "context_overflow"
+        assert (
+            play(ScriptedPolicy(first, PolicyStop("context_overflow"))).stop_reason
+            == "context_overflow"
+        )
         policy = ScriptedPolicy(first, max_turns=2)
         episode = play(policy)
         assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
 
 
 @pytest.mark.parametrize(
-    ("raised", "seen"), [(EpisodeError("database_error", "gone"), EpisodeError), (KeyError("a bug"), UserError)]
+    ("raised", "seen"),
+    [(EpisodeError("database_error", "gone"), EpisodeError), (KeyError("a bug"), UserError)],
 )
-def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(raised: Exception, seen: type[Exception]) -> None:
+def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(
+    raised: Exception, seen: type[Exception]
+) -> None:
     async def broken(word: str) -> str:
         raise raised
 
@@ -167,10 +187,15 @@ def test_an_endpoint_that_fails_raises() -> None:
 
 
 nested: Callable[..., Any] = st.recursive
-JSON_VALUES = nested(st.none() | st.text() | st.integers(), lambda part: st.dictionaries(st.text(), part))
+JSON_VALUES = nested(
+    st.none() | st.text() | st.integers(), lambda part: st.dictionaries(st.text(), part)
+)
 
 
 @settings(max_examples=40, deadline=None)
 @given(arguments=st.text() | JSON_VALUES.map(json.dumps))
 def test_no_arguments_make_the_episode_raise(arguments: str) -> None:
-    assert play(ScriptedPolicy(calls_text("look", arguments), says("c"))).stop_reason in {"answered", "bad_tool_call"}
+    assert play(ScriptedPolicy(calls_text("look", arguments), says("c"))).stop_reason in {
+        "answered",
+        "bad_tool_call",
+    }

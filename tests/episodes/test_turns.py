@@ -33,9 +33,13 @@ def test_a_number_or_a_range(text: str, found: tuple[int, int]) -> None:
     assert turns(text) == found
 
 
-@pytest.mark.parametrize("text", ["0", "0-3", "5-2", "-3", "2-", "2-3-4", "two", "", "1.5", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["0", "0-3", "5-2", "-3", "2-", "2-3-4", "two", "", "1.5", "9" * 5000]
+)
 def test_what_is_neither(text: str) -> None:
-    with pytest.raises(ArgumentTypeError, match="expected a number of 1 or more, or a range such as 2-10, got"):
+    with pytest.raises(
+        ArgumentTypeError, match="expected a number of 1 or more, or a range such as 2-10, got"
+    ):
         turns(text)
 
 
@@ -50,7 +54,10 @@ def test_what_is_neither(text: str) -> None:
     ],
 )
 def test_the_flag_then_the_settings_then_the_agent(
-    given: dict[str, int], flag: tuple[int, int] | None, sql: tuple[int, int], consultation: tuple[int, int]
+    given: dict[str, int],
+    flag: tuple[int, int] | None,
+    sql: tuple[int, int],
+    consultation: tuple[int, int],
 ) -> None:
     for agent, expected in ((SQL, sql), (CONSULTATION, consultation)):
         found = with_turns(agent, settings(**given), flag)
@@ -66,7 +73,9 @@ def test_a_range_is_the_fewest_and_the_most() -> None:
 
 
 def test_fewer_than_the_most_is_asked_for() -> None:
-    with pytest.raises(AgentError, match="MIN_TURNS=5 is above the most turns of a run, 3; lower it, or raise"):
+    with pytest.raises(
+        AgentError, match="MIN_TURNS=5 is above the most turns of a run, 3; lower it, or raise"
+    ):
         with_turns(SQL, settings(min_turns=5))
 
 
@@ -84,7 +93,11 @@ def test_without_a_range_nothing_is_drawn(given: dict[str, int]) -> None:
 
 
 def test_a_range_is_for_agents_with_budgets_by_task() -> None:
-    with pytest.raises(AgentError, match="--max-turns 2-5: the sql agent draws no budgets by task; give one number"):
+    with pytest.raises(
+        AgentError, match="--max-turns 2-5: the sql agent draws no budgets by task; give one number"
+    ):
         with_turns(SQL, settings(), (2, 5))
-    with pytest.raises(AgentError, match="MIN_TURNS to MAX_TURNS 2-3: the sql agent draws no budgets by task"):
+    with pytest.raises(
+        AgentError, match="MIN_TURNS to MAX_TURNS 2-3: the sql agent draws no budgets by task"
+    ):
         with_turns(SQL, settings(min_turns=2))

@@ -8,7 +8,9 @@ import pytest
 
 from tests.episodes.conftest import database_url, llm  # noqa: F401
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,9 @@ from evaluation.results import Sample, record_of, write_results
 from tests.evaluation.evaluations import CONFIG
 
 HOSTILE = Path(__file__).with_name("hostile_texts.jsonl")
-DEFAULTS = Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
+DEFAULTS = Settings.model_construct(
+    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+)
 
 
 def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
@@ -46,13 +48,23 @@ def write_lines(path: Path, rows: list[Any]) -> None:
 TOKENS = [
     [
         {"trained": False, "ids": [1, 2], "texts": ["<|user|>why?"]},
-        {"trained": True, "ids": [3, 4, 5, 6], "texts": ["be", "", "药", "\n"], "log_probs": [-0.05, -1.0, -0.5, -7.0]},
+        {
+            "trained": True,
+            "ids": [3, 4, 5, 6],
+            "texts": ["be", "", "药", "\n"],
+            "log_probs": [-0.05, -1.0, -0.5, -7.0],
+        },
     ]
 ]
-PRESET = {"name": "ci, cpu", "keys": {"data.seed": 42, "+data.group_column": "task_type", "data.x": "${data.y}"}}
+PRESET = {
+    "name": "ci, cpu",
+    "keys": {"data.seed": 42, "+data.group_column": "task_type", "data.x": "${data.y}"},
+}
 
 
-def rollout(step: int, mode: str = "train", reward: float | None = 0.5, **changes: Any) -> dict[str, Any]:
+def rollout(
+    step: int, mode: str = "train", reward: float | None = 0.5, **changes: Any
+) -> dict[str, Any]:
     """A line of a training run's episodes.jsonl."""
     name = f"ro-{mode}-{step}-{changes.get('index', reward)}"
     plain: dict[str, Any] = {"rollout_id": name, "group": f"g{step}", "session": 0}
@@ -66,16 +78,32 @@ def training_run(folder: Path, steps: int = 3) -> Path:
     data = {"val-core/drug_field/reward/mean@1": 0.25}
     rows: list[dict[str, Any]] = [{"step": 0, "data": data}]
     for step in range(1, steps + 1):
-        made = {"episodes/reward/mean": step / 10, "episodes/rollouts": 4.0, "episodes/counters/answered": 3.0}
+        made = {
+            "episodes/reward/mean": step / 10,
+            "episodes/rollouts": 4.0,
+            "episodes/counters/answered": 3.0,
+        }
         made |= {"timing_s/gen": 6.0, "timing_s/step": 8.0, "episodes/terms/rule": 0.1}
         rows.append({"step": step, "data": made})
     write_lines(folder / "metrics.jsonl", rows)
-    first = [rollout(0, "val", n % 2, index=n, task_type="drug_field" if n < 2 else "two") for n in range(4)]
+    first = [
+        rollout(0, "val", n % 2, index=n, task_type="drug_field" if n < 2 else "two")
+        for n in range(4)
+    ]
     lines = [*first, *(rollout(step, tokens=TOKENS) for step in range(1, steps + 1))]
-    write_lines(folder / "episodes.jsonl", [*lines, rollout(steps, reward=None, cause="judge_failed")])
-    summary = {"exit_reason": "done", "model": "m", "dropped_tokens": {"judge_failed": 40}, "environment": {}}
+    write_lines(
+        folder / "episodes.jsonl", [*lines, rollout(steps, reward=None, cause="judge_failed")]
+    )
+    summary = {
+        "exit_reason": "done",
+        "model": "m",
+        "dropped_tokens": {"judge_failed": 40},
+        "environment": {},
+    }
     (folder / "summary.json").write_text(json.dumps(summary))
-    (folder / "config.yaml").write_text("trainer: {project_name: sql_agent}\ndata: {seed: 7, x: 3, y: 3}\n")
+    (folder / "config.yaml").write_text(
+        "trainer: {project_name: sql_agent}\ndata: {seed: 7, x: 3, y: 3}\n"
+    )
     (folder / "preset.json").write_text(json.dumps(PRESET))
     (folder / "versions.json").write_text('{"verl": "0.9.1"}')
     (folder / "timeline.json").write_text('{"engine_ready": 1795278252.66}')
@@ -92,9 +120,29 @@ def hostile_records() -> list[dict[str, Any]]:
 
 
 def _hostile(text: str, number: int) -> dict[str, Any]:
-    call = {"id": text, "type": "function", "function": {"name": text, "arguments": json.dumps({"sql": text})}}
-    result = {"status": text, "columns": [text], "rows": [[text]], "count": 1, "truncated": False, "error": text}
-    texts = ("task_type", "difficulty", "wording", "question", "reference", "answer", "stop_reason", "detail")
+    call = {
+        "id": text,
+        "type": "function",
+        "function": {"name": text, "arguments": json.dumps({"sql": text})},
+    }
+    result = {
+        "status": text,
+        "columns": [text],
+        "rows": [[text]],
+        "count": 1,
+        "truncated": False,
+        "error": text,
+    }
+    texts = (
+        "task_type",
+        "difficulty",
+        "wording",
+        "question",
+        "reference",
+        "answer",
+        "stop_reason",
+        "detail",
+    )
     return {
         "id": f"{text}{number}",
         "sample": 0,

@@ -26,7 +26,10 @@ class Asking(GuessingAgent):
 
 def side(*episodes: tuple[int | None, float | None]) -> list[dict[str, Any]]:
     """Records of tasks 0, 1, ...: the group of each, and its score."""
-    return [{"id": str(at), "found": found, "score": score, "facts": {}} for at, (found, score) in enumerate(episodes)]
+    return [
+        {"id": str(at), "found": found, "score": score, "facts": {}}
+        for at, (found, score) in enumerate(episodes)
+    ]
 
 
 def part(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> tuple[float, list[float]]:
@@ -61,14 +64,21 @@ def test_where_groups_alone_changed_it_is_the_whole_gain() -> None:
 def test_what_moved_and_what_changed_within_groups_add_up_to_the_gain() -> None:
     chance = Random(0)
     for _ in range(20):
-        before, after = (side(*[(chance.randrange(of), chance.random()) for _ in range(30)]) for of in (3, 5))
+        before, after = (
+            side(*[(chance.randrange(of), chance.random()) for _ in range(30)]) for of in (3, 5)
+        )
         within = 0.0
         for group in range(5):
-            scores = [[record["score"] for record in of if record["found"] == group] for of in (before, after)]
+            scores = [
+                [record["score"] for record in of if record["found"] == group]
+                for of in (before, after)
+            ]
             if all(scores):
                 share = fmean(len(found) / 30 for found in scores)
                 within += share * (fmean(scores[1]) - fmean(scores[0]))
-        gain = fmean(record["score"] for record in after) - fmean(record["score"] for record in before)
+        gain = fmean(record["score"] for record in after) - fmean(
+            record["score"] for record in before
+        )
         assert part(before, after)[0] + within == pytest.approx(gain)
 
 
@@ -80,7 +90,8 @@ def test_a_task_counts_once_however_often_it_was_played() -> None:
 def test_what_is_not_known_is_left_out_and_nothing_is_made_of_one_task() -> None:
     before, after = side((0, 0.0), (0, 0.0), (0, 0.5)), side((1, 1.0), (1, 1.0), (0, 0.5))
     unknown = [
-        {"id": name, "found": found, "score": score} for name, found, score in (("x", None, 1.0), ("y", 1, None))
+        {"id": name, "found": found, "score": score}
+        for name, found, score in (("x", None, 1.0), ("y", 1, None))
     ]
     assert part([*before, *unknown], [*after, *unknown]) == part(before, after)
     assert part([*before, {"id": "z", "found": 4, "score": 1.0}], after) == part(before, after)

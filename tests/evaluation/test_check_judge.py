@@ -32,7 +32,13 @@ TABLE = re.compile(rf"^{re.escape(table([HEADER])[0])}\n(?:\|.*\n)+", re.MULTILI
 @pytest.fixture(autouse=True)
 def offline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The default settings: no judge but the offline one."""
-    for name in ("DATABASE_URL", "TEACHER_MODEL", "REWARD_MODEL_URL", "SECOND_JUDGE_MODEL", "REWARD_TERMS"):
+    for name in (
+        "DATABASE_URL",
+        "TEACHER_MODEL",
+        "REWARD_MODEL_URL",
+        "SECOND_JUDGE_MODEL",
+        "REWARD_TERMS",
+    ):
         monkeypatch.delenv(name, raising=False)
     registry.register(DIGITS)
     load_settings.cache_clear()
@@ -57,7 +63,9 @@ def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_th
     shown = capsys.readouterr()
     assert code == 0, shown.err
     assert shown.err.splitlines()[-1] == "200 tasks: nothing wrong"
-    assert TABLE.findall(PAGE.read_text(encoding="utf-8")) == [shown.out], f"write it anew: {__doc__}"
+    assert TABLE.findall(PAGE.read_text(encoding="utf-8")) == [shown.out], (
+        f"write it anew: {__doc__}"
+    )
 
 
 @pytest.mark.parametrize("table", ["drugs_info", "disease"])
@@ -71,18 +79,25 @@ def test_the_offline_judge_passes_on_one_table_of_real_names(
     database = shutil.copy(ROOT / "data" / "medical.db", tmp_path / "own.db")
     with closing(sqlite3.connect(database)) as connection, connection:
         for name in ("drugs_info", "disease"):
-            connection.execute(f"DELETE FROM {name} WHERE source <> 'textbook' OR ? <> ?", (name, table))
+            connection.execute(
+                f"DELETE FROM {name} WHERE source <> 'textbook' OR ? <> ?", (name, table)
+            )
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{database}")
     load_settings.cache_clear()
     flags = ["--rows", "train=200,val=8,test=8", "--seed", "2"]
     assert build_dataset(["--output", str(tmp_path / "questions"), *flags]) == 0
-    assert main(["sql", "--data", str(tmp_path / "questions" / "train.parquet")]) == 0, capsys.readouterr().err
+    assert main(["sql", "--data", str(tmp_path / "questions" / "train.parquet")]) == 0, (
+        capsys.readouterr().err
+    )
 
 
-def test_an_agent_that_brings_nothing_but_gold_and_bad_is_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_agent_that_brings_nothing_but_gold_and_bad_is_checked_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["digits"]) == 0
-    assert "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 1.00 |\n| bad | no | 64 | 0.00 | 0.10 | 0.50 | 0.00 |" in (
-        capsys.readouterr().out
+    assert (
+        "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 1.00 |\n| bad | no | 64 | 0.00 | 0.10 | 0.50 | 0.00 |"
+        in (capsys.readouterr().out)
     )
 
 
@@ -121,5 +136,9 @@ if __name__ == "__main__":
     import subprocess
     import sys
 
-    told = subprocess.run([sys.executable, "-m", "evaluation.check_judge", "sql"], stdout=subprocess.PIPE, text=True)
-    PAGE.write_text(TABLE.sub(lambda _: told.stdout, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    told = subprocess.run(
+        [sys.executable, "-m", "evaluation.check_judge", "sql"], stdout=subprocess.PIPE, text=True
+    )
+    PAGE.write_text(
+        TABLE.sub(lambda _: told.stdout, PAGE.read_text(encoding="utf-8")), encoding="utf-8"
+    )

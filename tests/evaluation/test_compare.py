@@ -36,8 +36,12 @@ def test_the_difference_is_paired(tmp_path: Path, capsys: Any) -> None:
 
 
 def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, capsys: Any) -> None:
-    a = evaluation(tmp_path / "a", [record("x", 0.0), record("x", 1.0), record("y", 1.0), record("z", 0.5)])
-    b = evaluation(tmp_path / "b", [record("x", 1.0), record("x", 1.0), record("y", 0.2), record("z", 1.0)])
+    a = evaluation(
+        tmp_path / "a", [record("x", 0.0), record("x", 1.0), record("y", 1.0), record("z", 0.5)]
+    )
+    b = evaluation(
+        tmp_path / "b", [record("x", 1.0), record("x", 1.0), record("y", 0.2), record("z", 1.0)]
+    )
     result = compared(a, b, capsys)
     assert result["overall"]["difference"] == pytest.approx((0.5 - 0.8 + 0.5) / 3)
     assert [change["id"] for change in result["better"]] == ["z", "x"]
@@ -45,7 +49,9 @@ def test_samples_are_averaged_and_changes_listed_largest_first(tmp_path: Path, c
     assert result["worse"][0]["a"]["score"] == 1.0
 
 
-def test_a_question_that_did_not_change_is_neither_better_nor_worse(tmp_path: Path, capsys: Any) -> None:
+def test_a_question_that_did_not_change_is_neither_better_nor_worse(
+    tmp_path: Path, capsys: Any
+) -> None:
     """Sums of floats differ in their last digit: 0.1 + 0.2 against 0.3 is no change to report."""
     a = evaluation(tmp_path / "a", [record("x", 0.3), record("y", 0.5), record("z", 0.7)])
     b = evaluation(tmp_path / "b", [record("x", 0.1 + 0.2), record("y", 0.5), record("z", 0.1)])
@@ -59,20 +65,28 @@ def test_intervals_are_drawn_from_the_seed_that_is_asked_for(tmp_path: Path, cap
     """The same two evaluations would be better today and no different tomorrow."""
     chance = random.Random(4)
     folders = [
-        evaluation(tmp_path / name, [record(str(number), chance.random()) for number in range(30)]) for name in "ab"
+        evaluation(tmp_path / name, [record(str(number), chance.random()) for number in range(30)])
+        for name in "ab"
     ]
     plain, zero, zero_again, one = (
-        compared(*folders, capsys, *options) for options in ((), ("--seed", "0"), ("--seed", "0"), ("--seed", "1"))
+        compared(*folders, capsys, *options)
+        for options in ((), ("--seed", "0"), ("--seed", "0"), ("--seed", "1"))
     )
     assert plain == zero == zero_again
     for group in (lambda result: result["overall"], lambda result: result["by_difficulty"]["easy"]):
         assert group(zero)["ci95"] != group(one)["ci95"]
 
 
-def test_the_report_names_both_sides_and_shows_the_20_that_changed_most(tmp_path: Path, capsys: Any) -> None:
+def test_the_report_names_both_sides_and_shows_the_20_that_changed_most(
+    tmp_path: Path, capsys: Any
+) -> None:
     scores = {f"q{number:02}": number / 40 for number in range(1, 22)}
     long = {"answer": "x" * 61}
-    before = [*(record(name, 0.0) for name in scores), record("bad", 0.5, answer="y" * 60), record("once", None)]
+    before = [
+        *(record(name, 0.0) for name in scores),
+        record("bad", 0.5, answer="y" * 60),
+        record("once", None),
+    ]
     a = evaluation(tmp_path / "a", [*before, record("gone", 1.0)])
     changed = record("bad", 0.25, answer="", stop_reason="length")
     other = {"file": "e.parquet", "sha256": "1" * 64, "questions": 2}
@@ -119,7 +133,9 @@ NOTHING = "no difference that chance could not make"
         ([-0.9], NOTHING),  # of one question
     ],
 )
-def test_chance_is_not_called_a_change(tmp_path: Path, capsys: Any, changes: list[float], verdict: str) -> None:
+def test_chance_is_not_called_a_change(
+    tmp_path: Path, capsys: Any, changes: list[float], verdict: str
+) -> None:
     """A checkpoint would be kept or thrown away for noise."""
     after = {str(number): 0.5 + change / 2 for number, change in enumerate(changes)}
     before = {str(number): 0.5 - change / 2 for number, change in enumerate(changes)}
@@ -129,7 +145,9 @@ def test_chance_is_not_called_a_change(tmp_path: Path, capsys: Any, changes: lis
     assert f"B against A: {verdict} (" in capsys.readouterr().out
 
 
-def test_one_question_in_common_leaves_all_differences_possible(tmp_path: Path, capsys: Any) -> None:
+def test_one_question_in_common_leaves_all_differences_possible(
+    tmp_path: Path, capsys: Any
+) -> None:
     a = evaluation(tmp_path / "a", [record("x", 0.5)])
     b = evaluation(tmp_path / "b", [record("x", 0.75)])
     assert compared(a, b, capsys)["overall"]["ci95"] == [-1.0, 1.0]
@@ -138,10 +156,19 @@ def test_one_question_in_common_leaves_all_differences_possible(tmp_path: Path, 
 def test_every_grouping_is_compared(tmp_path: Path, capsys: Any) -> None:
     a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0, difficulty="hard")])
     wordings = {"x": {"wording": "seen"}, "y": {"wording": "unseen", "difficulty": "hard"}}
-    b = evaluation(tmp_path / "b", [record(name, 1.0 if name == "x" else 0.5, **has) for name, has in wordings.items()])
+    b = evaluation(
+        tmp_path / "b",
+        [record(name, 1.0 if name == "x" else 0.5, **has) for name, has in wordings.items()],
+    )
     result = compared(a, b, capsys)  # A is from before wordings were known: the tasks are the same
-    assert {name: part["difference"] for name, part in result["by_wording"].items()} == {"seen": 1.0, "unseen": 0.5}
-    assert {name: part["difference"] for name, part in result["by_difficulty"].items()} == {"easy": 1.0, "hard": 0.5}
+    assert {name: part["difference"] for name, part in result["by_wording"].items()} == {
+        "seen": 1.0,
+        "unseen": 0.5,
+    }
+    assert {name: part["difference"] for name, part in result["by_difficulty"].items()} == {
+        "easy": 1.0,
+        "hard": 0.5,
+    }
     assert compare.main([str(a), str(b)]) == 0
     assert "| wording unseen | 1 | 0.0 | 50.0 | +50.0 |" in capsys.readouterr().out
 
@@ -169,7 +196,9 @@ def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: 
     assert "THE DATA FILES DIFFER" in capsys.readouterr().out
 
 
-def test_another_way_of_sampling_is_said_and_none_at_all_is_not(tmp_path: Path, capsys: Any) -> None:
+def test_another_way_of_sampling_is_said_and_none_at_all_is_not(
+    tmp_path: Path, capsys: Any
+) -> None:
     """A difference that temperature made would be taken for the model's."""
     greedy = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 9}
     a = evaluation(tmp_path / "a", [record("x", 0.0)])
@@ -184,7 +213,11 @@ def test_what_cannot_be_compared_is_told_in_one_line(tmp_path: Path, capsys: Any
     b = evaluation(tmp_path / "b", [record("y", 0.0)])
     c = evaluation(tmp_path / "c", [record("x", 0.0)])
     change(c, agent="gone")
-    cases = ((b, "no question in common"), (tmp_path, "not the result of an evaluation"), (c, "no agent 'gone'"))
+    cases = (
+        (b, "no question in common"),
+        (tmp_path, "not the result of an evaluation"),
+        (c, "no agent 'gone'"),
+    )
     for other, expected in cases:
         assert compare.main([str(a), str(other)]) == 2
         (line,) = capsys.readouterr().err.splitlines()
@@ -195,8 +228,14 @@ def test_two_agents_are_not_compared_and_the_headline_is_the_agents(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "_registered", {"guessing": GuessingAgent()})
-    a = evaluation(tmp_path / "a", [record("x", 0.0, facts={"silent": 0.75}), record("y", 1.0, facts={"silent": None})])
-    b = evaluation(tmp_path / "b", [record("x", 0.0, facts={"silent": 0.5}), record("y", 1.0, facts={"silent": 0.5})])
+    a = evaluation(
+        tmp_path / "a",
+        [record("x", 0.0, facts={"silent": 0.75}), record("y", 1.0, facts={"silent": None})],
+    )
+    b = evaluation(
+        tmp_path / "b",
+        [record("x", 0.0, facts={"silent": 0.5}), record("y", 1.0, facts={"silent": 0.5})],
+    )
     change(b, agent="guessing")
     assert compare.main([str(a), str(b)]) == 2
     assert "is of the sql agent" in capsys.readouterr().err
@@ -207,4 +246,6 @@ def test_two_agents_are_not_compared_and_the_headline_is_the_agents(
 
 def change(folder: Path, **values: Any) -> None:
     path = folder / "scores.json"
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8")
+    path.write_text(
+        json.dumps(json.loads(path.read_text(encoding="utf-8")) | values), encoding="utf-8"
+    )

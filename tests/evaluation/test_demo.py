@@ -33,14 +33,31 @@ TRAINING = ((1, 0.4, 0.0), (2, 0.9, 3.0))  # step, mean reward, groups with equa
 
 
 def test_the_gains_of_all_kinds_add_up_to_the_gain_of_the_score() -> None:
-    before = [record("x", 0.3), record("y", 0.0, stop_reason="no_answer"), record("z", 0.95), record("u", None)]
-    after = [record("x", 1.0), record("y", 0.5), record("z", 0.0, stop_reason="length"), record("u", None)]
+    before = [
+        record("x", 0.3),
+        record("y", 0.0, stop_reason="no_answer"),
+        record("z", 0.95),
+        record("u", None),
+    ]
+    after = [
+        record("x", 1.0),
+        record("y", 0.5),
+        record("z", 0.0, stop_reason="length"),
+        record("u", None),
+    ]
     found = by_failure(AGENT, before, after)
     assert tuple(found) == AGENT.failures
-    assert sum(part["gain"] for part in found.values()) == pytest.approx(100 * (1.5 - 1.25) / 3, abs=0.05)
+    assert sum(part["gain"] for part in found.values()) == pytest.approx(
+        100 * (1.5 - 1.25) / 3, abs=0.05
+    )
     assert found["no_query"]["before"] == {"episodes": 1, "share": 33.33, "lost": 23.33}
     assert sum(part["after"]["episodes"] for part in found.values()) == 3
-    assert by_failure(GuessingAgent(), [record(facts={"silent": 0.0})], [record(facts={"silent": 1.0})]) == {}
+    assert (
+        by_failure(
+            GuessingAgent(), [record(facts={"silent": 0.0})], [record(facts={"silent": 1.0})]
+        )
+        == {}
+    )
 
 
 def write_training(folder: Path) -> None:
@@ -48,12 +65,17 @@ def write_training(folder: Path) -> None:
     folder.mkdir()
     steps: list[dict[str, Any]] = [{"step": 0, "data": {"val-core/drug_field/reward/mean@1": 0.5}}]
     steps += [
-        {"step": step, "data": {"episodes/reward/mean": reward, "episodes/equal_reward_groups": equal}}
+        {
+            "step": step,
+            "data": {"episodes/reward/mean": reward, "episodes/equal_reward_groups": equal},
+        }
         for step, reward, equal in TRAINING
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
     validation = {"first_reward": {"mean": 0.5}, "reward": {"mean": 0.8}}
-    counts = dict.fromkeys(("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "seconds"), 1)
+    counts = dict.fromkeys(
+        ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "seconds"), 1
+    )
     (folder / "summary.json").write_text(json.dumps({"validation": validation, **counts}))
 
 
@@ -72,7 +94,10 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         else:
             wordings = ("seen", "unseen", "seen")
             pairs = enumerate(zip(scores[name], wordings, strict=True))
-            evaluation(folder, [record(str(number), score, wording=wording) for number, (score, wording) in pairs])
+            evaluation(
+                folder,
+                [record(str(number), score, wording=wording) for number, (score, wording) in pairs],
+            )
 
     monkeypatch.setattr(demo, "run_part", run_part)
     return seen
@@ -80,7 +105,18 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_a_demo_is_three_commands(tmp_path: Path, commands: list[list[str]]) -> None:
     folder = tmp_path / "run"
-    flags = ["sql", "--run-dir", str(folder), "--seed", "7", "--n", "24", "--model", "hub/name", "data.x=1"]
+    flags = [
+        "sql",
+        "--run-dir",
+        str(folder),
+        "--seed",
+        "7",
+        "--n",
+        "24",
+        "--model",
+        "hub/name",
+        "data.x=1",
+    ]
     assert demo.main(flags) == 0
     evaluate = ["-m", "evaluation.evaluate", "sql", "--n", "24", "--model"]
     train = ["train_sql_agent.py", "--ci", "--model", "hub/name", "--run-dir", f"{folder}/train"]
@@ -91,20 +127,31 @@ def test_a_demo_is_three_commands(tmp_path: Path, commands: list[list[str]]) -> 
     ]
 
 
-@pytest.mark.parametrize("flags", [[], ["--model", "sql_agent/tiny_model"], ["--model", AGENT.model]])
+@pytest.mark.parametrize(
+    "flags", [[], ["--model", "sql_agent/tiny_model"], ["--model", AGENT.model]]
+)
 def test_the_bundled_model_is_named_from_the_repository(
     tmp_path: Path, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, flags: list[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
     assert demo.main(["sql", "--run-dir", str(tmp_path / "run"), *flags]) == 0
-    assert [command[command.index("--model") + 1] for command in commands[:2]] == ["sql_agent/tiny_model"] * 2
+    assert [command[command.index("--model") + 1] for command in commands[:2]] == [
+        "sql_agent/tiny_model"
+    ] * 2
 
 
-def test_its_parts_become_numbers_and_a_picture(tmp_path: Path, commands: list[list[str]], capsys: Any) -> None:
+def test_its_parts_become_numbers_and_a_picture(
+    tmp_path: Path, commands: list[list[str]], capsys: Any
+) -> None:
     folder = tmp_path / "run"
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "cold_start.json").write_text('{"ceiling": 93.5}')
-    assert demo.main(["sql", "--run-dir", str(folder), "--seed", "7", "--model", str(tmp_path / "model")]) == 0
+    assert (
+        demo.main(
+            ["sql", "--run-dir", str(folder), "--seed", "7", "--model", str(tmp_path / "model")]
+        )
+        == 0
+    )
     result = read_result(folder)
     assert (result["agent"], result["headline"]) == ("sql", "score")
     assert (result["before"], result["after"], result["gain"]) == (40.0, 93.33, 53.33)
@@ -112,14 +159,19 @@ def test_its_parts_become_numbers_and_a_picture(tmp_path: Path, commands: list[l
     assert (result["n_eval"], result["steps"], result["seed"], result["ceiling"]) == (3, 2, 7, 93.5)
     assert result["minutes"] >= 0
     assert result["command"].startswith(".venv/bin/python -m evaluation.demo sql --run-dir ")
-    assert result["by_task_type"]["drug_field"]["gain"] == result["by_difficulty"]["easy"]["gain"] == 53.33
+    assert (
+        result["by_task_type"]["drug_field"]["gain"]
+        == result["by_difficulty"]["easy"]["gain"]
+        == 53.33
+    )
     sides = {name: (part["before"], part["after"]) for name, part in result["by_wording"].items()}
     assert sides == {"seen": (50.0, 100.0), "unseen": (20.0, 80.0)}
     assert result["stop_reasons"] == {"before": {"answered": 3}, "after": {"answered": 3}}
     assert result["unfinished"] == {"before": 0, "after": 0}
     assert result["execution_accuracy"] == {"before": None, "after": None}
     assert curve(folder / "train") == [
-        {"step": step, "reward": reward, "equal_reward_groups": equal} for step, reward, equal in TRAINING
+        {"step": step, "reward": reward, "equal_reward_groups": equal}
+        for step, reward, equal in TRAINING
     ]
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
     shown = capsys.readouterr().out
@@ -139,14 +191,21 @@ def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, cap
     for part, name in (("before", "silent"), ("after", "checklist")):
         flags = ("--n", "40", "--max-turns", "6", "--out", str(tmp_path / part))
         assert evaluate.main(["consultation", "--baseline", name, *flags]) == 0
-    result = build(registry.get("consultation"), tmp_path, {"model": "none", "seed": 1, "minutes": 1.0, "command": ""})
+    result = build(
+        registry.get("consultation"),
+        tmp_path,
+        {"model": "none", "seed": 1, "minutes": 1.0, "command": ""},
+    )
     low, high = result["gain_by_asking_ci95"]
     assert 0 < low <= result["gain_by_asking"] <= high <= 100
     assert result["headline"] == "diagnosis_accuracy"
     assert result["facet_recall"]["before"] == 0 < result["facet_recall"]["after"]
     capsys.readouterr()
     show(result)
-    assert f"gain by asking: {result['gain_by_asking']:+.1f} ({low:+.1f} to {high:+.1f})" in capsys.readouterr().out
+    assert (
+        f"gain by asking: {result['gain_by_asking']:+.1f} ({low:+.1f} to {high:+.1f})"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("highest", [0.05, 1.1, 3.0])
@@ -155,9 +214,12 @@ def test_the_picture_has_room_for_whatever_the_terms_pay(tmp_path: Path, highest
     run, axes = training_run(tmp_path / "run"), Figure().subplots()
     rewards = [(1, highest / 2), (2, highest)]
     write_lines(
-        run / "metrics.jsonl", [{"step": at, "data": {"episodes/reward/mean": reward}} for at, reward in rewards]
+        run / "metrics.jsonl",
+        [{"step": at, "data": {"episodes/reward/mean": reward}} for at, reward in rewards],
     )
-    write_lines(run / "episodes.jsonl", [rollout(at, "val", highest * at, index=at) for at in (0, 1)])
+    write_lines(
+        run / "episodes.jsonl", [rollout(at, "val", highest * at, index=at) for at in (0, 1)]
+    )
     curves(axes, read([run]), {})
     assert axes.lines[0].get_label() == "run"
     bottom, top = axes.get_ylim()
@@ -177,11 +239,16 @@ def test_the_picture_shows_both_sides_by_task_type_and_names_the_keys_of_a_run(
     names = [line.get_label() for line in left.lines if not str(line.get_label()).startswith("_")]
     assert names == ["training, seed 1, algorithm.x=y", "training, seed 1, algorithm.x=z"]
     bars(right, page, {})
-    heights = {box.get_label(): [round(bar.get_height(), 1) for bar in box] for box in right.containers[::2]}
+    heights = {
+        box.get_label(): [round(bar.get_height(), 1) for bar in box]
+        for box in right.containers[::2]
+    }
     assert heights == {"before": [40.0, 40.0], "after": [93.3, 93.3]}
 
 
-def test_several_demos_are_one_table_and_one_picture(tmp_path: Path, commands: list[list[str]], capsys: Any) -> None:
+def test_several_demos_are_one_table_and_one_picture(
+    tmp_path: Path, commands: list[list[str]], capsys: Any
+) -> None:
     folders = [tmp_path / "a", tmp_path / "b"]
     for seed, folder in enumerate(folders, start=1):
         assert demo.main(["sql", "--run-dir", str(folder), "--seed", str(seed)]) == 0
@@ -197,12 +264,17 @@ def test_several_demos_are_one_table_and_one_picture(tmp_path: Path, commands: l
     assert picture.read_bytes() == drawn
 
 
-def test_a_folder_that_holds_something_is_refused(tmp_path: Path, commands: list[list[str]], capsys: Any) -> None:
+def test_a_folder_that_holds_something_is_refused(
+    tmp_path: Path, commands: list[list[str]], capsys: Any
+) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     assert demo.main(["sql", "--run-dir", str(tmp_path)]) == 2
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "demo.json").write_text('{"by_failure": {}, "curve": []}')
-    assert [demo.main(["--collect", str(folder)]) for folder in (tmp_path, tmp_path / "old")] == [2, 2]
+    assert [demo.main(["--collect", str(folder)]) for folder in (tmp_path, tmp_path / "old")] == [
+        2,
+        2,
+    ]
     first, second, third = capsys.readouterr().err.splitlines()
     assert "is not empty; choose another" in first
     assert "holds no finished demo" in second
@@ -211,7 +283,14 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path, commands: list
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["sql", "twenty"], ["sql", "--n", "1"], ["sql", "--seed", "-1"], ["sql", "--picture", "p.png"]]
+    "arguments",
+    [
+        [],
+        ["sql", "twenty"],
+        ["sql", "--n", "1"],
+        ["sql", "--seed", "-1"],
+        ["sql", "--picture", "p.png"],
+    ],
 )
 def test_wrong_usage_is_one_message(arguments: list[str], capsys: Any) -> None:
     with pytest.raises(SystemExit) as stop:
@@ -222,14 +301,18 @@ def test_wrong_usage_is_one_message(arguments: list[str], capsys: Any) -> None:
 
 def test_an_unknown_agent_is_one_message(capsys: Any) -> None:
     assert demo.main(["sqll"]) == 2
-    assert capsys.readouterr().err.startswith(f"demo: there is no agent 'sqll'; the agents are {registry.names()[0]}")
+    assert capsys.readouterr().err.startswith(
+        f"demo: there is no agent 'sqll'; the agents are {registry.names()[0]}"
+    )
 
 
 def test_every_part_begins_with_what_is_left_as_measured(capfd: Any) -> None:
     demo.run_part("before", ["-c", ""])
     demo.run_part("train", ["-c", ""], 1.26)
     demo.run_part("after", ["-c", ""], 1.26)
-    first, second, third = [line for line in capfd.readouterr().err.splitlines() if line.startswith("demo: ")]
+    first, second, third = [
+        line for line in capfd.readouterr().err.splitlines() if line.startswith("demo: ")
+    ]
     assert first.startswith("demo: before, part 1 of 3; ")
     assert not any(character.isdigit() for character in first.split("; ")[1])
     assert "then about 1.3 minutes are left" in second
@@ -237,13 +320,20 @@ def test_every_part_begins_with_what_is_left_as_measured(capfd: Any) -> None:
 
 
 @pytest.mark.parametrize(("code", "ended"), [(3, 1), (2, 2), (130, 130)])
-def test_a_failed_part_ends_the_demo(code: int, ended: int, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    monkeypatch.setattr(demo, "demo", lambda *_: demo.run_part("before", ["-c", f"raise SystemExit({code})"]))
+def test_a_failed_part_ends_the_demo(
+    code: int, ended: int, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    monkeypatch.setattr(
+        demo, "demo", lambda *_: demo.run_part("before", ["-c", f"raise SystemExit({code})"])
+    )
     assert demo.main(["sql"]) == ended
     errors = capfd.readouterr().err
     assert f".venv/bin/python -c 'raise SystemExit({code})'" in errors
     note = "; what the parts wrote stays in the folder" if ended == 1 else ""
-    assert errors.splitlines()[-1] == f"demo: before ended with exit code {code}; what it said stands above{note}"
+    assert (
+        errors.splitlines()[-1]
+        == f"demo: before ended with exit code {code}; what it said stands above{note}"
+    )
 
 
 def test_ctrl_c_reaches_the_part_and_leaves_one_message(tmp_path: Path) -> None:
@@ -259,7 +349,9 @@ def test_ctrl_c_reaches_the_part_and_leaves_one_message(tmp_path: Path) -> None:
         f"demo.demo=lambda *_: demo.run_part('train',['-c',{part!r}],1.0)\n"
         "sys.exit(demo.main(['sql']))\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
     end = time.monotonic() + 60
     while not (tmp_path / "started").exists():
         assert time.monotonic() < end

@@ -38,7 +38,9 @@ WRONG = "每日三次，每次两片"
 ANSWERS = {"q0": f"朵莎洛片的贮藏方法：{STORAGE}", "q1": f"图帕氏病的病因：{CAUSE}"}
 
 
-def row(name: str, question: str, answer: str, sql: str, cell: str | None, kind: str) -> dict[str, str]:
+def row(
+    name: str, question: str, answer: str, sql: str, cell: str | None, kind: str
+) -> dict[str, str]:
     gold = {"columns": ["x"], "rows": [] if cell is None else [[cell]]}
     evidence = [] if cell is None else [{"table": "t", "row_id": 1, "field": "x", "quote": cell}]
     return {
@@ -94,19 +96,30 @@ def data(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> 
     load_settings.cache_clear()
 
 
-def run(data: Path, *flags: str, agent: str = "sql") -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
+def run(
+    data: Path, *flags: str, agent: str = "sql"
+) -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
     """Run the program; return its exit code, scores and episodes."""
     out = data.parent / "out"
     code = evaluate.main([agent, "--data", str(data), "--out", str(out), *flags])
     lines = (out / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
-    return code, json.loads((out / "scores.json").read_text(encoding="utf-8")), [json.loads(line) for line in lines]
+    return (
+        code,
+        json.loads((out / "scores.json").read_text(encoding="utf-8")),
+        [json.loads(line) for line in lines],
+    )
 
 
 def test_gold_is_right_in_everything(data: Path) -> None:
     code, scores, episodes = run(data, "--gold")
     assert code == 0
     overall = scores["overall"]
-    assert (overall["n"], overall["score"], overall["execution_accuracy"], overall["sql_ok"]) == (3, 1, 1, 1)
+    assert (overall["n"], overall["score"], overall["execution_accuracy"], overall["sql_ok"]) == (
+        3,
+        1,
+        1,
+        1,
+    )
     assert overall["ci95"] == [1, 1]
     assert overall["abstention"] == {"precision": 1, "recall": 1, "abstained": 1, "unanswerable": 1}
     assert overall["evidence_recall"] == 1
@@ -141,7 +154,18 @@ def test_the_template_finds_names_and_columns(data: Path) -> None:
 def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
-    flags = ("--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--n", "1", "--temperature", "0.5")
+    flags = (
+        "--model",
+        "m",
+        "--base-url",
+        llm.base_url,
+        "--concurrency",
+        "1",
+        "--n",
+        "1",
+        "--temperature",
+        "0.5",
+    )
     code, scores, (episode,) = run(data, *flags, "--max-tokens", "77")
     assert code == 0
     assert [(query["ok"], query["rows"]) for query in episode["queries"]] == [(False, 0), (True, 1)]
@@ -154,7 +178,9 @@ def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.Mo
     assert "key-canary" not in written
 
 
-def test_litellm_carries_the_same_agent(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_litellm_carries_the_same_agent(
+    data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     monkeypatch.setenv("OPENAI_API_BASE", llm.base_url)
     llm.script(asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
@@ -175,7 +201,9 @@ def test_unfinished_is_wrong_even_when_the_text_is_right(data: Path, llm: Any) -
     assert scores["overall"]["unfinished"] == 1
 
 
-def test_what_the_machine_broke_is_unscored_and_tried_again(data: Path, llm: Any, capsys: Any) -> None:
+def test_what_the_machine_broke_is_unscored_and_tried_again(
+    data: Path, llm: Any, capsys: Any
+) -> None:
     llm.status = 500
     flags = ("--model", "m", "--base-url", llm.base_url)
     code, scores, episodes = run(data, *flags)
@@ -197,7 +225,12 @@ def test_a_judge_that_is_not_there_stops_before_anything_is_played(
     monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
     monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
     out = str(data.parent / "out")
-    assert evaluate.main(["sql", "--data", str(data), "--out", out, "--model", "m", "--base-url", llm.base_url]) == 1
+    assert (
+        evaluate.main(
+            ["sql", "--data", str(data), "--out", out, "--model", "m", "--base-url", llm.base_url]
+        )
+        == 1
+    )
     assert "judge gave no score" in capsys.readouterr().err
     assert llm.requests == []
 
@@ -217,18 +250,29 @@ def test_the_same_command_again_plays_nothing(data: Path, llm: Any) -> None:
 
 
 @pytest.mark.parametrize("flags", [("--seed", "5"), ("--temperature", "0.3"), ("--max-turns", "2")])
-def test_another_evaluation_is_not_overwritten(data: Path, llm: Any, capsys: Any, flags: tuple[str, ...]) -> None:
+def test_another_evaluation_is_not_overwritten(
+    data: Path, llm: Any, capsys: Any, flags: tuple[str, ...]
+) -> None:
     llm.script(says(WRONG))
     model = ("--model", "m", "--base-url", llm.base_url)
     run(data, *model)
-    assert evaluate.main(["sql", "--data", str(data), "--out", str(data.parent / "out"), *model, *flags]) == 2
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("evaluate:")]
+    assert (
+        evaluate.main(
+            ["sql", "--data", str(data), "--out", str(data.parent / "out"), *model, *flags]
+        )
+        == 2
+    )
+    (line,) = [
+        line for line in capsys.readouterr().err.splitlines() if line.startswith("evaluate:")
+    ]
     assert "was" in line
     assert "--force" in line
     assert run(data, *model, *flags, "--force")[0] == 0
 
 
-def test_a_range_of_turns_is_for_agents_with_budgets_by_task(tmp_path: Path, data: Path, capsys: Any) -> None:
+def test_a_range_of_turns_is_for_agents_with_budgets_by_task(
+    tmp_path: Path, data: Path, capsys: Any
+) -> None:
     flags = ("--max-turns", "2-4", "--gold", "--out", str(tmp_path / "out"))
     assert evaluate.main(["sql", "--data", str(data), *flags]) == 2
     assert "--max-turns 2-4: the sql agent draws no budgets by task" in capsys.readouterr().err
@@ -256,7 +300,9 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stderr=subprocess.PIPE, text=True)
     journal = data.parent / "out" / "episodes.jsonl.journal"
     end = time.monotonic() + 60
-    while len(llm.requests) <= 3:  # one after the other: what was asked before the last is in the journal
+    while (
+        len(llm.requests) <= 3
+    ):  # one after the other: what was asked before the last is in the journal
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.02)
@@ -286,7 +332,9 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
         (["--model", "m", "--temperature", "-1"], "expected a number from 0 to 2"),
     ],
 )
-def test_wrong_flags_are_told_in_one_line(data: Path, capsys: Any, flags: list[str], expected: str) -> None:
+def test_wrong_flags_are_told_in_one_line(
+    data: Path, capsys: Any, flags: list[str], expected: str
+) -> None:
     with pytest.raises(SystemExit) as stop:
         evaluate.main(["sql", *flags])
     assert stop.value.code == 2
@@ -301,7 +349,9 @@ def test_wrong_flags_are_told_in_one_line(data: Path, capsys: Any, flags: list[s
         (["--model", "/tmp"], "config.json"),
     ],
 )
-def test_what_is_not_there_is_told_in_one_line(data: Path, capsys: Any, flags: list[str], expected: str) -> None:
+def test_what_is_not_there_is_told_in_one_line(
+    data: Path, capsys: Any, flags: list[str], expected: str
+) -> None:
     assert evaluate.main(["sql", "--data", str(data), *flags]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("evaluate: ")
@@ -317,7 +367,10 @@ def test_an_agent_must_be_named(capsys: Any, words: list[str]) -> None:
 
 
 def test_the_agent_may_come_after_the_flags(data: Path) -> None:
-    assert evaluate.main(["--gold", "--data", str(data), "--out", str(data.parent / "out"), "sql"]) == 0
+    assert (
+        evaluate.main(["--gold", "--data", str(data), "--out", str(data.parent / "out"), "sql"])
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -326,12 +379,17 @@ def test_the_agent_may_come_after_the_flags(data: Path) -> None:
         ({"max_position_embeddings": 1024}, 96),
         ({"max_position_embeddings": 40_960}, 768),
         ({"text_config": {"max_position_embeddings": 1024}}, 96),
-        ({"text_config": {"max_position_embeddings": 40_960}, "max_position_embeddings": 1024}, 768),
+        (
+            {"text_config": {"max_position_embeddings": 40_960}, "max_position_embeddings": 1024},
+            768,
+        ),
         ({"text_config": {}}, 768),
         ({}, 768),
     ],
 )
-def test_replies_are_as_long_as_in_training(tmp_path: Path, config: dict[str, Any], tokens: int) -> None:
+def test_replies_are_as_long_as_in_training(
+    tmp_path: Path, config: dict[str, Any], tokens: int
+) -> None:
     """Only a model that has no room for more is cut like the bundled one; one that does not say is not tiny."""
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path))) == tokens
@@ -390,7 +448,11 @@ def test_a_judge_that_is_a_model_is_asked_before_and_beside_the_episodes(
     teacher = ScriptedLLM()
     parts = dict.fromkeys(("accuracy", "completeness", "clarity", "professionalism"), 0.5)
     teacher.script(says(json.dumps(parts)))
-    for name, value in {"MODEL": "openai/judging", "BASE_URL": teacher.base_url, "API_KEY": "k"}.items():
+    for name, value in {
+        "MODEL": "openai/judging",
+        "BASE_URL": teacher.base_url,
+        "API_KEY": "k",
+    }.items():
         monkeypatch.setenv(f"TEACHER_{name}", value)
     load_settings.cache_clear()
     llm.script(asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
@@ -417,7 +479,12 @@ def test_any_agent_is_evaluated_with_its_own_flags_and_numbers(
     llm.script(says("salt"))
     flags = ("--model", "m", "--base-url", llm.base_url, "--hint", "colder", "--max-turns", "2")
     code, scores, episodes = run(words, *flags, agent="guessing")
-    assert (code, scores["agent"], scores["hint"], scores["prompt_version"]) == (1, "guessing", "colder", "7")
+    assert (code, scores["agent"], scores["hint"], scores["prompt_version"]) == (
+        1,
+        "guessing",
+        "colder",
+        "7",
+    )
     assert [episode["score"] for episode in episodes] == [1.0, 0.0, None]
     assert [episode["stop_reason"] for episode in episodes] == ["answered", "max_turns", "failed"]
     assert [episode["guesses"] for episode in episodes] == [["salt"], ["salt"] * 2, []]
@@ -433,7 +500,10 @@ def test_gold_that_an_agent_does_not_have_is_told_in_one_line(
 ) -> None:
     words = tmp_path / "words.txt"
     words.write_text("salt")
-    assert evaluate.main(["guessing", "--gold", "--data", str(words), "--out", str(tmp_path / "out")]) == 2
+    assert (
+        evaluate.main(["guessing", "--gold", "--data", str(words), "--out", str(tmp_path / "out")])
+        == 2
+    )
     assert capsys.readouterr().err.splitlines()[-1] == (
         "evaluate: task salt has no gold episode; --gold needs one of every task"
     )
@@ -448,7 +518,9 @@ def test_a_finished_evaluation_starts_no_service(
     llm.script(says("salt"))
     flags = ("--model", "m", "--base-url", llm.base_url)
     first = run(words, *flags, agent="guessing")
-    monkeypatch.setattr(players, "serve_environment", lambda *_: pytest.fail("a service was started"))
+    monkeypatch.setattr(
+        players, "serve_environment", lambda *_: pytest.fail("a service was started")
+    )
     assert run(words, *flags, agent="guessing") == first
 
 
@@ -468,7 +540,9 @@ def test_scored_episodes_are_also_written_in_a_form_of_the_agents(
     assert "choose from 'pairs'" in capsys.readouterr().err
 
 
-def test_a_finished_evaluation_is_written_in_another_form(tmp_path: Path, llm: Any, guessing: GuessingAgent) -> None:
+def test_a_finished_evaluation_is_written_in_another_form(
+    tmp_path: Path, llm: Any, guessing: GuessingAgent
+) -> None:
     words = tmp_path / "words.txt"
     words.write_text("salt")
     llm.script(says("salt"))

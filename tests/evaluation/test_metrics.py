@@ -27,7 +27,11 @@ def scores_of(records: list[dict[str, Any]], seed: int = 0) -> dict[str, Any]:
 
 
 def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks_for() -> None:
-    facts = [{"silent": 0.0, "guesses": 1.0}, {"silent": 1.0, "guesses": 4.0}, {"silent": None, "guesses": 4.0}]
+    facts = [
+        {"silent": 0.0, "guesses": 1.0},
+        {"silent": 1.0, "guesses": 4.0},
+        {"silent": None, "guesses": 4.0},
+    ]
     records = [record(str(number), 1.0, facts=known) for number, known in enumerate(facts)]
     scores = metrics.scores_of(GuessingAgent(), records, seed=0)
     assert (scores["silent"], scores["silent_ci95"], scores["guesses"]) == (0.5, [0.0, 1.0], 3.0)
@@ -42,14 +46,20 @@ def test_checks_and_parts_of_the_judge_are_means_over_the_questions_that_have_th
     records = [
         record("a", 1.0, checks={"asked": 1.0}, measures={"judge": 0.5}),
         record("b", 1.0, checks={"asked": 0.0}),
-        {name: value for name, value in record("c", 1.0).items() if name not in ("checks", "measures")},
+        {
+            name: value
+            for name, value in record("c", 1.0).items()
+            if name not in ("checks", "measures")
+        },
     ]
     scores = scores_of(records)
     assert (scores["checks"], scores["judge_parts"]) == ({"asked": 0.5}, {"judge": 0.5})
 
 
 def test_samples_of_a_question_are_one_cluster() -> None:
-    scores = scores_of([record("a", 1.0), record("a", 1.0), record("a", 1.0), record("b", 0.0)], seed=0)
+    scores = scores_of(
+        [record("a", 1.0), record("a", 1.0), record("a", 1.0), record("b", 0.0)], seed=0
+    )
     assert (scores["n"], scores["episodes"]) == (2, 4)
     assert scores["score"] == 0.5
 
@@ -96,7 +106,9 @@ def test_groups_and_other_numbers() -> None:
 
 @pytest.mark.parametrize(("samples", "successes"), [(4, 0), (4, 1), (4, 3), (5, 2), (3, 3)])
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(samples: int, successes: int, k: int) -> None:
+def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(
+    samples: int, successes: int, k: int
+) -> None:
     draws = list(combinations([True] * successes + [False] * (samples - successes), k))
     assert pass_at(samples, successes, k) == pytest.approx(sum(map(any, draws)) / len(draws))
     assert pass_all(samples, successes, k) == pytest.approx(sum(map(all, draws)) / len(draws))
@@ -104,9 +116,12 @@ def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(samples: int, successe
 
 def test_seen_and_unseen_wordings_stand_apart_and_what_is_not_known_in_neither() -> None:
     records = [
-        record(name, score, wording=wording) for name, score, wording in (("a", 0.9, "seen"), ("b", 0.1, "unseen"))
+        record(name, score, wording=wording)
+        for name, score, wording in (("a", 0.9, "seen"), ("b", 0.1, "unseen"))
     ]
-    before_there_were_any = {name: value for name, value in record("c", 0.5).items() if name != "wording"}
+    before_there_were_any = {
+        name: value for name, value in record("c", 0.5).items() if name != "wording"
+    }
     scores = metrics.summarise(AGENT, [*records, record("d", 0.5), before_there_were_any], 0)
     assert {name: (part["n"], part["score"]) for name, part in scores["by_wording"].items()} == {
         "seen": (1, 0.9),
@@ -116,10 +131,22 @@ def test_seen_and_unseen_wordings_stand_apart_and_what_is_not_known_in_neither()
 
 
 def test_passes_go_up_to_the_samples_every_question_has() -> None:
-    records = [record("a", SUCCESS), record("a", 0.0), record("a", 0.0), record("b", SUCCESS), record("b", SUCCESS)]
+    records = [
+        record("a", SUCCESS),
+        record("a", 0.0),
+        record("a", 0.0),
+        record("b", SUCCESS),
+        record("b", SUCCESS),
+    ]
     scores = scores_of(records, seed=0)
-    assert scores["pass@k"] == {"1": pytest.approx((1 / 3 + 1) / 2), "2": pytest.approx((2 / 3 + 1) / 2)}
-    assert scores["pass^k"] == {"1": pytest.approx((1 / 3 + 1) / 2), "2": pytest.approx((0 + 1) / 2)}
+    assert scores["pass@k"] == {
+        "1": pytest.approx((1 / 3 + 1) / 2),
+        "2": pytest.approx((2 / 3 + 1) / 2),
+    }
+    assert scores["pass^k"] == {
+        "1": pytest.approx((1 / 3 + 1) / 2),
+        "2": pytest.approx((0 + 1) / 2),
+    }
 
 
 def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_mean() -> None:
@@ -135,7 +162,11 @@ def test_every_interval_of_a_summary_is_drawn_from_the_seed() -> None:
     """Reported intervals would differ from one reading of the same episodes to the next."""
     chance = random.Random(1)
     records = [
-        record(str(number), chance.random(), facts={"execution_accuracy": chance.random(), "evidence_recall": None})
+        record(
+            str(number),
+            chance.random(),
+            facts={"execution_accuracy": chance.random(), "evidence_recall": None},
+        )
         for number in range(30)
     ]
     once, again, other = (metrics.summarise(AGENT, records, seed) for seed in (3, 3, 4))
@@ -145,7 +176,9 @@ def test_every_interval_of_a_summary_is_drawn_from_the_seed() -> None:
             assert scores[name] != other["overall"][name]
 
 
-def test_an_interval_is_of_10_000_means_whatever_memory_holds_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interval_is_of_10_000_means_whatever_memory_holds_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Fewer would move its bounds from seed to seed; drawn in parts, they are the same means."""
     values = [random.Random(2).random() for _ in range(50)]
     generator = np.random.default_rng(5)
@@ -159,7 +192,9 @@ def test_an_interval_is_of_10_000_means_whatever_memory_holds_of_them(monkeypatc
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     """100 samples of 100 coin throws each, p = 0.7: a 95 % interval misses 5 times; 13 is 3.6 sigma away."""
     chance = random.Random(0)
-    bounds = [interval([float(chance.random() < 0.7) for _ in range(100)], seed=i) for i in range(100)]
+    bounds = [
+        interval([float(chance.random() < 0.7) for _ in range(100)], seed=i) for i in range(100)
+    ]
     assert sum(low <= 0.7 <= high for low, high in bounds) >= 87
     assert all(high - low < 0.25 for low, high in bounds)
 
@@ -168,7 +203,10 @@ def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
     """Ten copies of every episode say no more about questions than one."""
     facts = {"execution_accuracy": 1.0, "evidence_recall": None, "queried": 0.0}
     other = {**facts, "execution_accuracy": 0.0}
-    once = [record(str(number), float(number % 2), facts=(facts, other)[number % 2]) for number in range(20)]
+    once = [
+        record(str(number), float(number % 2), facts=(facts, other)[number % 2])
+        for number in range(20)
+    ]
     few, many = scores_of(once), scores_of(once * 10)
     for name in ("ci95", "execution_accuracy_ci95"):
         assert few[name][1] - few[name][0] > 0.3, "values that vary"
@@ -177,7 +215,12 @@ def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
 
 def test_facts_of_unscored_episodes_are_left_out() -> None:
     known = {"execution_accuracy": 1.0, "evidence_recall": None, "queried": 0.0}
-    scores = scores_of([record("a", 1.0, facts={**known, "execution_accuracy": 0.0}), record("b", None, facts=known)])
+    scores = scores_of(
+        [
+            record("a", 1.0, facts={**known, "execution_accuracy": 0.0}),
+            record("b", None, facts=known),
+        ]
+    )
     assert (scores["execution_accuracy"], scores["execution_accuracy_ci95"]) == (0.0, [0.0, 1.0])
 
 

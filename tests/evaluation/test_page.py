@@ -29,7 +29,10 @@ def visit(browser: Any) -> Iterator[Any]:
         opened.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: seen.append(str(error)))
-        page.on("request", lambda request: None if request.url.startswith(address) else seen.append(request.url))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(address) else seen.append(request.url),
+        )
         page.goto(address)
         if wait:
             page.wait_for_selector("option[value=random]", state="attached")
@@ -47,7 +50,9 @@ def sql(llm: ScriptedLLM, database_url: str) -> Iterator[str]:
         yield address
 
 
-def test_by_the_keyboard_alone_a_question_its_steps_and_what_it_cost(sql: str, llm: ScriptedLLM, visit: Any) -> None:
+def test_by_the_keyboard_alone_a_question_its_steps_and_what_it_cost(
+    sql: str, llm: ScriptedLLM, visit: Any
+) -> None:
     llm.script(asks(QUERY), says(f"贮藏方法：{STORAGE}"))
     page = visit(sql, locale="zh-CN", permissions=["clipboard-read", "clipboard-write"])
     page.keyboard.type("朵莎洛片怎么保存？")
@@ -71,13 +76,17 @@ def test_what_a_model_writes_cannot_run(sql: str, llm: ScriptedLLM, visit: Any) 
     page.keyboard.press("Enter")
     page.wait_for_selector("li.end")
     assert page.locator("#log :is(img, script, svg, a)").count() == 0
-    assert page.locator("li.end p.text").inner_text().endswith(HOSTILE.removeprefix("<think></think>"))
+    assert (
+        page.locator("li.end p.text").inner_text().endswith(HOSTILE.removeprefix("<think></think>"))
+    )
     assert page.title() == "sql · runs/NAME"
     blocked = "() => { try { document.body.innerHTML = '<img>'; return false } catch (error) { return true } }"
     assert page.evaluate(blocked), "the policy of the page forbids to make markup of text"
 
 
-def test_escape_stops_and_the_question_can_be_asked_again(sql: str, llm: ScriptedLLM, visit: Any) -> None:
+def test_escape_stops_and_the_question_can_be_asked_again(
+    sql: str, llm: ScriptedLLM, visit: Any
+) -> None:
     llm.delay = 20
     llm.script(says("ok"))
     page = visit(sql)
@@ -123,7 +132,9 @@ def test_the_visitor_plays_the_patient(llm: ScriptedLLM, visit: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1600])
-def test_narrow_and_wide_light_and_dark(sql: str, llm: ScriptedLLM, visit: Any, scheme: str, width: int) -> None:
+def test_narrow_and_wide_light_and_dark(
+    sql: str, llm: ScriptedLLM, visit: Any, scheme: str, width: int
+) -> None:
     llm.script(asks(QUERY), says("答" * 300))
     page = visit(sql, color_scheme=scheme, viewport={"width": width, "height": 640})
     page.keyboard.type("w" * 200)
@@ -131,11 +142,16 @@ def test_narrow_and_wide_light_and_dark(sql: str, llm: ScriptedLLM, visit: Any, 
     page.wait_for_selector("li.end")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     box = page.locator("li.end .cost").bounding_box()
-    assert box["y"] + box["height"] <= page.locator("form").bounding_box()["y"], "the end is in sight"
-    paper, ink = (
-        page.evaluate(f"getComputedStyle(document.documentElement).{name}") for name in ("backgroundColor", "color")
+    assert box["y"] + box["height"] <= page.locator("form").bounding_box()["y"], (
+        "the end is in sight"
     )
-    bright = [sum(map(int, colour.removeprefix("rgb(").rstrip(")").split(","))) for colour in (paper, ink)]
+    paper, ink = (
+        page.evaluate(f"getComputedStyle(document.documentElement).{name}")
+        for name in ("backgroundColor", "color")
+    )
+    bright = [
+        sum(map(int, colour.removeprefix("rgb(").rstrip(")").split(","))) for colour in (paper, ink)
+    ]
     assert (bright[0] > bright[1]) == (scheme == "light")
 
 

@@ -63,7 +63,11 @@ def typed(message: Message) -> str:
 def gold_lines(agent: Agent, name: str) -> str:
     """The replies of the gold episode of a task of the test file."""
     settings = with_turns(agent, load_settings(), TURNS)
-    [task] = [agent.task(row, settings) for row in agent.rows(agent.splits["test"]) if str(row["id"]) == name]
+    [task] = [
+        agent.task(row, settings)
+        for row in agent.rows(agent.splits["test"])
+        if str(row["id"]) == name
+    ]
     environment = agent.open(settings, {})
     episode = asyncio.run(environment.gold(task))
     environment.close()
@@ -105,7 +109,16 @@ def test_the_reward_and_its_terms_are_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "none.jsonl"
-    assert run(monkeypatch, "answer 0 0\nn\n", "digits", "--task", DIGITS.rows(DIGITS.splits["test"])[0]["id"]) == 0
+    assert (
+        run(
+            monkeypatch,
+            "answer 0 0\nn\n",
+            "digits",
+            "--task",
+            DIGITS.rows(DIGITS.splits["test"])[0]["id"],
+        )
+        == 0
+    )
     shown = capsys.readouterr().out
     assert "gold: answer " in shown
     assert "format " in shown
@@ -114,14 +127,22 @@ def test_the_reward_and_its_terms_are_told(
 
 
 @pytest.mark.parametrize(("reply", "kept"), [("y\n", 1), ("n\n", 0), ("", 0)])
-def test_below_gold_the_person_decides(reply: str, kept: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_below_gold_the_person_decides(
+    reply: str, kept: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     file = tmp_path / "kept.jsonl"
-    assert run(monkeypatch, f"answer nothing\n{reply}", "digits", "--seed", "1", "--save", str(file)) == 0
+    assert (
+        run(monkeypatch, f"answer nothing\n{reply}", "digits", "--seed", "1", "--save", str(file))
+        == 0
+    )
     assert (len(file.read_text().splitlines()) if file.exists() else 0) == kept
 
 
 def test_a_model_suggests_and_is_believed_or_not(
-    llm: ScriptedLLM, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    llm: ScriptedLLM,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url)
     llm.script(asks("SELECT 1"), says("建议的话\x1b[2J"))
@@ -133,12 +154,20 @@ def test_a_model_suggests_and_is_believed_or_not(
     assert "建议的话\N{REPLACEMENT CHARACTER}[2J" in shown
     assert "\x1b" not in shown
     assert len(llm.requests) == 2
-    assert [message["role"] for message in llm.requests[1]["messages"]] == ["system", "user", "assistant", "tool"]
+    assert [message["role"] for message in llm.requests[1]["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+    ]
     assert "tool_choice" not in llm.requests[0]
 
 
 def test_with_the_last_reply_tools_are_forbidden_for_both(
-    llm: ScriptedLLM, database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    llm: ScriptedLLM,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url)
     llm.script(says("suggested"))
@@ -157,16 +186,23 @@ def test_a_model_that_fails_costs_no_episode(
     assert "the model suggests nothing: endpoint_error" in capsys.readouterr().out
 
 
-def test_what_episodes_need_is_asked_first(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_episodes_need_is_asked_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(monkeypatch, "x\n", "digits", "--partner", "gone") == 1
-    assert capsys.readouterr().err == "play: the partner is gone; start it, or leave out --partner\n"
+    assert (
+        capsys.readouterr().err == "play: the partner is gone; start it, or leave out --partner\n"
+    )
 
 
 def test_the_end_of_the_input_is_one_line_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file, task = tmp_path / "kept.jsonl", DIGITS.rows(DIGITS.splits["test"])[0]["id"]
-    assert run(monkeypatch, gold_lines(DIGITS, task), "digits", "--task", task, "--save", str(file)) == 0
+    assert (
+        run(monkeypatch, gold_lines(DIGITS, task), "digits", "--task", task, "--save", str(file))
+        == 0
+    )
     before = file.read_bytes()
     capsys.readouterr()
     assert run(monkeypatch, "ask 1\n", "digits", "--save", str(file), "--n", "3") == 1
@@ -180,7 +216,10 @@ def test_the_end_of_the_input_is_one_line_and_loses_nothing(
         (["digits", "--task", "nobody"], "has no task 'nobody'"),
         (["digits", "--save", "no/folder/x.jsonl"], "there is no folder no/folder"),
         (["digits", "--data", "none.jsonl"], "none.jsonl"),
-        (["digits", "--model", "x"], "for a model of an OpenAI-compatible endpoint give --base-url"),
+        (
+            ["digits", "--model", "x"],
+            "for a model of an OpenAI-compatible endpoint give --base-url",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line(
@@ -202,11 +241,17 @@ def test_a_file_that_is_no_jsonl_is_not_added_to(
     assert file.read_text() == "notes\n"
 
 
-@pytest.mark.parametrize(("key", "code", "said"), [(b"\x03", 130, "interrupted"), (b"\x04", 1, "the input ended")])
+@pytest.mark.parametrize(
+    ("key", "code", "said"), [(b"\x03", 130, "interrupted"), (b"\x04", 1, "the input ended")]
+)
 def test_ctrl_c_and_ctrl_d_in_a_terminal(key: bytes, code: int, said: str) -> None:
     """In a process with a terminal of its own, where the line discipline makes signals of keys."""
-    program = "import sys; from episodes import registry; from tests.digits_agent.agent import AGENT; "
-    program += "registry.register(AGENT); from evaluation.play import main; sys.exit(main(['digits']))"
+    program = (
+        "import sys; from episodes import registry; from tests.digits_agent.agent import AGENT; "
+    )
+    program += (
+        "registry.register(AGENT); from evaluation.play import main; sys.exit(main(['digits']))"
+    )
     child, terminal = pty.fork()
     if not child:
         os.chdir(ROOT)
@@ -235,7 +280,10 @@ def press_until_the_end(terminal: int, key: bytes) -> str:
 def test_calls_are_read() -> None:
     call = message_of("/q SELECT 1", TOOLS, 0)["tool_calls"][0]["function"]
     assert call == {"name": "query_database_by_sql", "arguments": '{"sql": "SELECT 1"}'}
-    assert message_of('/query {"sql": "x"}', TOOLS, 0)["tool_calls"][0]["function"]["arguments"] == '{"sql": "x"}'
+    assert (
+        message_of('/query {"sql": "x"}', TOOLS, 0)["tool_calls"][0]["function"]["arguments"]
+        == '{"sql": "x"}'
+    )
     assert message_of("/list_tables", TABLES, 0)["tool_calls"][0]["function"]["arguments"] == "{}"
     assert message_of("/q SELECT 1", (), 0) == {"role": "assistant", "content": "/q SELECT 1"}
 
@@ -247,7 +295,11 @@ def test_calls_are_read() -> None:
         ("/list", TABLES, "/list is several of the tools list_tables, list_views"),
         ("/query", TOOLS, "takes a JSON object with"),
         ("/query {broken", TOOLS, "takes a JSON object with"),
-        ("/query [1]", [{"function": {"name": "query", "parameters": {"properties": {"a": {}, "b": {}}}}}], "takes a"),
+        (
+            "/query [1]",
+            [{"function": {"name": "query", "parameters": {"properties": {"a": {}, "b": {}}}}}],
+            "takes a",
+        ),
     ],
 )
 def test_what_is_no_call_is_said(text: str, tools: Any, said: str) -> None:
@@ -282,7 +334,9 @@ def test_what_is_no_kept_episode_is_named_by_its_line(row: Any, tmp_path: Path) 
     assert "\n" not in str(caught.value)
 
 
-def test_half_a_character_is_kept_as_a_question_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_character_is_kept_as_a_question_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "kept.jsonl"
     assert run(monkeypatch, "answer \ud800\ny\n", "digits", "--seed", "1", "--save", str(file)) == 0
     assert "answer ?" in file.read_text(encoding="utf-8")
@@ -290,7 +344,11 @@ def test_half_a_character_is_kept_as_a_question_mark(tmp_path: Path, monkeypatch
 
 def test_the_command_is_a_program() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "evaluation.play", "--help"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "evaluation.play", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0
     assert "--save FILE" in done.stdout

@@ -19,7 +19,14 @@ from evaluation.report_facts import facts_of, tables_of, unscored
 from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain, read
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import TOKENS, gold_evaluation, hostile_records, rollout, training_run, write_lines
+from tests.evaluation.folders import (
+    TOKENS,
+    gold_evaluation,
+    hostile_records,
+    rollout,
+    training_run,
+    write_lines,
+)
 
 registry.register(DIGITS)
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -41,7 +48,10 @@ def test_every_agents_episodes_are_shown_in_full(name: str, tmp_path: Path) -> N
     assert made(folder) == 0
     data = data_of(folder / "report.html")
     assert [one["problem"] for one in data["episodes"]] == ["", "", ""]
-    transcripts = [json.loads(line)["transcript"] for line in (folder / "episodes.jsonl").read_text().splitlines()]
+    transcripts = [
+        json.loads(line)["transcript"]
+        for line in (folder / "episodes.jsonl").read_text().splitlines()
+    ]
     for one, transcript in zip(data["episodes"], transcripts, strict=True):
         said = sum(bool(m.get("content")) + len(m.get("tool_calls") or ()) for m in transcript)
         assert len(one["shown"]) == said
@@ -61,7 +71,9 @@ def pieces(name: str, tmp_path: Path) -> list[dict[str, Any]]:
 def test_queries_are_sql_and_their_rows_a_table(tmp_path: Path) -> None:
     found = pieces("sql", tmp_path)
     assert any(piece["form"] == "sql" and piece["text"].startswith("SELECT") for piece in found)
-    assert any(piece["notes"].get("status") == "success" and len(piece["table"]) > 1 for piece in found)
+    assert any(
+        piece["notes"].get("status") == "success" and len(piece["table"]) > 1 for piece in found
+    )
 
 
 def test_a_patients_reply_has_its_kind_and_what_it_told(tmp_path: Path) -> None:
@@ -79,7 +91,9 @@ def test_an_examination_is_named_and_its_result_has_a_kind(tmp_path: Path) -> No
 def test_a_program_is_python_with_its_output(tmp_path: Path) -> None:
     found = pieces("code", tmp_path)
     assert any(piece["form"] == "python" and "\n" in piece["text"] for piece in found)
-    assert any(piece["notes"].get("status") == "SUCCESS" for piece in found if piece["who"] == "world")
+    assert any(
+        piece["notes"].get("status") == "SUCCESS" for piece in found if piece["who"] == "world"
+    )
 
 
 def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> None:
@@ -101,7 +115,10 @@ def test_a_training_run_without_its_agent_still_gets_a_page(tmp_path: Path) -> N
 
 def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path: Path) -> None:
     page = read([training_run(tmp_path / "run")])
-    charts = {chart["title"]: chart for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])}
+    charts = {
+        chart["title"]: chart
+        for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])
+    }
     assert charts["reward"]["series"] == [{"run": 0, "points": [[1, 0.1], [2, 0.2], [3, 0.3]]}]
     assert charts["share of the step without rollouts"]["series"][0]["points"][0] == [1, 0.25]
     assert charts["share with an answer"]["series"][0]["points"][0] == [1, 0.75]
@@ -114,28 +131,41 @@ def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path:
 
 def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
     run = training_run(tmp_path / "run")
-    played = [rollout(2, "val", reward, index=n, task_type="a") for n in (0, 1) for reward in (n, n, n, n)]
+    played = [
+        rollout(2, "val", reward, index=n, task_type="a") for n in (0, 1) for reward in (n, n, n, n)
+    ]
     other = rollout(2, "val", 0.5, index=9, task_type="b")
     lost = rollout(2, "val", None, index=8, task_type="c", cause="judge_failed")
     write_lines(run / "episodes.jsonl", [*played, other, lost])
     page = read([run])
-    charts = {chart["title"]: chart for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])}
+    charts = {
+        chart["title"]: chart
+        for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])
+    }
     assert charts["a"]["series"][0]["points"] == [[2, 0.5, 0.0, 1.0]]
-    assert charts["b"]["series"][0]["points"] == [[2, 0.5]]  # one task says nothing about the spread
-    assert charts["drug_field"]["series"][0]["points"] == [[0, 0.25]]  # verl's, where no episode says its task type
+    assert charts["b"]["series"][0]["points"] == [
+        [2, 0.5]
+    ]  # one task says nothing about the spread
+    assert charts["drug_field"]["series"][0]["points"] == [
+        [0, 0.25]
+    ]  # verl's, where no episode says its task type
     assert "c" not in charts
 
 
 def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
     page = read([training_run(tmp_path / "run")])
-    changed = [fact for fact in facts_of(page.runs[0]) if fact[0] == "Settings that differ from the preset"]
+    changed = [
+        fact for fact in facts_of(page.runs[0]) if fact[0] == "Settings that differ from the preset"
+    ]
     assert [fact[1:] for fact in changed] == [("preset", "ci, cpu"), ("data.seed", "7 (42)")]
     (tmp_path / "run" / "preset.json").write_text('{"keys": [1]}')
     [other] = read([tmp_path / "run"]).runs
     assert [fact[2] for fact in facts_of(other) if fact[1] == "preset"] == ["–"]
 
 
-def test_a_validations_task_is_one_row_of_all_steps_and_runs_unless_it_asks_something_else() -> None:
+def test_a_validations_task_is_one_row_of_all_steps_and_runs_unless_it_asks_something_else() -> (
+    None
+):
     asked = rollout(0, "val", 1.0, index=3, question="q", rollout_id="a")
     later = rollout(9, "val", 0.0, index=3, question="q", rollout_id="b")
     other = rollout(0, "val", 0.0, index=3, question="another", rollout_id="c")
@@ -156,13 +186,25 @@ def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path:
 
 
 def test_a_long_reply_loses_no_token() -> None:
-    said = {"trained": True, "ids": [*range(1000)], "texts": ["x"] * 1000, "log_probs": [-0.1] * 1000}
-    found = json.loads(dumped(episode_of(0, rollout(1, tokens=[[said]]), None)))["tokens"][0]["parts"]
-    assert [len(part["texts"]) for part in found] == [len(part["log_probs"]) for part in found] == [400, 400, 200]
+    said = {
+        "trained": True,
+        "ids": [*range(1000)],
+        "texts": ["x"] * 1000,
+        "log_probs": [-0.1] * 1000,
+    }
+    found = json.loads(dumped(episode_of(0, rollout(1, tokens=[[said]]), None)))["tokens"][0][
+        "parts"
+    ]
+    assert (
+        [len(part["texts"]) for part in found]
+        == [len(part["log_probs"]) for part in found]
+        == [400, 400, 200]
+    )
 
 
 @pytest.mark.parametrize(
-    "tokens", [3, ["x"], [[{}]], [[{"trained": True, "ids": [1], "texts": ["a", "b"], "log_probs": [0]}]]]
+    "tokens",
+    [3, ["x"], [[{}]], [[{"trained": True, "ids": [1], "texts": ["a", "b"], "log_probs": [0]}]]],
 )
 def test_tokens_of_another_form_are_left_out_and_say_why(tokens: Any) -> None:
     one = episode_of(0, rollout(1, tokens=tokens), None)
@@ -171,10 +213,16 @@ def test_tokens_of_another_form_are_left_out_and_say_why(tokens: Any) -> None:
 
 
 def test_what_has_no_score_stands_there_with_its_cause(tmp_path: Path) -> None:
-    folders = [training_run(tmp_path / "run"), evaluation(tmp_path / "e", [record("a"), record("b", None)])]
+    folders = [
+        training_run(tmp_path / "run"),
+        evaluation(tmp_path / "e", [record("a"), record("b", None)]),
+    ]
     page = read(folders)
     rows = unscored(page.runs, page.tallies)
-    assert [row[:4] for row in rows[1:]] == [["run", "judge_failed", "1", "40"], ["e", "judge_failed", "1", "–"]]
+    assert [row[:4] for row in rows[1:]] == [
+        ["run", "judge_failed", "1", "40"],
+        ["e", "judge_failed", "1", "–"],
+    ]
     assert all(row[4] == "the judge answered with an error" for row in rows[1:])
 
 
@@ -185,7 +233,9 @@ def test_evaluations_are_compared_on_their_common_tasks(tmp_path: Path) -> None:
     [difference] = data_of(tmp_path / "o.html")["shared"]["differences"]
     assert difference["title"] == "B: after, A: before"
     assert difference["tables"][""][1][:5] == ["overall", "2", "50.0", "100.0", "+50.0"]
-    assert "| overall | 2 | 50.0 | 100.0 | +50.0 |" in (tmp_path / "o.md").read_text(encoding="utf-8")
+    assert "| overall | 2 | 50.0 | 100.0 | +50.0 |" in (tmp_path / "o.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_scores_of_another_version_leave_the_episodes_readable(tmp_path: Path) -> None:
@@ -210,10 +260,16 @@ def test_a_large_run_is_a_sample_of_the_same_tasks_in_every_run(tmp_path: Path) 
     a, b = (evaluation(tmp_path / name, records) for name in "ab")
     assert made(a, b, "--out", tmp_path / "o.html") == 0
     data = data_of(tmp_path / "o.html")
-    asked: list[list[str]] = [[one["id"] for one in data["episodes"] if one["run"] == run] for run in (0, 1)]
+    asked: list[list[str]] = [
+        [one["id"] for one in data["episodes"] if one["run"] == run] for run in (0, 1)
+    ]
     assert asked[0] == asked[1]
     assert 0 < len(asked[0]) < 60
-    assert (data["shared"]["total"], data["shared"]["count"], data["shared"]["parts"]) == (400, 8, [])
+    assert (data["shared"]["total"], data["shared"]["count"], data["shared"]["parts"]) == (
+        400,
+        8,
+        [],
+    )
 
 
 @pytest.mark.usefixtures("small_pages")
@@ -222,7 +278,9 @@ def test_all_writes_every_episode_once(tmp_path: Path) -> None:
     assert made(folder, "--all") == 0
     names = ["report.html", "report-2.html", "report-3.html", "report-4.html"]
     parts = [data_of(folder / name) for name in names]
-    assert sorted(one["id"] for part in parts for one in part["episodes"]) == sorted(f"task-{n}" for n in range(200))
+    assert sorted(one["id"] for part in parts for one in part["episodes"]) == sorted(
+        f"task-{n}" for n in range(200)
+    )
     assert all(part["shared"]["parts"] == names for part in parts)
 
 
@@ -230,7 +288,9 @@ def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
     run = training_run(tmp_path / "run")
     assert made(run, "--png", "--markdown") == 0
     assert (run / "report.png").read_bytes().startswith(b"\x89PNG")
-    assert "- reward of a step: 0.1 to 0.3, 3 steps" in (run / "report.md").read_text(encoding="utf-8")
+    assert "- reward of a step: 0.1 to 0.3, 3 steps" in (run / "report.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize(
@@ -245,7 +305,11 @@ def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_is_one_line(
-    words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("e", *(f"e{number}" for number in range(9))):
@@ -270,11 +334,19 @@ def test_the_page_holds_no_address_and_allows_two_hashes(tmp_path: Path) -> None
     assert page.count("</script>") == 2
     for name in SCRIPTS:
         script = (FOLDER / name).read_text(encoding="utf-8")
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function", script), name
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function", script
+        ), name
 
 
 def test_data_is_json_whatever_a_record_holds() -> None:
-    value = {"a": float("nan"), "b": "</script>\u2028\ud800&", "c": [1] * 1000, "d": "x" * 30_000, "e": 10**400}
+    value = {
+        "a": float("nan"),
+        "b": "</script>\u2028\ud800&",
+        "c": [1] * 1000,
+        "d": "x" * 30_000,
+        "e": 10**400,
+    }
     text = dumped(value)
     assert not re.search("[<>&\u2028]", text)
     found = json.loads(text)
@@ -290,7 +362,9 @@ def test_data_is_json_whatever_a_record_holds() -> None:
 
 def test_every_word_of_the_page_has_its_chinese() -> None:
     source = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    said = set(re.findall(r'\bt\("([^"]+)"\)', source)) | set(re.findall(r'\bpart\("\w+", "([^"]+)"', source))
+    said = set(re.findall(r'\bt\("([^"]+)"\)', source)) | set(
+        re.findall(r'\bpart\("\w+", "([^"]+)"', source)
+    )
     said |= set(re.findall(r'\b(?:field|choice)\("([^"]+)"', source))
     words = (FOLDER / "words.toml").read_text(encoding="utf-8")
     assert len(said) > 40
@@ -307,4 +381,6 @@ def test_rollouts_are_read_without_their_messages(tmp_path: Path) -> None:
 
 def test_the_documents_name_every_flag() -> None:
     page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
-    assert {flag for flag in ("--out", "--png", "--markdown", "--all", "--force") if flag not in page} == set()
+    assert {
+        flag for flag in ("--out", "--png", "--markdown", "--all", "--force") if flag not in page
+    } == set()

@@ -16,7 +16,13 @@ import pytest
 from evaluation import report_page
 from evaluation.report import main
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import hostile_records, hostile_texts, rollout, training_run, write_lines
+from tests.evaluation.folders import (
+    hostile_records,
+    hostile_texts,
+    rollout,
+    training_run,
+    write_lines,
+)
 
 SMALL, LARGE = {"width": 390, "height": 800}, {"width": 1400, "height": 900}
 ROWS = "#list li"
@@ -39,7 +45,9 @@ def open_page(browser: Any) -> Iterator[Any]:
         page.on("pageerror", lambda error: page.seen.append(f"error {error}"))
         page.on("console", lambda said: page.seen.append(f"{said.type} {said.text}"))
         page.on("dialog", lambda dialog: (page.seen.append("dialog"), dialog.dismiss()))
-        page.on("request", lambda asked: asked.url.startswith("file:") or page.seen.append(asked.url))
+        page.on(
+            "request", lambda asked: asked.url.startswith("file:") or page.seen.append(asked.url)
+        )
         page.goto(path.as_uri() + hash)
         assert page.evaluate("window.report.ready")
         return page
@@ -53,9 +61,15 @@ def open_page(browser: Any) -> Iterator[Any]:
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two evaluations of the same tasks, and a training run."""
     folder = tmp_path_factory.mktemp("two")
-    said = [{"role": "system", "content": "rules"}, {"role": "assistant", "content": "a reply with 药 in it"}]
+    said = [
+        {"role": "system", "content": "rules"},
+        {"role": "assistant", "content": "a reply with 药 in it"},
+    ]
     kinds = ("drug_field", "count_filter")
-    tasks = [record(f"t{n}", n % 2, reward=n % 2, task_type=kinds[n % 2], transcript=said) for n in range(40)]
+    tasks = [
+        record(f"t{n}", n % 2, reward=n % 2, task_type=kinds[n % 2], transcript=said)
+        for n in range(40)
+    ]
     evaluation(folder / "before", tasks)
     evaluation(folder / "after", [task | {"score": 1.0, "reward": 1.0} for task in tasks])
     training_run(folder / "train")
@@ -76,7 +90,9 @@ def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
     for number, text in enumerate(hostile_texts()):
         page.evaluate(CHOOSE, number)
         assert page.locator("#one .pieces").count() == 1, text
-        page.evaluate("document.querySelectorAll('#one details').forEach((node) => { node.open = true })")
+        page.evaluate(
+            "document.querySelectorAll('#one details').forEach((node) => { node.open = true })"
+        )
         if text.isascii() and text.isprintable():
             assert text in page.inner_text("#one .pieces"), text
             assert text in page.inner_text("#one h3"), text
@@ -86,7 +102,18 @@ def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
         assert page.evaluate("document.querySelectorAll('script').length") == 2
         assert page.evaluate("getComputedStyle(document.body).opacity") == "1"
     found = page.evaluate(f"[...{tags}]")
-    assert not {"img", "iframe", "object", "embed", "link", "base", "meta", "video", "math", "style"} & {*found}
+    assert not {
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "link",
+        "base",
+        "meta",
+        "video",
+        "math",
+        "style",
+    } & {*found}
     assert page.seen == []
     assert page.evaluate("location.protocol") == "file:"
 
@@ -94,17 +121,29 @@ def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
 def test_hostile_tokens_do_nothing(tmp_path: Path, open_page: Any) -> None:
     run = training_run(tmp_path / "run")
     texts = hostile_texts()
-    said = {"trained": True, "ids": [*range(len(texts))], "texts": texts, "log_probs": [-1.0] * len(texts)}
+    said = {
+        "trained": True,
+        "ids": [*range(len(texts))],
+        "texts": texts,
+        "log_probs": [-1.0] * len(texts),
+    }
     told = {"trained": False, "ids": [1], "texts": ["".join(texts)]}
     write_lines(run / "episodes.jsonl", [rollout(1, tokens=[[told, said]])])
     assert main([str(run)]) == 0
     page = open_page(run / "report.html", "#episode=ro-train-1-0.5&sample=")
     assert page.locator("#one .tokens mark span").count() >= len(texts) - texts.count("")
     assert all(
-        text in page.locator("#one .tokens").text_content() for text in texts if text.isascii() and text.isprintable()
+        text in page.locator("#one .tokens").text_content()
+        for text in texts
+        if text.isascii() and text.isprintable()
     )
-    assert page.evaluate("window.report.ready && window.hacked === undefined && Object.prototype.ran === undefined")
-    assert page.locator("#one").locator("img, script, iframe, svg[onload], style, link, math").count() == 0
+    assert page.evaluate(
+        "window.report.ready && window.hacked === undefined && Object.prototype.ran === undefined"
+    )
+    assert (
+        page.locator("#one").locator("img, script, iframe, svg[onload], style, link, math").count()
+        == 0
+    )
     assert page.seen == []
 
 
@@ -142,14 +181,18 @@ def test_filters_search_and_order(two: Path, open_page: Any) -> None:
     assert (found.inner_text(), rows.count()) == ("1 of 48", 1)
 
 
-def test_rows_come_as_the_list_is_scrolled_and_a_reader_knows_which_of_how_many(two: Path, open_page: Any) -> None:
+def test_rows_come_as_the_list_is_scrolled_and_a_reader_knows_which_of_how_many(
+    two: Path, open_page: Any
+) -> None:
     page = open_page(two)
     rows = page.locator(ROWS)
     assert rows.count() < 48
     assert rows.first.get_attribute("aria-setsize") == "48"
     page.evaluate("document.getElementById('list').scrollTop = 1e6")
     page.locator(f"{ROWS}[aria-posinset='48']").wait_for()
-    places = page.evaluate(f"[...document.querySelectorAll('{ROWS}')].map((node) => node.ariaPosInSet)")
+    places = page.evaluate(
+        f"[...document.querySelectorAll('{ROWS}')].map((node) => node.ariaPosInSet)"
+    )
     assert places == [str(number) for number in range(49 - len(places), 49)]
     page.locator(f"{ROWS} a").last.focus()
     page.evaluate("document.getElementById('list').scrollTop = 0")
@@ -180,17 +223,15 @@ def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> No
     assert "not on this page" in gone.inner_text("#one")
 
 
-def test_tokens_are_marked_where_trained_and_shaded_by_how_unlikely_they_were(two: Path, open_page: Any) -> None:
+def test_tokens_are_marked_where_trained_and_shaded_by_how_unlikely_they_were(
+    two: Path, open_page: Any
+) -> None:
     page = open_page(two, "#episode=ro-train-1-0.5&sample=")
     shown = page.locator("#one .tokens")
     assert shown.text_content() == "<|user|>why?be药\n"
-    marked = (
-        "[...document.querySelectorAll('#one .tokens mark span')].map((node) => [node.textContent, node.className])"
-    )
+    marked = "[...document.querySelectorAll('#one .tokens mark span')].map((node) => [node.textContent, node.className])"
     assert page.evaluate(marked) == [["be", "p0"], ["药", "p2"], ["\n", "p5"]]
-    paper = (
-        "[...document.querySelectorAll('#one .tokens mark span')].map((node) => getComputedStyle(node).backgroundColor)"
-    )
+    paper = "[...document.querySelectorAll('#one .tokens mark span')].map((node) => getComputedStyle(node).backgroundColor)"
     assert len(set(page.evaluate(paper))) == 3
     assert "6 tokens, 4 trained, mean log-probability -2.14" in page.inner_text("#one")
     rows = page.get_by_role("region", name="The least likely tokens").locator("tbody tr")
@@ -200,9 +241,14 @@ def test_tokens_are_marked_where_trained_and_shaded_by_how_unlikely_they_were(tw
 
 @pytest.mark.parametrize(
     ("episode", "told"),
-    [("val-0-00000000&sample=0", "were not kept"), ("t3&sample=0", "are kept in training runs alone")],
+    [
+        ("val-0-00000000&sample=0", "were not kept"),
+        ("t3&sample=0", "are kept in training runs alone"),
+    ],
 )
-def test_where_no_tokens_were_kept_the_page_says_so(two: Path, open_page: Any, episode: str, told: str) -> None:
+def test_where_no_tokens_were_kept_the_page_says_so(
+    two: Path, open_page: Any, episode: str, told: str
+) -> None:
     page = open_page(two, f"#episode={episode}")
     assert page.locator("#one .tokens").count() == 0
     assert told in page.inner_text("#one")
@@ -252,10 +298,14 @@ def test_the_readers_language_and_the_button(two: Path, open_page: Any) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=["narrow", "wide"])
-def test_narrow_and_wide_light_and_dark(two: Path, open_page: Any, size: dict[str, int], scheme: str) -> None:
+def test_narrow_and_wide_light_and_dark(
+    two: Path, open_page: Any, size: dict[str, int], scheme: str
+) -> None:
     page = open_page(two, "#episode=t3&sample=0", viewport=size, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    paper = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
+    paper = page.evaluate(
+        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+    )
     assert (paper > 128) == (scheme == "light")
     assert page.locator("#list").is_visible() == (size is LARGE)
     assert page.get_by_role("link", name="Back to the list").is_visible() == (size is SMALL)

@@ -28,7 +28,9 @@ def test_a_demo_is_its_three_parts_and_several_folders_have_short_names(tmp_path
         ("after", "evaluation"),
     ]
     both = open_folders([tmp_path / "a", tmp_path / "b"])
-    assert [run.label for run in both] == [f"{name} {part}" for name in "ab" for part in ("before", "train", "after")]
+    assert [run.label for run in both] == [
+        f"{name} {part}" for name in "ab" for part in ("before", "train", "after")
+    ]
     assert all(not run.missing for run in both)
 
 
@@ -85,23 +87,38 @@ def test_a_folder_given_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_none_and_trees_too_deep_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "data": {"a": NaN, "b": Infinity, "c": 1e999, "d": 2}}\n')
-    lines = ['{"reward": NaN}', "[" * 100_000, '{"reward": ' + "9" * 5000 + "}", "\x00", "[]", '"text"']
+    (tmp_path / "metrics.jsonl").write_text(
+        '{"step": 1, "data": {"a": NaN, "b": Infinity, "c": 1e999, "d": 2}}\n'
+    )
+    lines = [
+        '{"reward": NaN}',
+        "[" * 100_000,
+        '{"reward": ' + "9" * 5000 + "}",
+        "\x00",
+        "[]",
+        '"text"',
+    ]
     (tmp_path / "episodes.jsonl").write_text("\n".join(lines) + "\n")
     run = Run(tmp_path, "training", "", tmp_path)
     assert run.steps == [(1, {"d": 2})]
     assert list(run.episodes()) == [{"reward": None}]
-    assert run.missing == ["episodes.jsonl: 5 lines can not be read and are left out (torn, or not JSON)"]
+    assert run.missing == [
+        "episodes.jsonl: 5 lines can not be read and are left out (torn, or not JSON)"
+    ]
 
 
 @given(st.binary(max_size=400))
-def test_no_bytes_make_reading_raise(tmp_path_factory: pytest.TempPathFactory, found: bytes) -> None:
+def test_no_bytes_make_reading_raise(
+    tmp_path_factory: pytest.TempPathFactory, found: bytes
+) -> None:
     folder = tmp_path_factory.mktemp("run")
     for name in (*FILES["training"], "scores.json"):
         (folder / name).write_bytes(found)
     run = Run(folder, "training", "", folder)
     assert isinstance([*run.episodes(), *run.steps], list)
-    assert all(isinstance(part, dict) for part in (run.scores, run.summary, run.versions, run.config))
+    assert all(
+        isinstance(part, dict) for part in (run.scores, run.summary, run.versions, run.config)
+    )
     assert run.when.endswith("UTC")
 
 

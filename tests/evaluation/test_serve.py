@@ -50,42 +50,74 @@ def sql(llm: ScriptedLLM, database_url: str) -> Any:
 
 def test_the_whole_agent_answers_a_question_of_ones_own(sql: str, llm: ScriptedLLM) -> None:
     llm.script(asks(QUERY), says(ANSWER))
-    answer = client(sql).chat.completions.create(model="sql", messages=[user("earlier"), user(QUESTION)])  # type: ignore[list-item]
+    answer = client(sql).chat.completions.create(
+        model="sql", messages=[user("earlier"), user(QUESTION)]
+    )  # type: ignore[list-item]
     assert answer.choices[0].message.content == ANSWER
     assert answer.choices[0].finish_reason == "stop"
     assert answer.usage
     assert answer.usage.total_tokens == 4
-    assert [message["content"] for message in llm.requests[0]["messages"] if message["role"] == "user"] == [QUESTION]
+    assert [
+        message["content"] for message in llm.requests[0]["messages"] if message["role"] == "user"
+    ] == [QUESTION]
     agent = answer.model_extra["agent"]  # type: ignore[index]
     called, returned, said = agent["steps"]
     assert json.loads(called["tool_calls"][0]["function"]["arguments"]) == {"sql": QUERY}
     assert json.loads(returned["content"])["rows"] == [[STORAGE]]
-    assert (said["content"], agent["reason"], agent["turns"], agent["reference"]) == (ANSWER, "answered", 2, None)
+    assert (said["content"], agent["reason"], agent["turns"], agent["reference"]) == (
+        ANSWER,
+        "answered",
+        2,
+        None,
+    )
 
 
-def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(sql: str, llm: ScriptedLLM) -> None:
+def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
+    sql: str, llm: ScriptedLLM
+) -> None:
     llm.script(asks(QUERY), says(ANSWER))
-    stream = client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)], stream=True)  # type: ignore[list-item]
+    stream = client(sql).chat.completions.create(
+        model="sql", messages=[user(QUESTION)], stream=True
+    )  # type: ignore[list-item]
     chunks = list(stream)
-    assert [chunk.model_extra["step"]["role"] for chunk in chunks[:3]] == ["assistant", "tool", "assistant"]  # type: ignore[index]
+    assert [chunk.model_extra["step"]["role"] for chunk in chunks[:3]] == [
+        "assistant",
+        "tool",
+        "assistant",
+    ]  # type: ignore[index]
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == ANSWER
     assert chunks[-1].choices[0].finish_reason == "stop"
     assert chunks[-1].usage
     assert chunks[-1].usage.completion_tokens == 2
 
 
-def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(llm: ScriptedLLM) -> None:
+def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
+    llm: ScriptedLLM,
+) -> None:
     llm.script(says(ASKS), says(ENDS))
     with served("consultation", llm.base_url) as (address, host):
         case = next(iter(host.rows))
         found = post(address, model="consultation", case=case).json()
         assert found["agent"]["case"] == case
-        assert found["agent"]["reference"] == host.agent.task(host.rows[case], host.settings).reference
-        assert [step["role"] for step in found["agent"]["steps"]] == ["assistant", "user", "assistant"]
+        assert (
+            found["agent"]["reference"] == host.agent.task(host.rows[case], host.settings).reference
+        )
+        assert [step["role"] for step in found["agent"]["steps"]] == [
+            "assistant",
+            "user",
+            "assistant",
+        ]
         assert found["choices"][0]["message"]["content"] == "诊断：急性阑尾炎\n建议：去急诊"
-        assert post(address, model="consultation", case="random").json()["agent"]["case"] in host.rows
+        assert (
+            post(address, model="consultation", case="random").json()["agent"]["case"] in host.rows
+        )
         talk = [user("x"), {"role": "assistant", "content": ENDS}]  # is not part of a case
-        assert post(address, model="consultation", case=case, messages=talk).json()["agent"]["completion_tokens"] == 1
+        assert (
+            post(address, model="consultation", case=case, messages=talk).json()["agent"][
+                "completion_tokens"
+            ]
+            == 1
+        )
         assert post(address, model="consultation", case="nobody").status_code == 400
 
 
@@ -104,8 +136,13 @@ def test_the_visitor_is_the_patient_over_several_requests(llm: ScriptedLLM) -> N
         assert (last["agent"]["turns"], last["agent"]["reason"]) == (3, "answered")
         assert last["usage"]["completion_tokens"] == 1  # what was said before costs nothing again
         assert last["agent"]["answer"] == "诊断：急性阑尾炎\n建议：去急诊"
-        talk += [{"role": "assistant", "content": last["choices"][0]["message"]["content"]}, user("谢谢。")]
-        over = post(address, model="consultation", messages=talk).json()  # nothing is left to be said
+        talk += [
+            {"role": "assistant", "content": last["choices"][0]["message"]["content"]},
+            user("谢谢。"),
+        ]
+        over = post(
+            address, model="consultation", messages=talk
+        ).json()  # nothing is left to be said
         assert (over["agent"]["reason"], over["usage"]["completion_tokens"]) == ("answered", 0)
     asked = llm.requests[-1]["messages"]
     assert [one["content"] for one in asked if one["role"] == "assistant"] == ["哪里疼", ASKS]
@@ -118,8 +155,15 @@ def test_the_visitor_gives_the_results_of_examinations(llm: ScriptedLLM) -> None
     llm.script(says(order))
     with served("diagnosis", llm.base_url) as (address, _):
         first = post(address, model="diagnosis", messages=[user("A man of 30 with pain.")]).json()
-        assert (first["agent"]["reason"], first["choices"][0]["message"]["content"]) == ("waits", order)
-        talk = [user("A man of 30 with pain."), {"role": "assistant", "content": order}, user("WBC 15")]
+        assert (first["agent"]["reason"], first["choices"][0]["message"]["content"]) == (
+            "waits",
+            order,
+        )
+        talk = [
+            user("A man of 30 with pain."),
+            {"role": "assistant", "content": order},
+            user("WBC 15"),
+        ]
         post(address, model="diagnosis", messages=talk)
     assert llm.requests[-1]["messages"][-1]["content"].startswith("WBC 15")
 
@@ -146,26 +190,41 @@ def test_a_program_answers_a_question_of_ones_own(llm: ScriptedLLM) -> None:
         ({"model": "sql", "messages": [user("x" * 600_000)]}, 413),
     ],
 )
-def test_what_cannot_be_answered_is_said_in_one_line(sql: str, llm: ScriptedLLM, body: Any, status: int) -> None:
+def test_what_cannot_be_answered_is_said_in_one_line(
+    sql: str, llm: ScriptedLLM, body: Any, status: int
+) -> None:
     reply = post(sql, **body)
     assert reply.status_code == status
     assert "\n" not in reply.json()["error"]["message"]
     assert llm.requests == []
 
 
-@fuzzing(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.one_of(st.binary(max_size=200), st.recursive(st.none() | st.text(max_size=8), st.lists).map(json.dumps)))
-def test_malformed_bodies_are_refused_and_nothing_else_happens(sql: str, llm: ScriptedLLM, body: bytes | str) -> None:
+@fuzzing(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.recursive(st.none() | st.text(max_size=8), st.lists).map(json.dumps),
+    )
+)
+def test_malformed_bodies_are_refused_and_nothing_else_happens(
+    sql: str, llm: ScriptedLLM, body: bytes | str
+) -> None:
     head = {"Content-Type": "application/json"}
     reply = httpx.post(f"{sql}/v1/chat/completions", content=body, headers=head, trust_env=False)
     assert reply.status_code == 400
     assert llm.requests == []
 
 
-async def test_malformed_requests_start_no_episode(llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_malformed_requests_start_no_episode(
+    llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(endpoint, "MOST_PER_SECOND", 10_000)
     with served(DIGITS, llm.base_url, token=storm.TOKEN) as (address, _):
-        found = await storm.storm(address, 2000, lambda: "/v1/chat/completions", endpoint.MOST_BYTES)
+        found = await storm.storm(
+            address, 2000, lambda: "/v1/chat/completions", endpoint.MOST_BYTES
+        )
         assert [model.id for model in client(address, storm.TOKEN).models.list()] == ["digits"]
     assert llm.requests == []
     assert {status for wrong, _, status in found if wrong == "token"} == {401}
@@ -175,8 +234,16 @@ async def test_malformed_requests_start_no_episode(llm: ScriptedLLM, monkeypatch
 def test_pages_of_other_sites_cannot_ask(sql: str, llm: ScriptedLLM) -> None:
     body = json.dumps({"model": "sql", "messages": [user("x")]})
     plain = {"Content-Type": "text/plain"}
-    assert httpx.post(f"{sql}/v1/chat/completions", content=body, headers=plain, trust_env=False).status_code == 415
-    assert httpx.get(f"{sql}/agent", headers={"Host": "evil.example"}, trust_env=False).status_code == 400
+    assert (
+        httpx.post(
+            f"{sql}/v1/chat/completions", content=body, headers=plain, trust_env=False
+        ).status_code
+        == 415
+    )
+    assert (
+        httpx.get(f"{sql}/agent", headers={"Host": "evil.example"}, trust_env=False).status_code
+        == 400
+    )
     assert llm.requests == []
 
 
@@ -194,7 +261,10 @@ def test_without_the_token_nothing_but_the_page_is_had(llm: ScriptedLLM) -> None
 
 def test_an_agent_without_own_questions_says_so(llm: ScriptedLLM) -> None:
     with served(DIGITS, llm.base_url) as (address, _):
-        assert "name one of its cases" in post(address, model="digits", messages=[user("x")]).json()["error"]["message"]
+        assert (
+            "name one of its cases"
+            in post(address, model="digits", messages=[user("x")]).json()["error"]["message"]
+        )
 
 
 def test_a_model_that_fails_is_an_error_and_no_answer(sql: str, llm: ScriptedLLM) -> None:
@@ -202,7 +272,9 @@ def test_a_model_that_fails_is_an_error_and_no_answer(sql: str, llm: ScriptedLLM
     with pytest.raises(openai.InternalServerError, match="broken on purpose"):
         client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)])  # type: ignore[list-item]
     with pytest.raises(openai.APIError, match="broken on purpose"):
-        list(client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)], stream=True))  # type: ignore[list-item]
+        list(
+            client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)], stream=True)
+        )  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -213,7 +285,9 @@ def test_a_client_that_leaves_ends_its_episode(llm: ScriptedLLM, stream: bool) -
         llm.delay = 120.0  # longer than the next visitor would wait
         body = {"model": "consultation", "case": "random", "stream": stream}
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{address}/v1/chat/completions", json=body, timeout=0.5, trust_env=False).read()
+            httpx.post(
+                f"{address}/v1/chat/completions", json=body, timeout=0.5, trust_env=False
+            ).read()
         llm.delay = 0.0
         assert post(address, **body).status_code == 200
         assert not host._places.locked()
@@ -227,7 +301,9 @@ def test_half_a_surrogate_pair_is_sent_on(sql: str, llm: ScriptedLLM) -> None:
         assert "alert(1)" in reply.text
 
 
-def test_an_address_that_others_reach_needs_a_token(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_others_reach_needs_a_token(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     flags = ["sql", "m", "--base-url", "http://127.0.0.1:9/v1"]
     assert serve.main([*flags, "--host", "0.0.0.0"]) == 2
@@ -238,13 +314,28 @@ def test_an_address_that_others_reach_needs_a_token(capsys: Any, monkeypatch: py
 
 def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
     llm.script(says("没有"))
-    command = [sys.executable, "-m", "evaluation.serve", "sql", "m", "--base-url", llm.base_url, "--port", "0"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-m",
+        "evaluation.serve",
+        "sql",
+        "m",
+        "--base-url",
+        llm.base_url,
+        "--port",
+        "0",
+    ]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split("/ is the sql agent")[0]
         assert (
-            post(address, model="sql", messages=[user(QUESTION)]).json()["choices"][0]["message"]["content"] == "没有"
+            post(address, model="sql", messages=[user(QUESTION)]).json()["choices"][0]["message"][
+                "content"
+            ]
+            == "没有"
         )
         process.terminate()
         _, errors = process.communicate(timeout=60)

@@ -44,11 +44,17 @@ def test_an_own_question_is_played_to_an_end(name: str) -> None:
 
 
 def test_agents_without_own_questions_say_so() -> None:
-    with closing(DIGITS.open(SETTINGS, {})) as environment, pytest.raises(AgentError, match="name one of its cases"):
+    with (
+        closing(DIGITS.open(SETTINGS, {})) as environment,
+        pytest.raises(AgentError, match="name one of its cases"),
+    ):
         asyncio.run(environment.asked("x", answer, ScriptedPolicy(says("x"))))
 
 
 def test_an_ending_that_knows_what_is_right_takes_no_own_question() -> None:
     agent = registry.get("code")
-    with closing(agent.open(SETTINGS, {"ending": "oracle"})) as environment, pytest.raises(AgentError, match="oracle"):
+    with (
+        closing(agent.open(SETTINGS, {"ending": "oracle"})) as environment,
+        pytest.raises(AgentError, match="oracle"),
+    ):
         asyncio.run(environment.asked("x", answer, ScriptedPolicy(says("x"))))

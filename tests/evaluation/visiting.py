@@ -19,7 +19,9 @@ from evaluation.endpoint import build
 from evaluation.serve import NAMES
 from evaluation.visits import Host
 
-SETTINGS = Settings.model_construct(**{name: field.get_default() for name, field in Settings.model_fields.items()})
+SETTINGS = Settings.model_construct(
+    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+)
 
 
 @contextmanager
@@ -33,7 +35,9 @@ def served(
     with closing(agent.open(settings, {}, evaluating=True)) as environment:
         host = Host(agent, environment, Endpoint(base_url, "m"), settings, rows, at_once)
         listener = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(build(host, "runs/NAME", token, NAMES), log_level="warning", lifespan="off")
+        config = uvicorn.Config(
+            build(host, "runs/NAME", token, NAMES), log_level="warning", lifespan="off"
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

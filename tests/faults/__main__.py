@@ -27,7 +27,9 @@ from tests.faults.measure import play, right
 from tests.faults.page import page
 from tests.faults.scenes import LINES, SCENES, Scene
 
-FAULTS: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("faults.toml").read_text("utf-8"))["fault"]
+FAULTS: list[dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("faults.toml").read_text("utf-8")
+)["fault"]
 MEASURED = Path(__file__).with_name("measured.json")
 PAGE = ROOT / "docs" / "faults.md"
 
@@ -39,7 +41,11 @@ def measured() -> dict[str, dict[str, Any]]:
 
 def keep(result: dict[str, Any]) -> None:
     """Write down and show what was measured of a fault."""
-    write_text(MEASURED, json.dumps(measured() | {result["name"]: result}, ensure_ascii=False, indent=1), force=True)
+    write_text(
+        MEASURED,
+        json.dumps(measured() | {result["name"]: result}, ensure_ascii=False, indent=1),
+        force=True,
+    )
     print(json.dumps(result, ensure_ascii=False), flush=True)
 
 
@@ -63,7 +69,9 @@ def play_scene(
     return results
 
 
-def _resume(scene: Scene, results: list[dict[str, Any]], note: Callable[[dict[str, Any]], None]) -> None:
+def _resume(
+    scene: Scene, results: list[dict[str, Any]], note: Callable[[dict[str, Any]], None]
+) -> None:
     """Have a run play; how long the same command takes to go on belongs to the fault that ended it."""
     seconds = scene.ready()
     if results and results[-1]["code"] is not None:
@@ -74,14 +82,23 @@ def _resume(scene: Scene, results: list[dict[str, Any]], note: Callable[[dict[st
 def main() -> int:
     parser = new_parser(__doc__, prog="python -m tests.faults")
     parser.add_argument("--scene", choices=SCENES, help="only the faults of this run")
-    parser.add_argument("--only", metavar="PATTERN", default="", help="only faults whose names have this pattern")
+    parser.add_argument(
+        "--only", metavar="PATTERN", default="", help="only faults whose names have this pattern"
+    )
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     options = parser.parse_args()
-    for stop in (signal.SIGINT, signal.SIGTERM):  # a shell's background makes the harness and its runs deaf to Ctrl-C
+    for stop in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # a shell's background makes the harness and its runs deaf to Ctrl-C
         signal.signal(stop, signal.default_int_handler)
 
     def body() -> int:
-        chosen = [] if options.page else [fault for fault in FAULTS if re.search(options.only, fault["name"])]
+        chosen = (
+            []
+            if options.page
+            else [fault for fault in FAULTS if re.search(options.only, fault["name"])]
+        )
         results = []
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:
             for scene in [options.scene] if options.scene else SCENES:
@@ -89,7 +106,9 @@ def main() -> int:
                     results += play_scene(scene, faults, Path(folder) / scene, keep)
         print(f"all lines of the runs are in {LINES.name}")
         write_text(PAGE, page(FAULTS, measured()), force=True)
-        print(f"{sum(map(right, results))} of {len(results)} faults did what is expected; see {PAGE.relative_to(ROOT)}")
+        print(
+            f"{sum(map(right, results))} of {len(results)} faults did what is expected; see {PAGE.relative_to(ROOT)}"
+        )
         return 0 if all(map(right, results)) else 1
 
     return run_command("faults", body)

@@ -92,5 +92,16 @@ def no_bubblewrap(scene: Scene, fault: Fault) -> Undo:
 
 ACTS: dict[str, Callable[[Scene, Fault], Undo]] = {
     act.__name__.replace("_", " "): act
-    for act in (kill, kill_group, kill_and_start, freeze, doors, lock, remove, fill, clock, no_bubblewrap)
+    for act in (
+        kill,
+        kill_group,
+        kill_and_start,
+        freeze,
+        doors,
+        lock,
+        remove,
+        fill,
+        clock,
+        no_bubblewrap,
+    )
 }

@@ -25,13 +25,32 @@ class SmallDisk:
 
     def __init__(self, folder: Path, size: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        mount = ["bwrap", "--unshare-user", "--dev-bind", "/", "/", "--size", str(size), "--tmpfs", str(folder)]
+        mount = [
+            "bwrap",
+            "--unshare-user",
+            "--dev-bind",
+            "/",
+            "/",
+            "--size",
+            str(size),
+            "--tmpfs",
+            str(folder),
+        ]
         self._holder = subprocess.Popen([*mount, "--", "sleep", "infinity"])
         children = psutil.Process(self._holder.pid).children
         while not [child for child in children() if child.name() == "sleep"]:
             time.sleep(0.1)
         inside = children()[0].pid
-        self.enter = ("nsenter", "--preserve-credentials", "-U", "-m", "-t", str(inside), "env", f"--chdir={ROOT}")
+        self.enter = (
+            "nsenter",
+            "--preserve-credentials",
+            "-U",
+            "-m",
+            "-t",
+            str(inside),
+            "env",
+            f"--chdir={ROOT}",
+        )
         self.seen = Path(f"/proc/{inside}/root{folder}")
 
     def fill(self, leave: int) -> None:

@@ -87,7 +87,9 @@ class Service:
 
     def fails(self) -> bool:
         """Whether this call is one that fails, by the fault of now."""
-        return self.fault == "fails" or (self.fault == "a tenth fails" and self.random.random() < SHARE)
+        return self.fault == "fails" or (
+            self.fault == "a tenth fails" and self.random.random() < SHARE
+        )
 
 
 class Scores(Service):
@@ -101,7 +103,9 @@ class Scores(Service):
             return web.json_response({"error": "down"}, status=500)
         if self.fault == "nonsense":
             return web.json_response({"score": "very good"})
-        return web.json_response({"score": 1.0 if self.fault == "likes all" else zlib.crc32(said.encode()) % 101 / 100})
+        return web.json_response(
+            {"score": 1.0 if self.fault == "likes all" else zlib.crc32(said.encode()) % 101 / 100}
+        )
 
 
 class Says(Service):
@@ -128,11 +132,15 @@ class Doctor(Service):
         drawn = self.random.choice(["感冒", "偏头痛", "阑尾炎", "肺炎"])
         texts = ["问题：哪里不舒服？", f"问题：多久了？{drawn}？", f"诊断：{drawn}\n建议：多休息"]
         text = f"<answer>{texts[min(turn, 2)]}</answer>"
-        prompt = [token for message in messages for token in _tokens(message["role"], message["content"])]
+        prompt = [
+            token for message in messages for token in _tokens(message["role"], message["content"])
+        ]
         await asyncio.sleep(self.reply_seconds)
         whole = json.loads(completion(text))
         whole["choices"][0]["token_ids"] = _tokens("assistant", text)
-        return web.json_response(whole | {"prompt_token_ids": prompt, "id": f"call-{next(self._numbers)}"})
+        return web.json_response(
+            whole | {"prompt_token_ids": prompt, "id": f"call-{next(self._numbers)}"}
+        )
 
 
 class Querier(Service):

@@ -53,11 +53,20 @@ def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
     scene.doors["policy"].reply_seconds = REPLY_SECONDS
     result, rows = measure(scene, fault, before, began), scene.steps()[len(before) :]
     steps = {row["step"]: row for row in rows if row["step"] in hit}
-    lengths = {name: [row["timing_s/step"] for row in rows if (row["step"] in hit) == name] for name in (True, False)}
-    return result | books(scene.rows("episodes.jsonl"), steps) | {"with": lengths[True], "without": lengths[False]}
+    lengths = {
+        name: [row["timing_s/step"] for row in rows if (row["step"] in hit) == name]
+        for name in (True, False)
+    }
+    return (
+        result
+        | books(scene.rows("episodes.jsonl"), steps)
+        | {"with": lengths[True], "without": lengths[False]}
+    )
 
 
-def measure(scene: Scene, fault: Mapping[str, Any], before: list[Any], began: float) -> dict[str, Any]:
+def measure(
+    scene: Scene, fault: Mapping[str, Any], before: list[Any], began: float
+) -> dict[str, Any]:
     """What is seen of a run after a fault that began at `began`, when it had made the steps `before`."""
     seconds, code = time.time() - began, scene.trainer.code
     left, gone = scene.left() if code is not None else ([], 0.0)
@@ -81,7 +90,9 @@ def measure(scene: Scene, fault: Mapping[str, Any], before: list[Any], began: fl
     }
 
 
-def books(episodes: list[dict[str, Any]], steps: Mapping[int, Mapping[str, float]]) -> dict[str, Any]:
+def books(
+    episodes: list[dict[str, Any]], steps: Mapping[int, Mapping[str, float]]
+) -> dict[str, Any]:
     """Of the steps that ended since: episodes, those left out by cause, and what was trained that should not be.
 
     zero: episodes that were trained without a reward of their own; twice: of which the tokens or the episode were
@@ -91,13 +102,17 @@ def books(episodes: list[dict[str, Any]], steps: Mapping[int, Mapping[str, float
     scored = [row for row in rows if row["cause"] is None]
     trained = sum(int(step.get("books/episodes", 0)) for step in steps.values())
     tokens = sum(int(step.get("books/trained_tokens", 0)) for step in steps.values())
-    unpaid = sum(row["reward"] is None or not row["terms"] or row["status"] != "succeeded" for row in scored)
+    unpaid = sum(
+        row["reward"] is None or not row["terms"] or row["status"] != "succeeded" for row in scored
+    )
     keys = Counter((row["group"], row["session"]) for row in scored)
     return {
         "episodes": len(rows),
         "lost": dict(Counter(row["cause"] for row in rows if row["cause"]).most_common()),
         "zero": max(0, trained - len(scored)) + unpaid,
-        "twice": sum(keys.values()) - len(keys) + int(tokens > sum(row["generated_tokens"] for row in scored)),
+        "twice": sum(keys.values())
+        - len(keys)
+        + int(tokens > sum(row["generated_tokens"] for row in scored)),
     }
 
 

@@ -41,8 +41,17 @@ from training.store import check_external
 LIMIT_SECONDS = 540.0
 LEFT_SECONDS = 30.0
 PROGRESS = re.compile(r"^\[ *\d+ s\] (step|first step|engine ready|starting) ")
-SIZE = ("data.train_batch_size=4", "actor_rollout_ref.actor.ppo_mini_batch_size=4")  # x 8 episodes a step
-KEEPS = ("trainer.save_freq=1", "--keep", "2", "trainer.total_epochs=100", "trainer.total_training_steps=1000")
+SIZE = (
+    "data.train_batch_size=4",
+    "actor_rollout_ref.actor.ppo_mini_batch_size=4",
+)  # x 8 episodes a step
+KEEPS = (
+    "trainer.save_freq=1",
+    "--keep",
+    "2",
+    "trainer.total_epochs=100",
+    "trainer.total_training_steps=1000",
+)
 LONG = ("--ci", "trainer.val_before_train=false", "trainer.test_freq=-1", *SIZE, *KEEPS)
 COMMON = {"EPISODE_TIMEOUT": "60", "JUDGE_CHECK": "0", "CANARY_SHARE": "0"}
 LINES = tempfile.NamedTemporaryFile("w", prefix="faults-", suffix=".log", delete=False, buffering=1)  # noqa: SIM115
@@ -60,11 +69,20 @@ TITLES = {
 class Command:
     """A command of a run, in a session of its own; its lines with the time (Unix seconds) at which each came."""
 
-    def __init__(self, mark: str, *words: str, prefix: Sequence[str] = (), **variables: str) -> None:
+    def __init__(
+        self, mark: str, *words: str, prefix: Sequence[str] = (), **variables: str
+    ) -> None:
         self.mark, self.lines = mark, list[tuple[float, str]]()
         environment = {**os.environ, **COMMON, **variables, "RUN_MARK": mark}
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        started, own = [*prefix, sys.executable, *words], {"cwd": ROOT, "env": environment, "start_new_session": True}
+        pipes: dict[str, Any] = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+            "text": True,
+        }
+        started, own = (
+            [*prefix, sys.executable, *words],
+            {"cwd": ROOT, "env": environment, "start_new_session": True},
+        )
         self.process: subprocess.Popen[str] = subprocess.Popen(started, **own, **pipes)
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -115,9 +133,20 @@ class Scene:
 
     @property
     def variables(self) -> dict[str, str]:
-        injected = {"PYTHONPATH": str(Path(__file__).with_name("injected")), "FAULT_CLOCK": str(self.clock)}
-        judge = {"REWARD_MODEL_URL": self.doors["judge"].url + "/score", "LLM_CACHE": str(self.folder / "cache.sqlite")}
-        return {"AGL_SERVER_PORT": str(self.port), "DATABASE_URL": f"sqlite:///{self.database}", **injected, **judge}
+        injected = {
+            "PYTHONPATH": str(Path(__file__).with_name("injected")),
+            "FAULT_CLOCK": str(self.clock),
+        }
+        judge = {
+            "REWARD_MODEL_URL": self.doors["judge"].url + "/score",
+            "LLM_CACHE": str(self.folder / "cache.sqlite"),
+        }
+        return {
+            "AGL_SERVER_PORT": str(self.port),
+            "DATABASE_URL": f"sqlite:///{self.database}",
+            **injected,
+            **judge,
+        }
 
     @property
     def trainer(self) -> Command:
@@ -128,7 +157,15 @@ class Scene:
         self.commands[role] = Command(uuid.uuid4().hex, *self.trainer_command(), **self.variables)
 
     def trainer_command(self) -> list[str]:
-        return [f"train_{self.agent}_agent.py", *LONG, "--run-dir", str(self.run_dir), "--resume", "auto", *self.flags]
+        return [
+            f"train_{self.agent}_agent.py",
+            *LONG,
+            "--run-dir",
+            str(self.run_dir),
+            "--resume",
+            "auto",
+            *self.flags,
+        ]
 
     def ready(self) -> float:
         """Start or resume what does not run, and wait for a step; the seconds that took."""
@@ -137,7 +174,9 @@ class Scene:
             self.begin()
             self.until(lambda: any("] step " in line for _, line in self.trainer.lines))
         if self.trainer.code is not None:
-            raise RuntimeError("the run did not start:\n" + "\n".join(line for _, line in self.trainer.lines[-30:]))
+            raise RuntimeError(
+                "the run did not start:\n" + "\n".join(line for _, line in self.trainer.lines[-30:])
+            )
         return time.time() - began
 
     def begin(self) -> None:
@@ -158,16 +197,24 @@ class Scene:
         if name in ("runner", "keeper of the runners"):
             above = self.commands.get("runners", self.trainer)
             forks = [
-                child for child in psutil.Process(above.process.pid).children() if "train_" in str(child.cmdline())
+                child
+                for child in psutil.Process(above.process.pid).children()
+                if "train_" in str(child.cmdline())
             ]
-            return forks if name != "runner" else [runner for keeper in forks for runner in keeper.children()]
+            return (
+                forks
+                if name != "runner"
+                else [runner for keeper in forks for runner in keeper.children()]
+            )
         title = TITLES[name]
         return [process for process in self.trainer.alive() if re.search(title, _title(process))]
 
     def steps(self) -> list[dict[str, Any]]:
         """verl's metrics, one dict a finished step."""
         return [
-            row["data"] | {"step": row["step"]} for row in self.rows("metrics.jsonl") if "timing_s/step" in row["data"]
+            row["data"] | {"step": row["step"]}
+            for row in self.rows("metrics.jsonl")
+            if "timing_s/step" in row["data"]
         ]
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -178,14 +225,24 @@ class Scene:
 
     def said(self, since: float) -> tuple[str, float] | None:
         """The first line since then that is no step's, of any command, and after how many seconds."""
-        lines = [(at, role, line) for role, command in self.commands.items() for at, line in command.lines]
-        news = sorted(line for line in lines if line[0] >= since and line[2].strip() and not PROGRESS.match(line[2]))
+        lines = [
+            (at, role, line)
+            for role, command in self.commands.items()
+            for at, line in command.lines
+        ]
+        news = sorted(
+            line
+            for line in lines
+            if line[0] >= since and line[2].strip() and not PROGRESS.match(line[2])
+        )
         return (news[0][2], news[0][0] - since) if news else None
 
     def traceback(self, since: float) -> bool:
         """Whether the screen showed one since then."""
         return any(
-            at >= since and "Traceback" in line for command in self.commands.values() for at, line in command.lines
+            at >= since and "Traceback" in line
+            for command in self.commands.values()
+            for at, line in command.lines
         )
 
     def left(self) -> tuple[list[str], float]:
@@ -199,7 +256,9 @@ class Scene:
         """End everything as Ctrl-C does; titles of what did not end, or not as it should."""
         running = [role for role, command in self.commands.items() if command.code is None]
         codes = {role: self.commands[role].end() for role in reversed(running)}
-        left = [f"{role} with exit code {code}" for role, code in codes.items() if code not in (0, 130)]
+        left = [
+            f"{role} with exit code {code}" for role, code in codes.items() if code not in (0, 130)
+        ]
         time.sleep(2)
         alive = [process for command in self.commands.values() for process in command.alive()]
         left += [_title(process) for process in alive]
@@ -244,22 +303,50 @@ class Roles(Scene):
                 time.sleep(0.5)
 
     def start(self, role: str) -> None:
-        told = self.variables | {"AGL_MANAGED_STORE": "0", "PATIENT_MODEL": "openai/patient", "PATIENT_API_KEY": "none"}
-        told |= {"PATIENT_BASE_URL": self.doors["partner"].url + "/v1", "LLM_PROXY_PORT": str(self.proxy_port)}
+        told = self.variables | {
+            "AGL_MANAGED_STORE": "0",
+            "PATIENT_MODEL": "openai/patient",
+            "PATIENT_API_KEY": "none",
+        }
+        told |= {
+            "PATIENT_BASE_URL": self.doors["partner"].url + "/v1",
+            "LLM_PROXY_PORT": str(self.proxy_port),
+        }
         told |= {"LLM_PROXY_PUBLIC_HOST": self.doors["runners to proxy"].url}
-        told |= {"AGL_CURRENT_ROLE": {"runners": "runner", "trainer": "algorithm"}.get(role, "both")}
+        told |= {
+            "AGL_CURRENT_ROLE": {"runners": "runner", "trainer": "algorithm"}.get(role, "both")
+        }
         prefix = self.disk.enter if self.disk and role == "store" else ()
-        self.commands[role] = Command(uuid.uuid4().hex, *getattr(self, f"{role}_command")(), prefix=prefix, **told)
+        self.commands[role] = Command(
+            uuid.uuid4().hex, *getattr(self, f"{role}_command")(), prefix=prefix, **told
+        )
 
     def store_command(self) -> list[str]:
-        return ["-m", "training.store", "serve", "--port", str(self.port), "--persist", str(self.folder / "store")]
+        return [
+            "-m",
+            "training.store",
+            "serve",
+            "--port",
+            str(self.port),
+            "--persist",
+            str(self.folder / "store"),
+        ]
 
     def runners_command(self) -> list[str]:
         folder = ["--run-dir", str(self.folder / "runners")]
-        return [*super().trainer_command(), *folder, "--external-store-address", self.doors["runners to store"].url]
+        return [
+            *super().trainer_command(),
+            *folder,
+            "--external-store-address",
+            self.doors["runners to store"].url,
+        ]
 
     def trainer_command(self) -> list[str]:
-        return [*super().trainer_command(), "--external-store-address", self.doors["trainer to store"].url]
+        return [
+            *super().trainer_command(),
+            "--external-store-address",
+            self.doors["trainer to store"].url,
+        ]
 
 
 class Path_(Roles):
@@ -274,7 +361,12 @@ class Path_(Roles):
 
     def trainer_command(self) -> list[str]:
         policy = self.doors["policy"].url.removeprefix("http://")
-        places = [self.doors["trainer to store"].url, policy, str(self.proxy_port), self.doors["runners to proxy"].url]
+        places = [
+            self.doors["trainer to store"].url,
+            policy,
+            str(self.proxy_port),
+            self.doors["runners to proxy"].url,
+        ]
         return ["-m", "tests.faults.standin", self.agent, str(self.run_dir), *places]
 
 
@@ -297,8 +389,13 @@ class Disk(Scene):
 
     def start(self, role: str) -> None:
         assert self.disk
-        words = [str(self.told_dir) if word == str(self.run_dir) else word for word in self.trainer_command()]
-        self.commands[role] = Command(uuid.uuid4().hex, *words, prefix=self.disk.enter, **self.variables)
+        words = [
+            str(self.told_dir) if word == str(self.run_dir) else word
+            for word in self.trainer_command()
+        ]
+        self.commands[role] = Command(
+            uuid.uuid4().hex, *words, prefix=self.disk.enter, **self.variables
+        )
 
 
 class Sandbox(Scene):
@@ -312,7 +409,14 @@ class Sandbox(Scene):
         return {**super().variables, "PATH": f"{self.folder}:{os.environ['PATH']}"}
 
 
-SCENES = {"one": Scene, "path": Path_, "queries": Queries, "roles": Roles, "disk": Disk, "sandbox": Sandbox}
+SCENES = {
+    "one": Scene,
+    "path": Path_,
+    "queries": Queries,
+    "roles": Roles,
+    "disk": Disk,
+    "sandbox": Sandbox,
+}
 
 
 def _title(process: psutil.Process) -> str:

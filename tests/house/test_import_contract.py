@@ -15,7 +15,9 @@ import pytest
 
 from common.settings import ROOT
 
-CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]
 LAYERS = "A room imports only rooms below it, and none beside it"
 NO_TOOLS = "Episodes, training and evaluation know no tool and no data"
 KNOWLEDGE = "Of data, agents take only data.load and what data.conditions knows"
@@ -47,7 +49,11 @@ VIOLATIONS = [
     ("Of the rooms, nobody imports evaluation", "sql_agent", "evaluation.metrics"),
     ("Only episodes.tool_loop imports openai-agents", "sql_agent", "agents"),
     ("Only episodes.tool_loop imports openai-agents", "training", "agents"),
-    ("Outside training, only episodes.lit_agent imports agent-lightning", "sql_agent", "agentlightning"),
+    (
+        "Outside training, only episodes.lit_agent imports agent-lightning",
+        "sql_agent",
+        "agentlightning",
+    ),
     ("Only common.terminal imports tqdm", "training", "tqdm"),
     (ENGINE, "sql_agent", "torch"),
     (ENGINE, "scoring", "torch"),
@@ -62,14 +68,20 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What lint-imports prints under each contract it found broken."""
     folder = tmp_path_factory.mktemp("rooms")
     for room in CONTRACT["root_packages"]:
-        shutil.copytree(ROOT / room, folder / room, ignore=lambda at, names: [n for n in names if is_data(at, n)])
+        shutil.copytree(
+            ROOT / room,
+            folder / room,
+            ignore=lambda at, names: [n for n in names if is_data(at, n)],
+        )
     shutil.copy(ROOT / "pyproject.toml", folder)
     for number, (_, package, target) in enumerate(VIOLATIONS):
         late = number % 2  # an import inside a function counts as well
         line = f"def late():\n    import {target}\n" if late else f"import {target}\n"
         (folder / package.replace(".", "/") / f"violation_{number}.py").write_text(line)
     program = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([program, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "--no-cache"], cwd=folder, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1, done.stdout
     report = re.sub(r"\x1b\[\d+m", "", done.stdout)  # it colours even a pipe
     heads = re.split(r"^(.+)\n-+\n", report, flags=re.MULTILINE)
@@ -80,18 +92,24 @@ def is_data(folder: str, name: str) -> bool:
     return Path(folder, name).is_file() and not name.endswith(".py")
 
 
-@pytest.mark.parametrize("number", range(len(VIOLATIONS)), ids=[f"{where}-{what}" for _, where, what in VIOLATIONS])
+@pytest.mark.parametrize(
+    "number", range(len(VIOLATIONS)), ids=[f"{where}-{what}" for _, where, what in VIOLATIONS]
+)
 def test_a_violation_breaks_its_rule(broken: dict[str, str], number: int) -> None:
     rule, package, target = VIOLATIONS[number]
     assert f"- {package}.violation_{number} -> {target} " in re.sub(r" +", " ", broken[rule])
 
 
 def test_every_rule_is_broken_by_some_violation() -> None:
-    assert {rule for rule, _, _ in VIOLATIONS} == {contract["name"] for contract in CONTRACT["contracts"]}
+    assert {rule for rule, _, _ in VIOLATIONS} == {
+        contract["name"] for contract in CONTRACT["contracts"]
+    }
 
 
 def test_every_agent_is_under_the_contract() -> None:
     agents = {path.name for path in ROOT.glob("*_agent")}
-    [layers] = [contract["layers"] for contract in CONTRACT["contracts"] if contract["type"] == "layers"]
+    [layers] = [
+        contract["layers"] for contract in CONTRACT["contracts"] if contract["type"] == "layers"
+    ]
     assert agents <= set(CONTRACT["root_packages"])
     assert agents <= {name for layer in layers for name in layer.split(" | ")}

@@ -18,8 +18,12 @@ from requirements.vllm_metadata import write_metadata
 from training.presets import choose
 from utils.check_install import read_lock
 
-AGENTS = [name for name in registry.names() if registry.get(name).folder.parent == ROOT]  # none of the tests' own
-SCRIPTS = sorted(str(p.relative_to(ROOT)) for place in ("*.sh", "*/*.sh", ".ci/run") for p in ROOT.glob(place))
+AGENTS = [
+    name for name in registry.names() if registry.get(name).folder.parent == ROOT
+]  # none of the tests' own
+SCRIPTS = sorted(
+    str(p.relative_to(ROOT)) for place in ("*.sh", "*/*.sh", ".ci/run") for p in ROOT.glob(place)
+)
 LOCKS = {name: read_lock(ROOT / "requirements" / name) for name in ("cpu.txt", "gpu.txt")}
 
 
@@ -121,7 +125,10 @@ def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path: Pa
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_long_run_has_the_values_of_the_gpu_preset(agent: str) -> None:
     """A script of another agent than the SQL agent's says first what is different."""
-    scripts = [(registry.get(name).folder / "train.sh").read_text(encoding="utf-8") for name in (agent, "sql")]
+    scripts = [
+        (registry.get(name).folder / "train.sh").read_text(encoding="utf-8")
+        for name in (agent, "sql")
+    ]
     found = [re.findall(r"([A-Z_]+)=\"\$\{[A-Z_]+:-([^}$]+)\}\"", script) for script in scripts]
     defaults = dict(found[1]) | dict(found[0])
     preset = choose(registry.get(agent), "full", "cuda", 1)
@@ -142,7 +149,10 @@ def test_the_long_run_starts_the_agents_own_command(agent: str, tmp_path: Path) 
     python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"')
     python.chmod(0o755)
     said = subprocess.run(
-        [tmp_path / f"{agent}_agent" / "train.sh", "--lora"], check=True, capture_output=True, text=True
+        [tmp_path / f"{agent}_agent" / "train.sh", "--lora"],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     given = said.stdout.splitlines()
     assert (given[0], given[-1]) == (f"train_{agent}_agent.py", "--lora")
@@ -153,11 +163,17 @@ def test_the_long_run_starts_the_agents_own_command(agent: str, tmp_path: Path) 
 def test_compose_starts_the_roles_with_a_token_and_opens_nothing() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
     assert set(services) == {"postgres", "tables", "store", "runners", "trainer"}
-    assert not any(name in service for service in services.values() for name in ("ports", "privileged", "network_mode"))
+    assert not any(
+        name in service
+        for service in services.values()
+        for name in ("ports", "privileged", "network_mode")
+    )
     for name in ("store", "runners", "trainer"):
         assert services[name]["environment"]["AGL_TOKEN"].startswith("${AGL_TOKEN:?")
     for name in ("tables", "store", "runners", "trainer"):
-        program = services[name]["command"].split("python ")[1].replace("${AGENT:-sql}", "sql").split()
+        program = (
+            services[name]["command"].split("python ")[1].replace("${AGENT:-sql}", "sql").split()
+        )
         module = program[1].replace(".", "/") + ".py" if program[0] == "-m" else program[0]
         assert (ROOT / module).exists()
         assert "PASSWORD" not in services[name]["command"], "ps would show it"

@@ -29,13 +29,18 @@ def test_a_named_corruption_is_one_change_of_code_that_is_there_with_a_test_that
     assert f"def {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
-def test_a_corruption_that_no_test_notices_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_a_corruption_that_no_test_notices_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "counted.py").write_text("ONE = 1\nTWO = 2\n")
-    (tmp_path / "tests" / "test_code.py").write_text("from counted import ONE\ndef test_one(): assert ONE == 1\n")
+    (tmp_path / "tests" / "test_code.py").write_text(
+        "from counted import ONE\ndef test_one(): assert ONE == 1\n"
+    )
     monkeypatch.setattr(mutants, "copy", lambda room: (tmp_path, []))
     changes = [
-        {"what": str(n), "file": "counted.py", "old": f" {n}", "new": " 3", "test": "test_code.py"} for n in (1, 2)
+        {"what": str(n), "file": "counted.py", "old": f" {n}", "new": " 3", "test": "test_code.py"}
+        for n in (1, 2)
     ]
     monkeypatch.setattr(mutants, "CORRUPTIONS", changes)
     monkeypatch.setattr(mutants, "HEAVY", ())

@@ -9,14 +9,18 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 
-WORDS = re.compile(r"query_database|TEACHER_MODEL|drugs_info|med_name|\bdisease\b|sql_agent|SqlAgent")
+WORDS = re.compile(
+    r"query_database|TEACHER_MODEL|drugs_info|med_name|\bdisease\b|sql_agent|SqlAgent"
+)
 ROOMS = ("episodes", "training", "evaluation", "scoring", "common")
 # Where a setting is declared or a judge is chosen by it, it has to be named.
 NAMED_THERE = {"common/settings.py", "common/llm.py", "scoring/judge.py"}
 EXAMPLE = re.compile(r'^(""".*?""")', re.DOTALL)  # a module's own text may give an example command
 
 
-@pytest.mark.parametrize("path", sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ids=str)
+@pytest.mark.parametrize(
+    "path", sorted(p for room in ROOMS for p in (ROOT / room).rglob("*.py")), ids=str
+)
 def test_no_file_of_a_general_room_names_an_agent(path: object) -> None:
     name = str(path).removeprefix(f"{ROOT}/")
     code = EXAMPLE.sub("", (ROOT / name).read_text(encoding="utf-8"))
@@ -29,4 +33,7 @@ def test_every_agent_has_its_command_and_its_folder() -> None:
         agent = registry.get(name)
         if agent.folder.parent == ROOT:
             assert (ROOT / f"train_{name}_agent.py").is_file()
-            assert len((ROOT / f"train_{name}_agent.py").read_text(encoding="utf-8").splitlines()) <= 20
+            assert (
+                len((ROOT / f"train_{name}_agent.py").read_text(encoding="utf-8").splitlines())
+                <= 20
+            )

@@ -27,15 +27,29 @@ class Project:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder = folder
         (folder / "restart_ray.sh").write_bytes((ROOT / "restart_ray.sh").read_bytes())
-        variables = {"RAY_PORT": str(port), "VENV": sys.prefix, "HOME": str(folder), "RAY_GPUS": "1", "RAY_CPUS": "4"}
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")} | variables
+        variables = {
+            "RAY_PORT": str(port),
+            "VENV": sys.prefix,
+            "HOME": str(folder),
+            "RAY_GPUS": "1",
+            "RAY_CPUS": "4",
+        }
+        self.environment = {
+            key: value for key, value in os.environ.items() if not key.startswith("RAY_")
+        } | variables
 
     def restart_ray(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.run("bash", "restart_ray.sh", *arguments)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=120
+            command,
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
 
 
@@ -83,10 +97,16 @@ def test_a_port_of_somebody_else_is_left_alone(project: Project) -> None:
         (("--address", "10.0.0.1"), 2, "expected HOST:PORT"),
         (("--address",), 2, "--address needs a value"),
         (("--adress", "10.0.0.1:6379"), 2, "unknown word '--adress'"),
-        (("--address", "127.0.0.1:{port}"), 1, "auth_token is missing; copy it from the machine of the head"),
+        (
+            ("--address", "127.0.0.1:{port}"),
+            1,
+            "auth_token is missing; copy it from the machine of the head",
+        ),
     ],
 )
-def test_a_wrong_call_is_explained(project: Project, arguments: tuple[str, ...], code: int, message: str) -> None:
+def test_a_wrong_call_is_explained(
+    project: Project, arguments: tuple[str, ...], code: int, message: str
+) -> None:
     port = project.environment["RAY_PORT"]
     result = project.restart_ray(*(word.format(port=port) for word in arguments))
     assert result.returncode == code

@@ -23,7 +23,11 @@ def test_env_template_lists_every_setting_once() -> None:
 def test_every_variable_of_the_template_has_its_own_comment() -> None:
     lines = template_lines()
     pairs = pairwise(lines)
-    assert [line for before, line in pairs if re.match(r"[A-Z_]+=", line) and not before.startswith("# ")] == []
+    assert [
+        line
+        for before, line in pairs
+        if re.match(r"[A-Z_]+=", line) and not before.startswith("# ")
+    ] == []
 
 
 def test_a_copied_template_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +48,9 @@ def test_the_settings_table_shows_the_defaults() -> None:
     defaults = {name.upper(): field.default for name, field in Settings.model_fields.items()}
     del shown["LLM_PROXY_PUBLIC_HOST"]  # its default is another setting
     assert len(shown) >= 8
-    assert {name: plain(value) for name, value in shown.items()} == {name: plain(defaults[name]) for name in shown}
+    assert {name: plain(value) for name, value in shown.items()} == {
+        name: plain(defaults[name]) for name in shown
+    }
 
 
 def plain(value: object) -> object:

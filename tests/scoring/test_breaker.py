@@ -40,7 +40,9 @@ def test_it_opens_after_failures_in_a_row_only(breaker: Breaker) -> None:
     assert not breaker.allows()
 
 
-def test_one_probe_after_every_pause_until_one_succeeds(breaker: Breaker, clock: list[float]) -> None:
+def test_one_probe_after_every_pause_until_one_succeeds(
+    breaker: Breaker, clock: list[float]
+) -> None:
     fail(breaker, 3)
     clock[0] = 10.0
     assert breaker.allows()
@@ -55,7 +57,9 @@ def test_one_probe_after_every_pause_until_one_succeeds(breaker: Breaker, clock:
     assert breaker.allows()
 
 
-def test_a_call_that_began_before_it_opened_does_not_open_the_way(breaker: Breaker, clock: list[float]) -> None:
+def test_a_call_that_began_before_it_opened_does_not_open_the_way(
+    breaker: Breaker, clock: list[float]
+) -> None:
     fail(breaker, 3)
     clock[0] = 10.0
     fail(breaker)
@@ -80,7 +84,10 @@ class Scripted(RemoteJudge):
 
     def causes(self) -> list[str | None]:
         async def play() -> list[str | None]:
-            return [(await self.judge(Case("问题？", f"回答{number}"))).cause for number in range(len(self.errors))]
+            return [
+                (await self.judge(Case("问题？", f"回答{number}"))).cause
+                for number in range(len(self.errors))
+            ]
 
         return asyncio.run(play())
 
@@ -92,7 +99,9 @@ LATE = LLMError("late", "timeout")
     ("between", "cause"),
     [(None, None), (LLMError("odd", "malformed"), "judge_malformed")],
 )
-def test_an_answer_of_any_kind_shows_that_the_judge_is_there(between: Exception | None, cause: str | None) -> None:
+def test_an_answer_of_any_kind_shows_that_the_judge_is_there(
+    between: Exception | None, cause: str | None
+) -> None:
     """Left alone for odd answers or for failures long ago, a judge that works would leave episodes unscored."""
     judge = Scripted(*[LATE] * (FAILURES - 1), between, *[LATE] * (FAILURES - 1), None)
     late = ["judge_timeout"] * (FAILURES - 1)
@@ -107,7 +116,9 @@ def test_a_judge_that_asks_for_a_pause_is_not_left_alone_but_one_that_fails_is()
     assert dead.asked == FAILURES
 
 
-def test_a_failure_is_logged_in_one_line_with_what_was_seen(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_logged_in_one_line_with_what_was_seen(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     judge = Scripted(LLMError("the endpoint: HTTP 500", "status"), ValueError("two\nlines"))
     with caplog.at_level(logging.WARNING):
         assert judge.causes() == ["judge_failed"] * 2

@@ -63,7 +63,9 @@ def scores_by_kind(rows):
     """The judge's scores of the answers of each kind."""
     judge, found = ReferenceJudge(), defaultdict(list)
     for row in rows:
-        case = Case(row["question"], row["answer"], row["reference"], row["context"] or [], row["gold"])
+        case = Case(
+            row["question"], row["answer"], row["reference"], row["context"] or [], row["gold"]
+        )
         found[row["kind"]].append(judge.compare(case).score)
     return found
 
@@ -71,7 +73,11 @@ def scores_by_kind(rows):
 @pytest.fixture(scope="module", params=[OPEN, SEALED, LATER], ids=["open", "sealed", "later"])
 def measured(request):
     """The scores by kind of a set, with its bounds and the least share of paraphrases that are accepted."""
-    bounds = (LATER_AT_LEAST, LATER_AT_MOST, 0.62) if request.param == LATER else (AT_LEAST, AT_MOST, 0.75)
+    bounds = (
+        (LATER_AT_LEAST, LATER_AT_MOST, 0.62)
+        if request.param == LATER
+        else (AT_LEAST, AT_MOST, 0.75)
+    )
     return scores_by_kind(read(request.param)), *bounds
 
 
@@ -127,7 +133,8 @@ def test_the_halves_follow_the_rule():
     for row in GRADED:
         cases[row["task_type"]].add(row["id"].rpartition("-")[0])
     ordered = {
-        kind: sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest()) for kind, names in cases.items()
+        kind: sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
+        for kind, names in cases.items()
     }
     held_out = {name for names in ordered.values() for name in names[::2]}
     assert {row["id"].rpartition("-")[0] for row in GRADED if row["half"] == "held_out"} == held_out
@@ -142,7 +149,8 @@ def test_the_offline_judge_agrees_with_the_labels(half):
 def test_right_answers_score_above_wrong_ones():
     judge = ReferenceJudge()
     means = {
-        label: fmean(judge.compare(case_of(row)).score for row in GRADED if row["label"] == label) for label in SHARE
+        label: fmean(judge.compare(case_of(row)).score for row in GRADED if row["label"] == label)
+        for label in SHARE
     }
     assert means["right"] > 0.85 > means["partly"] > 0.3 > means["wrong"]
     assert max(means["wrong"], means["evasive"]) < 0.1
@@ -157,7 +165,9 @@ def main(paths):
     found = scores_by_kind(rows)
     for kind in sorted(found, key=lambda kind: -fmean(worth[kind])):
         good = sum(score >= GOOD for score in found[kind]) / len(found[kind])
-        print(f"{kind:22} {len(found[kind]):4} {fmean(worth[kind]):6.2f} {fmean(found[kind]):6.2f} {good:6.0%}")
+        print(
+            f"{kind:22} {len(found[kind]):4} {fmean(worth[kind]):6.2f} {fmean(found[kind]):6.2f} {good:6.0%}"
+        )
 
 
 if __name__ == "__main__":

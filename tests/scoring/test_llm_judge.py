@@ -34,8 +34,17 @@ def test_an_endpoint_without_schemas_is_asked_with_less(server):
 
 
 def test_a_provider_with_its_own_protocol_goes_through_litellm(server):
-    message = {"id": "x", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
-    text = {"content": [{"type": "text", "text": json.dumps(SCORES)}], "usage": {"input_tokens": 1, "output_tokens": 1}}
+    message = {
+        "id": "x",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "stop_reason": "end_turn",
+    }
+    text = {
+        "content": [{"type": "text", "text": json.dumps(SCORES)}],
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
     server.replies = [(200, json.dumps(message | text))]
     judge = LLMJudge(WORDS, "anthropic/some-model", server.url, "k", 20.0)
     assert not judge.client.provider.speaks_openai
@@ -74,7 +83,10 @@ class Capped(JudgeWords):
     """An agent's words whose parts are worked out with the case at hand."""
 
     def parts(self, case, said):
-        return {name: 0.0 if case.answer == CASE.answer else part for name, part in said.model_dump().items()}
+        return {
+            name: 0.0 if case.answer == CASE.answer else part
+            for name, part in said.model_dump().items()
+        }
 
 
 def test_an_agent_works_its_parts_out_of_the_reply_and_the_case(server):

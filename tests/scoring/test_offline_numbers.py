@@ -19,7 +19,12 @@ FIELD = "一次15毫克，一日3次，饭后服用"
 
 
 def gold(*rows: list[object]) -> dict[str, object]:
-    return {"structured_gt": {"columns": [f"c{number}" for number in range(len(rows[0]))], "rows": [*rows]}}
+    return {
+        "structured_gt": {
+            "columns": [f"c{number}" for number in range(len(rows[0]))],
+            "rows": [*rows],
+        }
+    }
 
 
 def named(column: str, *cells: object) -> dict[str, object]:
@@ -34,7 +39,11 @@ TWO = {
         "rows": [["朵朵片", "一次15毫克，一日3次"], ["莎洛胶囊", "一次40毫克，一日1次"]],
     }
 }
-NAMES, WHICH, HOW_MANY = named("med_name", "莎洛胶囊", "维诺散", "托米丸"), "哪些药治头痛？", "治头痛的药有几种？"
+NAMES, WHICH, HOW_MANY = (
+    named("med_name", "莎洛胶囊", "维诺散", "托米丸"),
+    "哪些药治头痛？",
+    "治头痛的药有几种？",
+)
 TWELVE, LARGEST = named("count", 12), "编号最大是多少？"
 NOTHING = {"structured_gt": {"columns": ["dosage"], "rows": []}}
 
@@ -88,13 +97,24 @@ def test_each_factor_is_worth_what_the_page_says(
     score = 1.0
     for part in less.values():
         score *= part
-    assert {name: part for name, part in verdict.parts.items() if part != 1} == pytest.approx(less, abs=5e-5)
+    assert {name: part for name, part in verdict.parts.items() if part != 1} == pytest.approx(
+        less, abs=5e-5
+    )
     assert verdict.score == pytest.approx(score, abs=1e-4)
 
 
 def test_the_parts_are_those_of_the_kind_of_gold() -> None:
-    kinds = [(ONE, FIELD), (NAMES, "维诺散"), (TWELVE, "12"), (NOTHING, "没有找到"), (ONE, "没有找到")]
-    found = [[*ReferenceJudge().compare(Case(LARGEST, answer, gold=known)).parts] for known, answer in kinds]
+    kinds = [
+        (ONE, FIELD),
+        (NAMES, "维诺散"),
+        (TWELVE, "12"),
+        (NOTHING, "没有找到"),
+        (ONE, "没有找到"),
+    ]
+    found = [
+        [*ReferenceJudge().compare(Case(LARGEST, answer, gold=known)).parts]
+        for known, answer in kinds
+    ]
     manner = ["sincerity", "prose", "brevity"]
     assert found == [
         ["facts", "truth", *manner],
@@ -112,7 +132,9 @@ def test_rows_are_gold_by_their_columns_and_without_any_the_reference_is() -> No
     assert judge.score(question=QUESTION, answer=FIELD, reference=f"朵朵片的用法用量：{FIELD}") == 1
     assert judge.score(question=QUESTION, answer=FIELD, reference="密封保存") < 0.5
     for nothing in ([], None):
-        with pytest.raises(ValueError, match="nothing to compare with: reference is empty and there are no rows"):
+        with pytest.raises(
+            ValueError, match="nothing to compare with: reference is empty and there are no rows"
+        ):
             judge.score(question=QUESTION, answer=FIELD, rows=nothing)
 
 
@@ -121,7 +143,10 @@ def test_rows_are_gold_by_their_columns_and_without_any_the_reference_is() -> No
     [
         ("没有找到。", 1.0),
         ("不知道。", 0.5),
-        ("没有找到，头痛。", 0.4167),  # a claim of its own: three times its words, of which 3.2 are free
+        (
+            "没有找到，头痛。",
+            0.4167,
+        ),  # a claim of its own: three times its words, of which 3.2 are free
         ("没有找到，医生说头痛腹泻恶心呕吐。", 0.8271),  # half, where it is polite
         ("没有找到。English is not compared", 1.0),
         ("没有找到朵朵片", 1.0),
@@ -135,7 +160,9 @@ def test_what_stands_beside_an_abstention_costs_by_its_words(answer: str, worth:
 
 
 @pytest.mark.parametrize(("shown", "worth"), [("头痛", 1.0), ("头", 0.4167)])
-def test_what_the_tool_showed_may_be_repeated_by_words_and_not_by_signs(shown: str, worth: float) -> None:
+def test_what_the_tool_showed_may_be_repeated_by_words_and_not_by_signs(
+    shown: str, worth: float
+) -> None:
     assert honesty("没有找到，头痛。", QUESTION, [shown]) == pytest.approx(worth, abs=5e-5)
 
 
@@ -155,32 +182,59 @@ def test_what_the_tool_showed_may_be_repeated_by_words_and_not_by_signs(shown: s
         (0, "很多", set(), 0.0),
     ],
 )
-def test_several_counts_share_what_one_is_worth(wanted: int, answer: str, stated: set[float], worth: float) -> None:
+def test_several_counts_share_what_one_is_worth(
+    wanted: int, answer: str, stated: set[float], worth: float
+) -> None:
     question = "治肾区刺痛的药有几种？"
     assert stated_counts(answer, question) == stated
     assert count_worth(wanted, answer, question) == pytest.approx(worth)
 
 
-ROW = ["朵朵片", "密封保存于阴凉处", "用于缓解轻度头痛", FIELD, "孕妇禁用慎用者", "白色圆形片剂", "虚构药业有限公司"]
+ROW = [
+    "朵朵片",
+    "密封保存于阴凉处",
+    "用于缓解轻度头痛",
+    FIELD,
+    "孕妇禁用慎用者",
+    "白色圆形片剂",
+    "虚构药业有限公司",
+]
 
 
-SHORT = ["朵朵片", "密封于阴凉", "缓解头痛症", FIELD, "孕妇禁用者"]  # five signs are the fewest that are no chance
+SHORT = [
+    "朵朵片",
+    "密封于阴凉",
+    "缓解头痛症",
+    FIELD,
+    "孕妇禁用者",
+]  # five signs are the fewest that are no chance
 
 
 @pytest.mark.parametrize(
     ("copied", "row", "dumped"),
     [(2, ROW, False), (3, ROW, True), (3, [*ROW, "附录一二三四"], False), (3, SHORT, True)],
 )
-def test_a_row_is_dumped_from_three_cells_and_three_fifths_of_it(copied: int, row: list[str], dumped: bool) -> None:
+def test_a_row_is_dumped_from_three_cells_and_three_fifths_of_it(
+    copied: int, row: list[str], dumped: bool
+) -> None:
     """Who pastes all that the tool returned has not answered, however much of it is right."""
     others = [cell for cell in row[1:] if cell != FIELD]
     answer = "，".join([FIELD, "朵朵片", *others[:copied]])
     context = [json.dumps({"rows": [row]}, ensure_ascii=False)]
-    assert is_degenerate(Case(QUESTION, answer, f"朵朵片的用法用量：{FIELD}", context, ONE)) is dumped
+    assert (
+        is_degenerate(Case(QUESTION, answer, f"朵朵片的用法用量：{FIELD}", context, ONE)) is dumped
+    )
 
 
 def test_what_is_no_result_of_the_tool_has_no_rows() -> None:
-    odd = ["{", "[]", "null", '{"rows": 3}', '{"rows": [3, ["甲乙", 4, null, "丙，丁"]]}', "[" * 100_000]
+    odd = [
+        "{",
+        "[]",
+        "null",
+        '{"rows": 3}',
+        '{"rows": [3, ["甲乙", 4, null, "丙，丁"]]}',
+        "[" * 100_000,
+    ]
     assert context_rows(odd) == [[], ["甲乙", "丙丁"]]
 
 
@@ -193,7 +247,9 @@ def test_what_is_no_result_of_the_tool_has_no_rows() -> None:
         ("？", "甲？", "甲？"),
     ],
 )
-def test_a_repeated_question_is_no_part_of_the_answer(question: str, answer: str, left: str) -> None:
+def test_a_repeated_question_is_no_part_of_the_answer(
+    question: str, answer: str, left: str
+) -> None:
     assert without_question(Case(question, answer)) == left
 
 

@@ -23,7 +23,9 @@ QUESTION = "朵朵片怎么吃？"
 
 
 def test_canonical_by_example():
-    assert canonical("每次0.5克，每天两次") == canonical("一次500mg，一日2次") == "每次500毫克,每日2次"
+    assert (
+        canonical("每次0.5克，每天两次") == canonical("一次500mg，一日2次") == "每次500毫克,每日2次"
+    )
     assert canonical("不超过25℃") == canonical("≤25度") == "25度以下"
     assert canonical("共三十七种") == "共37种"
     assert canonical("1. 甲\n2. 乙") == "甲\n乙"
@@ -35,7 +37,9 @@ def found(fact, answer):
 
 
 def test_findings_by_example():
-    assert found("孕妇禁用", "孕妇可用") == found("25度以下保存", "25度以上保存") == Finding(0.0, True)
+    assert (
+        found("孕妇禁用", "孕妇可用") == found("25度以下保存", "25度以上保存") == Finding(0.0, True)
+    )
     assert found("孕妇禁用", "有孕妇的话不能用") == found("密封保存", "应密封保存") == Finding(1.0)
     assert found("持续胸痛", "没有持续胸痛") == Finding(0.0, True)
     assert found("成人一次0.5克", "儿童一次500毫克") == Finding(0.0, True)
@@ -44,7 +48,11 @@ def test_findings_by_example():
 
 def test_inventions_by_example():
     known = Reading("饭后服用，可见头晕")
-    assert invented(Reading("饭后吃，有时头晕"), known, "") == invented(Reading("请遵医嘱"), known, "") == 0
+    assert (
+        invented(Reading("饭后吃，有时头晕"), known, "")
+        == invented(Reading("请遵医嘱"), known, "")
+        == 0
+    )
     assert invented(Reading("饭后服用，会导致失明"), known, "") > 0.5
 
 
@@ -55,7 +63,9 @@ def test_abstentions_by_example():
     assert honesty("没有找到，但可用里佩莎胶囊。", QUESTION) == 0
 
 
-@pytest.mark.parametrize("claim", ["嗜睡", "换季时加重", "咽喉发凉", "内容为空腹服用", "一般饭后", "密封，避光保存"])
+@pytest.mark.parametrize(
+    "claim", ["嗜睡", "换季时加重", "咽喉发凉", "内容为空腹服用", "一般饭后", "密封，避光保存"]
+)
 def test_a_claim_beside_an_abstention_is_no_abstention(claim):
     assert honesty(f"没有找到相关记录，{claim}。", QUESTION) < 0.5
     assert honesty(f"{claim}。", QUESTION) == 0
@@ -85,7 +95,21 @@ def test_every_clause_may_repeat_what_was_shown():
 
 @pytest.mark.parametrize(
     "piece",
-    ["的", "的的:", "一", "没有在", "1、", "一种", "共有3种药", "3或", "朵朵", "朵朵片、", "一次15毫克，", "片", "\n"],
+    [
+        "的",
+        "的的:",
+        "一",
+        "没有在",
+        "1、",
+        "一种",
+        "共有3种药",
+        "3或",
+        "朵朵",
+        "朵朵片、",
+        "一次15毫克，",
+        "片",
+        "\n",
+    ],
 )
 def test_a_long_hostile_answer_takes_no_time(piece):
     answer = piece * (9000 // len(piece)) + ":"
@@ -93,7 +117,10 @@ def test_a_long_hostile_answer_takes_no_time(piece):
     questions = QUESTION, "哪些药治头痛？", "治头痛的药有几种？"
     for row, question in zip(rows, questions, strict=True):
         taken = []
-        for extra in ("", ":"):  # the better of two: another process may have had the core; no text is cached
+        for extra in (
+            "",
+            ":",
+        ):  # the better of two: another process may have had the core; no text is cached
             start = time.perf_counter()
             ReferenceJudge().score(question=question, answer=answer + extra, rows=[row])
             taken.append(time.perf_counter() - start)

@@ -27,7 +27,9 @@ GOLD = {"structured_gt": {"columns": ["dosage"], "rows": [[FIELD]]}}
 
 
 def verdict(answer, reference=REFERENCE, context=(), gold=GOLD, question=QUESTION):
-    return asyncio.run(ReferenceJudge().judge(Case(question, answer, reference, list(context), gold)))
+    return asyncio.run(
+        ReferenceJudge().judge(Case(question, answer, reference, list(context), gold))
+    )
 
 
 def score(answer, **case):
@@ -35,14 +37,20 @@ def score(answer, **case):
 
 
 def dataset():
-    return [row for split in ("train", "val", "test") for row in load_rows(ROOT / "data" / f"{split}.parquet")]
+    return [
+        row
+        for split in ("train", "val", "test")
+        for row in load_rows(ROOT / "data" / f"{split}.parquet")
+    ]
 
 
 def gold(columns, rows, **more):
     return {"structured_gt": {"columns": columns, "rows": rows, **more}}
 
 
-COMPARED = gold(["med_name", "dosage"], [["朵朵片", "一次15毫克，一日3次"], ["莎洛胶囊", "一次40毫克，一日1次"]])
+COMPARED = gold(
+    ["med_name", "dosage"], [["朵朵片", "一次15毫克，一日3次"], ["莎洛胶囊", "一次40毫克，一日1次"]]
+)
 NAMED = gold(["med_name"], [["莎洛胶囊"], ["维诺散"], ["托米丸"]])
 COUNTED = gold(["count"], [[12]])
 NOTHING = gold(["dosage"], [])
@@ -50,7 +58,10 @@ EMPTY_CELL = gold(["dosage"], [[None]])
 
 
 def gold_of(row):
-    return {"structured_gt": json.loads(row["structured_gt"]), "evidence": json.loads(row["evidence"])}
+    return {
+        "structured_gt": json.loads(row["structured_gt"]),
+        "evidence": json.loads(row["evidence"]),
+    }
 
 
 def results(*rows):
@@ -61,8 +72,18 @@ def test_every_gold_answer_scores_one_with_every_kind_of_gold():
     for row in dataset():
         whole = gold_of(row)
         context = [results(*whole["structured_gt"]["rows"])]
-        for known in (whole, {"evidence": whole["evidence"]}, {"structured_gt": whole["structured_gt"]}, None):
-            case = {"reference": row["answer"], "context": context, "gold": known, "question": row["question"]}
+        for known in (
+            whole,
+            {"evidence": whole["evidence"]},
+            {"structured_gt": whole["structured_gt"]},
+            None,
+        ):
+            case = {
+                "reference": row["answer"],
+                "context": context,
+                "gold": known,
+                "question": row["question"],
+            }
             assert score(row["answer"], **case) == 1, (row["question"], row["answer"], known)
 
 
@@ -78,14 +99,23 @@ def test_answers_of_other_rows_score_low():
 
 
 @pytest.mark.parametrize(
-    "answer", ["", "  ", "？！……", ":", QUESTION, f"{QUESTION}{QUESTION}", "朵朵片怎么吃", "\u200b", "---"]
+    "answer",
+    ["", "  ", "？！……", ":", QUESTION, f"{QUESTION}{QUESTION}", "朵朵片怎么吃", "\u200b", "---"],
 )
 def test_answers_that_say_nothing_score_zero(answer):
     assert verdict(answer) == Verdict(0.0, {"degenerate": 1.0})
 
 
 @pytest.mark.parametrize(
-    "answer", ["不知道", "我不能提供医疗建议，请咨询医生。", "Thought process:", "score: 1.0", "朵朵片", "是"]
+    "answer",
+    [
+        "不知道",
+        "我不能提供医疗建议，请咨询医生。",
+        "Thought process:",
+        "score: 1.0",
+        "朵朵片",
+        "是",
+    ],
 )
 def test_answers_beside_the_point_score_zero(answer):
     assert score(answer) == 0
@@ -125,7 +155,13 @@ def test_white_space_width_and_case_do_not_matter():
 
 
 def test_dumping_the_row_costs():
-    cells = ["朵朵片", FIELD, "用于轻度胃部胀痛伴皮疹", "恶心、乏力，偶见手足麻木", "体弱者及对蜂蜜过敏者禁用"]
+    cells = [
+        "朵朵片",
+        FIELD,
+        "用于轻度胃部胀痛伴皮疹",
+        "恶心、乏力，偶见手足麻木",
+        "体弱者及对蜂蜜过敏者禁用",
+    ]
     dump = "；".join(cells)
     assert score(dump) < 0.8
     assert verdict(dump, context=[results(cells)]) == Verdict(0.0, {"degenerate": 1.0})
@@ -140,12 +176,19 @@ def test_padding_costs():
 
 def test_several_gold_values_are_paid_by_share():
     several = gold(["n"], [["头晕口干"], ["皮疹瘙痒"], [7], [None]])
-    assert score("头晕口干", gold=several, reference="", question="q") == pytest.approx(1 / 3, abs=0.1)
+    assert score("头晕口干", gold=several, reference="", question="q") == pytest.approx(
+        1 / 3, abs=0.1
+    )
     assert score("头晕口干、皮疹瘙痒，共7种", gold=several, reference="", question="q") == 1
 
 
 def test_without_anything_to_compare_with_the_case_is_not_scored():
-    for known in (None, {}, {"structured_gt": {"columns": [], "rows": []}, "evidence": []}, {"structured_gt": None}):
+    for known in (
+        None,
+        {},
+        {"structured_gt": {"columns": [], "rows": []}, "evidence": []},
+        {"structured_gt": None},
+    ):
         assert verdict("头晕", reference=" ", gold=known) == Verdict(None, {}, "no_reference")
     with pytest.raises(ValueError, match="nothing to compare with"):
         ReferenceJudge().score(question="?", answer="头晕", rows=[])
@@ -196,7 +239,9 @@ def test_who_which_side_when_and_how_warm_may_not_be_swapped(right, swapped):
     assert score(swapped, gold=gold(["field"], [[right]]), reference="", question="？") < 0.3
 
 
-@pytest.mark.parametrize("advice", ["请遵医嘱。", "如有不适请及时就医。", "祝您早日康复！", "以上信息仅供参考。"])
+@pytest.mark.parametrize(
+    "advice", ["请遵医嘱。", "如有不适请及时就医。", "祝您早日康复！", "以上信息仅供参考。"]
+)
 def test_advice_costs_nothing_and_an_invention_costs(advice):
     assert score(f"{REFERENCE}。{advice}") == 1
     assert score(f"{REFERENCE}。{advice}长期服用会导致白内障。") < 0.6
@@ -218,11 +263,19 @@ def test_a_scale_in_gold_is_no_word_to_the_judge():
     known = gold(["field"], [["NIHSS评分6分以上者取栓"]])
     assert score("NIHSS评分达到6分的患者取栓", gold=known, reference="", question="谁要取栓？") == 1
     assert score("评分：6分以上者取栓", gold=known, reference="", question="谁要取栓？") == 1
-    assert score("评分：1.0，取栓", gold=gold(["field"], [["取栓"]]), reference="", question="谁？") < 0.2
+    assert (
+        score("评分：1.0，取栓", gold=gold(["field"], [["取栓"]]), reference="", question="谁？")
+        < 0.2
+    )
 
 
 @pytest.mark.parametrize(
-    "answer", ["一次15克，一日3次，饭后服用", "一次150毫克，一日3次，饭后服用", "一次1.5毫克，一日3次，饭后服用"]
+    "answer",
+    [
+        "一次15克，一日3次，饭后服用",
+        "一次150毫克，一日3次，饭后服用",
+        "一次1.5毫克，一日3次，饭后服用",
+    ],
 )
 def test_a_wrong_unit_costs_as_a_wrong_number_does(answer):
     assert score(answer) == pytest.approx(score("一次80毫克，一日3次，饭后服用"), abs=0.1)
@@ -248,14 +301,22 @@ def test_what_turns_the_sense_around_scores_zero(right, flipped):
 def test_names_count_in_any_order_against_missing_and_extra_ones():
     def names(answer, **more):
         return score(
-            answer, gold=gold(["med_name"], NAMED["structured_gt"]["rows"], **more), reference="", question="哪些药？"
+            answer,
+            gold=gold(["med_name"], NAMED["structured_gt"]["rows"], **more),
+            reference="",
+            question="哪些药？",
         )
 
     assert names("托米丸、莎洛胶囊和维诺散") == names("1. 维诺散\n2. 托米丸\n3. 莎洛胶囊") == 1
     assert names("托米丸") == pytest.approx(1 / 3)
     assert names("托米丸") < names("托米丸、维诺散") < 1
     assert names("托米丸、莎洛胶囊、维诺散、朵朵片") < 1
-    assert names("昂奇颗粒、朵朵片") == names("没有找到这样的药") == names("托米丸、莎洛胶囊、维诺散都不能治") == 0
+    assert (
+        names("昂奇颗粒、朵朵片")
+        == names("没有找到这样的药")
+        == names("托米丸、莎洛胶囊、维诺散都不能治")
+        == 0
+    )
     assert names("莎洛胶囊、维诺散、托米丸", ordered=True) == 1
     assert names("托米丸、维诺散、莎洛胶囊", ordered=True) == 0.5
 
@@ -269,7 +330,11 @@ def test_a_count_must_be_equal():
     assert 0 < count("12种或13种") < 0.4
     assert count("共有12种。此外还可能导致心脏骤停。") < 0.6
     assert count("、".join(map(str, range(20)))) == 0
-    assert count("没有找到这样的药", gold(["count"], [[0]])) == count("0种", gold(["count"], [[0]])) == 1
+    assert (
+        count("没有找到这样的药", gold(["count"], [[0]]))
+        == count("0种", gold(["count"], [[0]]))
+        == 1
+    )
     assert count("一种", gold(["count"], [["1"]])) == 1
 
 
@@ -282,7 +347,10 @@ def test_a_count_must_be_equal():
         "芙洛吉片",
         "芙洛吉、维诺、莎洛、朵朵、昂奇",
         "维诺芙洛吉莎洛朵朵昂奇",
-        *(mark.join(["维诺散", "芙洛吉口服液", "莎洛胶囊", "朵朵片"]) for mark in ("、", "/", " ", "·", "—", "", "或")),
+        *(
+            mark.join(["维诺散", "芙洛吉口服液", "莎洛胶囊", "朵朵片"])
+            for mark in ("、", "/", " ", "·", "—", "", "或")
+        ),
     ],
 )
 def test_neither_the_words_of_the_question_nor_a_list_of_all_names_finds_a_name(answer):
@@ -297,17 +365,38 @@ def test_neither_the_words_of_the_question_nor_a_list_of_all_names_finds_a_name(
 def test_a_name_without_its_form_counts_where_the_question_does_not_have_it():
     known = gold(["med_name"], [["缬沙坦胶囊"], ["苯磺酸氨氯地平片"]])
     assert score("氨氯地平、缬沙坦", gold=known, reference="", question="高血压用什么药？") == 0.75
-    assert score("可以用缬沙坦或者氨氯地平，请遵医嘱。", gold=known, reference="", question="高血压用什么药？") == 0.75
-    assert score("氨氯地平、缬沙坦、硝苯地平、卡托普利", gold=known, reference="", question="高血压用什么药？") < 0.5
+    assert (
+        score(
+            "可以用缬沙坦或者氨氯地平，请遵医嘱。",
+            gold=known,
+            reference="",
+            question="高血压用什么药？",
+        )
+        == 0.75
+    )
+    assert (
+        score(
+            "氨氯地平、缬沙坦、硝苯地平、卡托普利",
+            gold=known,
+            reference="",
+            question="高血压用什么药？",
+        )
+        < 0.5
+    )
 
 
 def test_a_value_must_stand_with_its_name():
     def compare(answer):
-        return score(answer, gold=COMPARED, reference="", question="比较朵朵片和莎洛胶囊的用法用量。")
+        return score(
+            answer, gold=COMPARED, reference="", question="比较朵朵片和莎洛胶囊的用法用量。"
+        )
 
     assert compare("莎洛胶囊：一次40毫克，一日1次；朵朵片：一次15毫克，一日3次") == 1
     assert (
-        compare("| 药 | 用法 |\n|---|---|\n| 朵朵片 | 一次15毫克，一日3次 |\n| 莎洛胶囊 | 一次40毫克，一日1次 |") == 1
+        compare(
+            "| 药 | 用法 |\n|---|---|\n| 朵朵片 | 一次15毫克，一日3次 |\n| 莎洛胶囊 | 一次40毫克，一日1次 |"
+        )
+        == 1
     )
     assert compare("朵朵片：一次15毫克，一日3次") == pytest.approx(0.5)
     assert compare("朵朵片：一次40毫克，一日1次；莎洛胶囊：一次15毫克，一日3次") < 0.1
@@ -327,23 +416,44 @@ def test_where_nothing_is_found_an_abstention_is_right(known, reference):
     def answered(answer):
         return score(answer, gold=known, reference=reference)
 
-    assert answered(reference) == answered("抱歉，没有查到朵朵片的相关信息，建议咨询医生或药师。") == 1
+    assert (
+        answered(reference) == answered("抱歉，没有查到朵朵片的相关信息，建议咨询医生或药师。") == 1
+    )
     assert answered("暂无资料") == answered("查询结果为空") == 1
     assert answered("不知道") == 0.5
-    for invented in (FIELD, "没有找到，不过一般一次2片，一日3次", "没有副作用，可以放心服用", "请咨询医生"):
+    for invented in (
+        FIELD,
+        "没有找到，不过一般一次2片，一日3次",
+        "没有副作用，可以放心服用",
+        "请咨询医生",
+    ):
         assert answered(invented) == 0
 
 
 def test_an_abstention_where_the_answer_is_known_scores_zero():
-    for known, question in ((GOLD, QUESTION), (NAMED, "哪些药？"), (COUNTED, "有几种？"), (COMPARED, "比较两药")):
-        assert score("很抱歉，数据库中没有找到相关信息。", gold=known, reference="", question=question) == 0
+    for known, question in (
+        (GOLD, QUESTION),
+        (NAMED, "哪些药？"),
+        (COUNTED, "有几种？"),
+        (COMPARED, "比较两药"),
+    ):
+        assert (
+            score("很抱歉，数据库中没有找到相关信息。", gold=known, reference="", question=question)
+            == 0
+        )
 
 
 def test_the_helper_reads_rows_as_dicts():
     judge = ReferenceJudge()
-    assert judge.score(question=QUESTION, answer=FIELD, reference=REFERENCE, rows=[{"dosage": FIELD}]) == 1
+    assert (
+        judge.score(question=QUESTION, answer=FIELD, reference=REFERENCE, rows=[{"dosage": FIELD}])
+        == 1
+    )
     assert judge.score(question=QUESTION, answer=FIELD, reference=REFERENCE) == 1
-    assert judge.score(question=QUESTION, answer="没有查到", reference="数据库中没有找到", rows=[]) == 1
+    assert (
+        judge.score(question=QUESTION, answer="没有查到", reference="数据库中没有找到", rows=[])
+        == 1
+    )
     assert judge.score(question=QUESTION, answer="没有查到", rows=[{"dosage": None}]) == 1
     rows = [{"id": 7, "med_name": "朵朵片", "dosage": FIELD, "storage": "避光，置阴凉处"}]
     assert judge.score(question=QUESTION, answer=REFERENCE, reference=REFERENCE, rows=rows) == 1
@@ -361,9 +471,13 @@ def test_many_guesses_are_worth_nothing(answer):
     assert score(answer) < 0.1
 
 
-@pytest.mark.parametrize("answer", [FIELD, "可能是一次15毫克或20毫克", REFERENCE, "恶心、头晕、皮疹、便秘、腹泻"])
+@pytest.mark.parametrize(
+    "answer", [FIELD, "可能是一次15毫克或20毫克", REFERENCE, "恶心、头晕、皮疹、便秘、腹泻"]
+)
 def test_ordinary_answers_are_not_degenerate(answer):
-    assert not is_degenerate(Case(QUESTION, answer, REFERENCE, [results(["朵朵片", FIELD, "避光保存"])], GOLD))
+    assert not is_degenerate(
+        Case(QUESTION, answer, REFERENCE, [results(["朵朵片", FIELD, "避光保存"])], GOLD)
+    )
 
 
 def test_kinds_of_gold():
@@ -375,12 +489,20 @@ def test_kinds_of_gold():
     ]  # fmt: skip
     assert kind(None, "没有找到该药") == "nothing"
     assert kind(None, "共有5种。", "有几种？") == "number"
-    assert kind({"evidence": [{"quote": "密封"}]}) == kind(None, "填补记忆空白，危险是空气栓塞") == "facts"
+    assert (
+        kind({"evidence": [{"quote": "密封"}]})
+        == kind(None, "填补记忆空白，危险是空气栓塞")
+        == "facts"
+    )
 
 
 @pytest.mark.parametrize(
     "answer",
-    ["尚不明确", "朵朵片的不良反应目前尚不明确，用药后如有不适请及时就医。", "说明书里的不良反应写的是尚不明确。"],
+    [
+        "尚不明确",
+        "朵朵片的不良反应目前尚不明确，用药后如有不适请及时就医。",
+        "说明书里的不良反应写的是尚不明确。",
+    ],
 )
 def test_not_established_is_an_answer_and_no_abstention(answer):
     known, question = {"evidence": [{"quote": "尚不明确。"}]}, "朵朵片有什么不良反应？"
@@ -391,7 +513,9 @@ def test_not_established_is_an_answer_and_no_abstention(answer):
 
 
 def test_the_quote_the_reference_and_a_summary_of_both_are_right():
-    quote = "<p>1. 常见：<b>头晕</b>、口干。</p>\n<p>2. 少见：皮疹，停药后消失。儿童 3 例曾有抽搐。</p>"
+    quote = (
+        "<p>1. 常见：<b>头晕</b>、口干。</p>\n<p>2. 少见：皮疹，停药后消失。儿童 3 例曾有抽搐。</p>"
+    )
     reference = "常见的不良反应有头晕和口干，少数人会出现皮疹，停药后可消失。建议遵医嘱用药。"
     known, question = {"evidence": [{"quote": quote}]}, "朵朵片有什么不良反应？"
     for answer in (quote, reference, "可能头晕、口干；少见皮疹，停药就消失。"):

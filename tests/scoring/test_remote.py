@@ -58,12 +58,19 @@ def test_the_llm_judge_sends_the_case_and_weighs_the_scores(server):
     assert form["strict"] is True
     assert form["schema"]["required"] == list(WORDS.weights)
     assert form["schema"]["additionalProperties"] is False
-    assert form["schema"]["properties"]["clarity"].items() >= {"type": "number", "minimum": 0, "maximum": 1}.items()
+    assert (
+        form["schema"]["properties"]["clarity"].items()
+        >= {"type": "number", "minimum": 0, "maximum": 1}.items()
+    )
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_both_judges_try_again_after_a_passing_failure(server, status):
-    server.replies = [(status, "{}"), (200, completion("not json")), (200, completion(json.dumps(SCORES)))]
+    server.replies = [
+        (status, "{}"),
+        (200, completion("not json")),
+        (200, completion(json.dumps(SCORES))),
+    ]
     assert ask_llm(server).score == pytest.approx(TOTAL)
     assert len(server.requests) == 3
     server.replies = [(status, "{}"), (200, '{"score": 0.25}')]
@@ -91,7 +98,14 @@ def test_a_refused_key_is_not_tried_again_and_not_logged(server, caplog):
 
 def test_every_request_of_the_llm_judge_counts_refused_forms_too(server):
     refusal = (400, '{"error": {"message": "response_format is not supported"}}')
-    server.replies = [refusal, refusal, (200, "no completion"), (500, "{}"), (200, completion("{")), (401, "{}")]
+    server.replies = [
+        refusal,
+        refusal,
+        (200, "no completion"),
+        (500, "{}"),
+        (200, completion("{")),
+        (401, "{}"),
+    ]
     assert ask_llm(server).usage.calls == len(server.requests) == 6
 
 
@@ -174,7 +188,9 @@ def test_the_reward_model_gets_prompt_and_response(server):
 def test_an_answer_that_says_nothing_is_zero_without_a_call(server):
     for ask in (ask_llm, ask_reward_model):
         for answer in ("", "：", CASE.question):
-            assert ask(server, case=Case(CASE.question, answer)) == Verdict(0.0, {"degenerate": 1.0})
+            assert ask(server, case=Case(CASE.question, answer)) == Verdict(
+                0.0, {"degenerate": 1.0}
+            )
     assert server.requests == []
 
 
@@ -195,11 +211,22 @@ def test_the_settings_choose_the_judge():
     def choose(**values):
         return choose_judge(Settings(_env_file=None, **values), WORDS)
 
-    teacher = choose(teacher_model="openai/m", teacher_api_key="k", teacher_base_url="http://t", judge_timeout=7)
+    teacher = choose(
+        teacher_model="openai/m", teacher_api_key="k", teacher_base_url="http://t", judge_timeout=7
+    )
     assert isinstance(teacher, LLMJudge)
     client, provider = teacher.client, teacher.client.provider
-    assert (client.model, client.timeout, provider.base_url, provider.api_key) == ("openai/m", 7, "http://t", "k")
-    assert (client._attempts, client._longest_wait, client._concurrency) == (ATTEMPTS, LONGEST_WAIT, MOST_CONNECTIONS)
+    assert (client.model, client.timeout, provider.base_url, provider.api_key) == (
+        "openai/m",
+        7,
+        "http://t",
+        "k",
+    )
+    assert (client._attempts, client._longest_wait, client._concurrency) == (
+        ATTEMPTS,
+        LONGEST_WAIT,
+        MOST_CONNECTIONS,
+    )
     both = choose(teacher_model="openai/m", reward_model_url="http://r")
     assert isinstance(both, LLMJudge)
     assert both.client.provider.api_key is None
@@ -219,7 +246,9 @@ def test_the_same_case_is_asked_once(server):
 
     first, second, third = asyncio.run(thrice())
     assert len(server.requests) == 2
-    assert (first.usage.calls, first.usage.cached) == (third.usage.calls, third.usage.cached) == (1, 0)
+    assert (
+        (first.usage.calls, first.usage.cached) == (third.usage.calls, third.usage.cached) == (1, 0)
+    )
     assert (second.usage.calls, second.usage.cached) == (0, 1)
     assert first == second
 
@@ -282,7 +311,10 @@ def test_a_judge_that_is_down_is_described(server):
     server.replies = [(401, "wrong key")]
     both = SecondOpinion(ReferenceJudge(), RewardModelJudge(server.url, 20.0), 0.1)
     seen = asyncio.run(why_unusable(both, WORDS.known_case))
-    assert f"the reward_model judge gave no score (judge_failed: {server.url}: HTTP 401: wrong key" in str(seen)
+    assert (
+        f"the reward_model judge gave no score (judge_failed: {server.url}: HTTP 401: wrong key"
+        in str(seen)
+    )
     assert RewardModelJudge(server.url, 20.0).last_failure == ""
     silent = Fixed(Verdict(None, cause="judge_timeout"))
     seen = asyncio.run(why_unusable(SecondOpinion(silent, ReferenceJudge(), 0.1), WORDS.known_case))

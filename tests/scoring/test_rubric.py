@@ -27,7 +27,9 @@ def test_a_factor_without_a_value_takes_nothing_and_a_term_without_one_pays_noth
     assert rubric.weigh({"judge": 0.5, "format": 0.0}) == {"judge": 0.0}
 
 
-@pytest.mark.parametrize(("value", "refused"), [(0.0, False), (1.0, False), (-1e-9, True), (1 + 1e-9, True)])
+@pytest.mark.parametrize(
+    ("value", "refused"), [(0.0, False), (1.0, False), (-1e-9, True), (1 + 1e-9, True)]
+)
 def test_values_lie_in_0_to_1(value: float, refused: bool) -> None:
     """A judge that gives 7 of 10 would teach more in one episode than the others in a step."""
     rubric = parse_rubric("rule=0.5", KNOWN)
@@ -39,7 +41,9 @@ def test_values_lie_in_0_to_1(value: float, refused: bool) -> None:
 
 
 def test_a_value_that_nobody_weighs_is_a_mistake() -> None:
-    with pytest.raises(ValueError, match=r"terms \['judge', 'rule'\] do not fit weights \['rule'\]"):
+    with pytest.raises(
+        ValueError, match=r"terms \['judge', 'rule'\] do not fit weights \['rule'\]"
+    ):
         parse_rubric("rule=0.5", KNOWN).weigh({"rule": 1.0, "judge": 1.0})
 
 
@@ -74,7 +78,8 @@ def test_a_reward_has_a_total_or_a_cause_and_never_both_or_neither() -> None:
 
 
 @pytest.mark.parametrize(
-    ("total", "terms"), [(math.inf, {}), (math.nan, {}), (0.0, {"rule": math.nan}), (0.0, {"rule": -math.inf})]
+    ("total", "terms"),
+    [(math.inf, {}), (math.nan, {}), (0.0, {"rule": math.nan}), (0.0, {"rule": -math.inf})],
 )
 def test_a_reward_is_finite(total: float, terms: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="a reward must be finite"):

@@ -19,7 +19,9 @@ from scoring.scale import LogisticScale, QuantileScale, load_scale
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 UNIT = st.floats(0, 1)
 QUANTILES = st.lists(st.tuples(FINITE, UNIT), min_size=2, unique_by=lambda pair: pair[0]).map(
-    lambda pairs: QuantileScale(raw=sorted(raw for raw, _ in pairs), unit=sorted(unit for _, unit in pairs))
+    lambda pairs: QuantileScale(
+        raw=sorted(raw for raw, _ in pairs), unit=sorted(unit for _, unit in pairs)
+    )
 )
 LOGISTICS = st.builds(LogisticScale, center=FINITE, scale=st.floats(1e-300, 1e300))
 
@@ -31,8 +33,12 @@ def write(tmp_path, text):
 
 
 def test_a_quantile_scale_is_linear_between_its_points_and_flat_outside(tmp_path):
-    scale = load_scale(write(tmp_path, '{"kind": "quantile", "raw": [-2, 0, 4], "unit": [0.1, 0.5, 1]}'))
-    assert [scale.apply(raw) for raw in (-9, -2, -1, 0, 1, 4, 9)] == pytest.approx([0.1, 0.1, 0.3, 0.5, 0.625, 1, 1])
+    scale = load_scale(
+        write(tmp_path, '{"kind": "quantile", "raw": [-2, 0, 4], "unit": [0.1, 0.5, 1]}')
+    )
+    assert [scale.apply(raw) for raw in (-9, -2, -1, 0, 1, 4, 9)] == pytest.approx(
+        [0.1, 0.1, 0.3, 0.5, 0.625, 1, 1]
+    )
 
 
 def test_a_logistic_scale_is_the_logistic_function(tmp_path):
@@ -92,7 +98,11 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_json_of_a_scale_has_exactly_the_contract_s_keys():
-    assert json.loads(LogisticScale(center=0.0, scale=1.0).model_dump_json()).keys() == {"kind", "center", "scale"}
+    assert json.loads(LogisticScale(center=0.0, scale=1.0).model_dump_json()).keys() == {
+        "kind",
+        "center",
+        "scale",
+    }
     assert json.loads(QuantileScale(raw=[0.0, 1.0], unit=[0.0, 1.0]).model_dump_json()).keys() == {
         "kind",
         "raw",

@@ -11,7 +11,15 @@ import pytest
 
 from common.llm import Usage
 from common.settings import Settings
-from scoring.judge import Case, LLMJudge, ReferenceJudge, RewardModelJudge, SecondOpinion, Verdict, choose_judge
+from scoring.judge import (
+    Case,
+    LLMJudge,
+    ReferenceJudge,
+    RewardModelJudge,
+    SecondOpinion,
+    Verdict,
+    choose_judge,
+)
 from scoring.scale import LogisticScale
 from sql_agent.judge_words import WORDS
 from tests.judges import Fixed
@@ -44,7 +52,9 @@ def test_about_the_share_asked_for_is_shown_to_the_second_judge():
 def test_a_failing_second_judge_leaves_the_first_s_verdict(server):
     server.replies = [(401, "{}")]
     case = Case("怎么保存？", "密封", "密封")
-    both = asyncio.run(SecondOpinion(ReferenceJudge(), RewardModelJudge(server.url, 20.0), 1.0).judge(case))
+    both = asyncio.run(
+        SecondOpinion(ReferenceJudge(), RewardModelJudge(server.url, 20.0), 1.0).judge(case)
+    )
     assert (both.cause, both.checks) == (None, {})
 
 
@@ -63,7 +73,10 @@ def test_what_both_took_is_counted_and_only_the_first_s_cache() -> None:
 
 @pytest.mark.parametrize(
     "first",
-    [Verdict(None, cause="judge_failed", usage=Usage(4)), Verdict(0.0, {"degenerate": 1.0}, usage=Usage(4))],
+    [
+        Verdict(None, cause="judge_failed", usage=Usage(4)),
+        Verdict(0.0, {"degenerate": 1.0}, usage=Usage(4)),
+    ],
     ids=["failed", "degenerate"],
 )
 def test_where_the_first_did_not_judge_there_is_no_difference(first: Verdict) -> None:
@@ -84,7 +97,9 @@ def test_whether_a_case_is_shared_is_decided_by_its_content() -> None:
 def test_the_settings_choose_the_second_judge_and_the_scale(tmp_path) -> None:
     told = {"model": "openai/s", "api_key": "k2", "base_url": "http://s", "share": 0.25}
     settings = Settings(
-        _env_file=None, judge_timeout=9, **{f"second_judge_{name}": value for name, value in told.items()}
+        _env_file=None,
+        judge_timeout=9,
+        **{f"second_judge_{name}": value for name, value in told.items()},
     )
     judge = choose_judge(settings, WORDS)
     assert isinstance(judge, SecondOpinion)
@@ -92,8 +107,18 @@ def test_the_settings_choose_the_second_judge_and_the_scale(tmp_path) -> None:
     assert isinstance(judge.second, LLMJudge)
     assert (judge.share, judge.second.words) == (0.25, WORDS)
     client, provider = judge.second.client, judge.second.client.provider
-    assert (client.model, client.timeout, provider.base_url, provider.api_key) == ("openai/s", 9, "http://s", "k2")
+    assert (client.model, client.timeout, provider.base_url, provider.api_key) == (
+        "openai/s",
+        9,
+        "http://s",
+        "k2",
+    )
     path, scale = tmp_path / "scale.json", LogisticScale(center=0.5, scale=2.0)
     path.write_text(scale.model_dump_json())
-    assert choose_judge(Settings(_env_file=None, reward_model_url="http://r", reward_scale=path), WORDS).scale == scale
+    assert (
+        choose_judge(
+            Settings(_env_file=None, reward_model_url="http://r", reward_scale=path), WORDS
+        ).scale
+        == scale
+    )
     assert choose_judge(Settings(_env_file=None, reward_model_url="http://r"), WORDS).scale is None

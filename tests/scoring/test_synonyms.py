@@ -15,7 +15,11 @@ from pathlib import Path
 import pytest
 
 TABLE = Path(__file__).parents[2] / "scoring" / "reference" / "synonyms.tsv"
-GROUPS = [line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+GROUPS = [
+    line.split("\t")
+    for line in TABLE.read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+]
 EXPRESSIONS = [expression for group in GROUPS for expression in group]
 CANONICAL = {expression: group[0] for group in GROUPS for expression in group}
 
@@ -38,7 +42,9 @@ APART = """
 肾上腺素 去甲肾上腺素|氧氟沙星 左氧氟沙星|避光 冷藏|退热药 镇痛药|高热量 高热|花粉 粉刺
 子宫缩小 子宫收缩|大便失禁 尿失禁|脓涕 清水样鼻涕|嗅觉减退 嗅觉丧失|妊娠早期 妊娠晚期|杀菌 抑菌|禁止驾车 避免驾车
 """
-OPPOSITES = "左右 上下 前后 高低 多少 快慢 早晚 禁慎 甲乙 阴阳 寒热 冷热 增减 升降 内外 远近 轻重 男女 扩缩"
+OPPOSITES = (
+    "左右 上下 前后 高低 多少 快慢 早晚 禁慎 甲乙 阴阳 寒热 冷热 增减 升降 内外 远近 轻重 男女 扩缩"
+)
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
@@ -51,11 +57,17 @@ def test_every_line_is_a_group_of_two_to_eight() -> None:
 
 
 def test_no_expression_stands_twice() -> None:
-    assert [each for each, times in Counter(map(str.casefold, EXPRESSIONS)).items() if times > 1] == []
+    assert [
+        each for each, times in Counter(map(str.casefold, EXPRESSIONS)).items() if times > 1
+    ] == []
 
 
 def test_every_expression_is_normal_and_longer_than_a_character() -> None:
-    assert [each for each in EXPRESSIONS if unicodedata.normalize("NFKC", each).strip() != each or len(each) < 2] == []
+    assert [
+        each
+        for each in EXPRESSIONS
+        if unicodedata.normalize("NFKC", each).strip() != each or len(each) < 2
+    ] == []
 
 
 def test_the_canonical_term_is_chinese() -> None:

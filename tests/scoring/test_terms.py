@@ -65,7 +65,12 @@ def test_an_empty_result_is_the_gold_of_an_unanswerable_question():
     assert not terms.same_result(["a"], [["x"]], {"columns": ["dosage"], "rows": []})
 
 
-@given(st.lists(st.lists(st.none() | st.integers() | st.text(max_size=4), min_size=2, max_size=2), max_size=5))
+@given(
+    st.lists(
+        st.lists(st.none() | st.integers() | st.text(max_size=4), min_size=2, max_size=2),
+        max_size=5,
+    )
+)
 def test_any_result_equals_itself_in_any_order(rows):
     gold = {"columns": ["a", "b"], "rows": rows}
     assert terms.same_result(["b", "a"], [[b, a] for a, b in reversed(rows)], gold)
@@ -76,8 +81,15 @@ def test_evidence():
     assert terms.evidence_found(quotes, ["密封, 阴凉处保存", "别的"]) == 0.5
     assert terms.evidence_found(quotes, ["密封，阴…", "一次1片，饭后"]) == 1
     assert terms.evidence_found([], ["x"]) == terms.evidence_found(quotes, []) == 0
-    assert terms.evidence_among(quotes, ["一次1片", "禁忌：孕妇", "甲片", "一次1片"], "甲片怎么吃？") == 0.5
-    assert terms.evidence_among(quotes, ["甲片"], "甲片怎么吃？") == terms.evidence_among(quotes, [], "q") == 0
+    assert (
+        terms.evidence_among(quotes, ["一次1片", "禁忌：孕妇", "甲片", "一次1片"], "甲片怎么吃？")
+        == 0.5
+    )
+    assert (
+        terms.evidence_among(quotes, ["甲片"], "甲片怎么吃？")
+        == terms.evidence_among(quotes, [], "q")
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,19 +128,24 @@ def test_claims(answer, value):
     assert terms.claims_hold(answer, "密封，阴凉处保存") == value
 
 
-@pytest.mark.parametrize("answer", ['{"sql": "SELECT 1"}', "<tool_call>x", "</think>好", "```sql\nx\n```", "[1, 2]"])
+@pytest.mark.parametrize(
+    "answer", ['{"sql": "SELECT 1"}', "<tool_call>x", "</think>好", "```sql\nx\n```", "[1, 2]"]
+)
 def test_what_is_no_prose(answer):
     assert not terms.is_plain(answer)
 
 
 @pytest.mark.parametrize(
-    "answer", ['[["密封"]]', "[]", '库中有：{"columns": ["a"]}', "<think>嗯", "<think>嗯</think>[{}]"]
+    "answer",
+    ['[["密封"]]', "[]", '库中有：{"columns": ["a"]}', "<think>嗯", "<think>嗯</think>[{}]"],
 )
 def test_the_tool_s_result_and_an_open_thought_are_no_prose(answer):
     assert not terms.is_plain(answer)
 
 
-@pytest.mark.parametrize("answer", ["一次1片，温度<25℃", "[1] 密封", "[用法用量]口服", "<think>\n{嗯}</think>\n\n密封"])
+@pytest.mark.parametrize(
+    "answer", ["一次1片，温度<25℃", "[1] 密封", "[用法用量]口服", "<think>\n{嗯}</think>\n\n密封"]
+)
 def test_prose(answer):
     assert terms.is_plain(answer)
 

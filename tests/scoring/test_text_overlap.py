@@ -12,16 +12,26 @@ NAMES = {"word_f1", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_1", "rouge_2"
 
 
 def test_words_are_of_both_languages_and_no_punctuation():
-    assert words("慢性胃炎，Chronic gastritis！ １５ｍｇ") == ["慢性", "胃炎", "chronic", "gastritis", "15mg"]
+    assert words("慢性胃炎，Chronic gastritis！ １５ｍｇ") == [
+        "慢性",
+        "胃炎",
+        "chronic",
+        "gastritis",
+        "15mg",
+    ]
 
 
-@pytest.mark.parametrize("text", ["慢性胃炎，清淡饮食，注意休息", "Chronic gastritis; a light diet.", "慢性胃炎"])
+@pytest.mark.parametrize(
+    "text", ["慢性胃炎，清淡饮食，注意休息", "Chronic gastritis; a light diet.", "慢性胃炎"]
+)
 def test_equal_texts_score_one_however_short(text):
     assert text_overlap(text, text) == pytest.approx(dict.fromkeys(NAMES, 1.0))
 
 
 def test_a_single_word_has_no_pair_of_words():
-    assert text_overlap("胃炎", "胃炎") == pytest.approx(dict.fromkeys(NAMES, 1.0) | {"rouge_2": 0.0})
+    assert text_overlap("胃炎", "胃炎") == pytest.approx(
+        dict.fromkeys(NAMES, 1.0) | {"rouge_2": 0.0}
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,7 +50,9 @@ def test_bleu_is_the_geometric_mean_of_the_precisions():
     assert found["bleu_1"] == pytest.approx(3 / 5)
     assert found["bleu_2"] == pytest.approx((3 / 5 * 2 / 4) ** (1 / 2))
     assert found["bleu_3"] == pytest.approx((3 / 5 * 2 / 4 * 1 / 3) ** (1 / 3))
-    assert found["bleu_4"] == pytest.approx((3 / 5 * 2 / 4 * 1 / 3 * 1 / 4) ** (1 / 4), rel=0.2)  # one is smoothed
+    assert found["bleu_4"] == pytest.approx(
+        (3 / 5 * 2 / 4 * 1 / 3 * 1 / 4) ** (1 / 4), rel=0.2
+    )  # one is smoothed
 
 
 def test_rouge_knows_the_order_of_words():

@@ -16,11 +16,23 @@ from common.settings import Settings
 from scoring.judge import Case, LLMJudge, RewardModelJudge
 from scoring.remote import ATTEMPTS, FAILURES
 from sql_agent.judge_words import WORDS
-from tests.scoring.judge_servers import CASE, LATE, SCORES, Server, ask_llm, ask_reward_model, completion
+from tests.scoring.judge_servers import (
+    CASE,
+    LATE,
+    SCORES,
+    Server,
+    ask_llm,
+    ask_reward_model,
+    completion,
+)
 
 JUDGES = {
-    "llm": lambda server, timeout: LLMJudge(WORDS, "openai/judge", f"{server.url}/v1", "k", timeout),
-    "through litellm": lambda server, timeout: LLMJudge(WORDS, "anthropic/some-model", server.url, "k", timeout),
+    "llm": lambda server, timeout: LLMJudge(
+        WORDS, "openai/judge", f"{server.url}/v1", "k", timeout
+    ),
+    "through litellm": lambda server, timeout: LLMJudge(
+        WORDS, "anthropic/some-model", server.url, "k", timeout
+    ),
     "reward_model": lambda server, timeout: RewardModelJudge(server.url, timeout),
 }
 
@@ -28,17 +40,23 @@ JUDGES = {
 @pytest.mark.parametrize("which", ["llm", "reward_model"])
 def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch, which):
     monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.5)
-    server.replies = [(200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))]
+    server.replies = [
+        (200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))
+    ]
     server.busy, server.retry_after = 2.0, "0.1"  # more often than there are attempts
     judge = JUDGES[which](server, Settings(_env_file=None).judge_timeout)
 
     async def all_at_once():
-        return await asyncio.gather(*(judge.judge(Case(f"问题{number}？", f"回答{number}")) for number in range(32)))
+        return await asyncio.gather(
+            *(judge.judge(Case(f"问题{number}？", f"回答{number}")) for number in range(32))
+        )
 
     verdicts = asyncio.run(all_at_once())
     assert sum(verdict.score is not None for verdict in verdicts) == 32
     assert sum(verdict.usage.calls for verdict in verdicts) == len(server.requests)
-    assert len(server.requests) < 32 * 5  # a few look whether they may; a storm would be 32 every 0.1 s
+    assert (
+        len(server.requests) < 32 * 5
+    )  # a few look whether they may; a storm would be 32 every 0.1 s
 
 
 @pytest.mark.parametrize("which", JUDGES)
@@ -47,7 +65,10 @@ def test_waiting_as_told_is_no_failure_in_a_row(server, which):
     judge = JUDGES[which](server, 1.0)
 
     async def many():
-        return [*await asyncio.gather(*(judge.judge(CASE) for _ in range(FAILURES))), await judge.judge(CASE)]
+        return [
+            *await asyncio.gather(*(judge.judge(CASE) for _ in range(FAILURES))),
+            await judge.judge(CASE),
+        ]
 
     assert asyncio.run(many()) == [LATE] * (FAILURES + 1)
 

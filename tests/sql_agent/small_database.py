@@ -18,8 +18,12 @@ def database_url(tmp_path: Path) -> str:
     connection = sqlite3.connect(path)
     for table, columns in COLUMNS.items():
         connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
-    connection.execute("INSERT INTO drugs_info (id, med_name, storage) VALUES (1, '朵莎洛片', ?)", [STORAGE])
-    connection.execute("INSERT INTO disease (id, disease_name, cause) VALUES (1, '图帕氏病', ?)", [CAUSE])
+    connection.execute(
+        "INSERT INTO drugs_info (id, med_name, storage) VALUES (1, '朵莎洛片', ?)", [STORAGE]
+    )
+    connection.execute(
+        "INSERT INTO disease (id, disease_name, cause) VALUES (1, '图帕氏病', ?)", [CAUSE]
+    )
     connection.commit()
     connection.close()
     return f"sqlite:///{path}"

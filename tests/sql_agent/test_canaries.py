@@ -16,17 +16,35 @@ from episodes.agent import ACCEPTED_FROM, Episode
 from scoring.judge import Case, ReferenceJudge
 from sql_agent.agent import AGENT
 from sql_agent.canaries import ACCEPTED_FROM as OWN
-from sql_agent.canaries import INVENTED, NOTHING_FOUND, PRAISE, TO_THE_JUDGE, Canaries, honest_answers, is_nothing
+from sql_agent.canaries import (
+    INVENTED,
+    NOTHING_FOUND,
+    PRAISE,
+    TO_THE_JUDGE,
+    Canaries,
+    honest_answers,
+    is_nothing,
+)
 from sql_agent.reward import Query, case_of
 from sql_agent.task import SqlTask, task_of
 
 DOSAGE = {"structured_gt": {"columns": ["dosage"], "rows": [["一次15毫克"]]}}
-CASE = Case("朵朵片怎么吃？", "", "朵朵片的用法用量：一次15毫克", ['{"rows":[["一次15毫克"]]}'], DOSAGE)
+CASE = Case(
+    "朵朵片怎么吃？", "", "朵朵片的用法用量：一次15毫克", ['{"rows":[["一次15毫克"]]}'], DOSAGE
+)
 OTHER = Case(
-    "图图片怎么吃？", "", "图图片的用法用量：外敷", [], {"structured_gt": {"columns": ["dosage"], "rows": [["外敷"]]}}
+    "图图片怎么吃？",
+    "",
+    "图图片的用法用量：外敷",
+    [],
+    {"structured_gt": {"columns": ["dosage"], "rows": [["外敷"]]}},
 )
 EMPTY = Case(
-    "花花片怎么吃？", "", "数据库中没有找到花花片。", [], {"structured_gt": {"columns": ["dosage"], "rows": []}}
+    "花花片怎么吃？",
+    "",
+    "数据库中没有找到花花片。",
+    [],
+    {"structured_gt": {"columns": ["dosage"], "rows": []}},
 )
 KINDS = {
     "another question's answer",
@@ -80,7 +98,10 @@ def test_every_kind_is_made_of_what_it_is_called() -> None:
     assert found["the tool's JSON"] == CASE.context[0]
     assert found["the name alone"] == "朵朵片"
     assert found["said of another"] == "图图片的用法用量：一次15毫克"
-    assert found["right, beside a contradiction"] == f"一次15毫克。另有记录为：{found['wrong numbers']}。"
+    assert (
+        found["right, beside a contradiction"]
+        == f"一次15毫克。另有记录为：{found['wrong numbers']}。"
+    )
     assert found["right, with an invention"].removeprefix("一次15毫克。") in INVENTED
 
 
@@ -95,7 +116,9 @@ def test_what_the_database_lacks_may_be_said_to_be_missing() -> None:
     found = drawn(EMPTY, ("花花片",))
     assert not {"nothing found", "said of another", "wrong numbers"} & found.keys()
     assert drawn()["nothing found"] == NOTHING_FOUND
-    counted = Case("几种？", "", "共0种。", gold={"structured_gt": {"columns": ["count"], "rows": [[0]]}})
+    counted = Case(
+        "几种？", "", "共0种。", gold={"structured_gt": {"columns": ["count"], "rows": [[0]]}}
+    )
     assert not is_nothing(counted)
 
 
@@ -106,18 +129,27 @@ def test_a_name_that_is_the_answer_is_no_canary() -> None:
 
 def test_the_evidence_is_said_word_for_word() -> None:
     table = {"columns": ["med_name", "dosage"], "rows": [["朵朵片", "口服"], ["图图片", None]]}
-    quotes = [{"field": "dosage", "quote": quote} for quote in ("一次<b>15</b>毫克", "饭后", "饭后")]
+    quotes = [
+        {"field": "dosage", "quote": quote} for quote in ("一次<b>15</b>毫克", "饭后", "饭后")
+    ]
     for gold, told in (
         ({"structured_gt": table, "evidence": quotes}, "朵朵片：口服；图图片"),
         ({"evidence": quotes}, "一次<b>15</b>毫克\n饭后"),
     ):
-        assert honest_answers(Case("？", "", "r", gold=gold)) == {"exact evidence": told, "reference answer": "r"}
+        assert honest_answers(Case("？", "", "r", gold=gold)) == {
+            "exact evidence": told,
+            "reference answer": "r",
+        }
 
 
 def test_rows_with_quotes_only_have_canaries_of_them() -> None:
     quotes = [{"table": "t", "row_id": 1, "field": "dosage", "quote": "1.一次15毫克；2.皮疹"}]
     task = SqlTask(
-        id="q", question="朵朵片怎么吃？", reference="每次15毫克", gold={"evidence": quotes}, names=("朵朵片",)
+        id="q",
+        question="朵朵片怎么吃？",
+        reference="每次15毫克",
+        gold={"evidence": quotes},
+        names=("朵朵片",),
     )
     (query,) = Query.of_gold(task)
     assert json.loads(query.result.to_json())["rows"] == [["dosage", "1.一次15毫克；2.皮疹"]]

@@ -41,7 +41,12 @@ def test_names_and_values_are_taken_out() -> None:
     assert pattern.question == "⟦n0⟧怎么保存？"
     assert pattern.sql == "SELECT storage FROM drugs_info WHERE med_name = '⟦n0⟧'"
     assert pattern.answer == "⟦n0⟧的贮藏方法：⟦v0⟧"
-    assert (pattern.table, pattern.columns, pattern.names, pattern.kind) == ("drugs_info", ("storage",), 1, "fields")
+    assert (pattern.table, pattern.columns, pattern.names, pattern.kind) == (
+        "drugs_info",
+        ("storage",),
+        1,
+        "fields",
+    )
 
 
 SEARCH = "SELECT med_name FROM drugs_info WHERE indication LIKE '%鼻炎%'"
@@ -52,12 +57,18 @@ COUNT = "SELECT COUNT(*) AS count FROM drugs_info WHERE company_name = '甲厂'"
     ("changes", "kind", "answer"),
     [
         (
-            {"structured_gt": '{"columns": ["storage"], "rows": []}', "answer": "没有找到朵莎洛片的贮藏方法。"},
+            {
+                "structured_gt": '{"columns": ["storage"], "rows": []}',
+                "answer": "没有找到朵莎洛片的贮藏方法。",
+            },
             "absent",
             "没有找到⟦n0⟧的贮藏方法。",
         ),
         (
-            {"structured_gt": '{"columns": ["storage"], "rows": [[null]]}', "answer": "没有找到朵莎洛片的贮藏方法。"},
+            {
+                "structured_gt": '{"columns": ["storage"], "rows": [[null]]}',
+                "answer": "没有找到朵莎洛片的贮藏方法。",
+            },
             "blank",
             "没有找到⟦n0⟧的贮藏方法。",
         ),
@@ -85,7 +96,9 @@ COUNT = "SELECT COUNT(*) AS count FROM drugs_info WHERE company_name = '甲厂'"
         ),
     ],
 )
-def test_every_kind_of_question_has_its_pattern(changes: dict[str, Any], kind: str, answer: str) -> None:
+def test_every_kind_of_question_has_its_pattern(
+    changes: dict[str, Any], kind: str, answer: str
+) -> None:
     pattern = pattern_of(row(**changes))
     assert pattern is not None
     assert (pattern.kind, pattern.answer) == (kind, answer)
@@ -124,18 +137,35 @@ def cases(rows: list[dict[str, Any]]) -> Cases:
 @pytest.fixture(scope="module")
 def played(cases: Cases) -> list[tuple[Case, Conversation]]:
     flaws = ["right", "no_call", "wrong_column", "empty", "gives_up"] * 80
-    drawn = [replace(cases.case(cases.random.randrange(len(cases.patterns))), flaw=flaw) for flaw in flaws]
+    drawn = [
+        replace(cases.case(cases.random.randrange(len(cases.patterns))), flaw=flaw)
+        for flaw in flaws
+    ]
     return list(zip(drawn, cases.play(drawn), strict=True))
 
 
 def results_of(conversation: Conversation) -> list[dict[str, Any]]:
-    return [json.loads(message["content"]) for message in conversation.messages if message["role"] == "tool"]
+    return [
+        json.loads(message["content"])
+        for message in conversation.messages
+        if message["role"] == "tool"
+    ]
 
 
-def test_every_training_row_with_exact_names_is_a_pattern(rows: list[dict[str, Any]], cases: Cases) -> None:
-    exact = [row for row in rows if row["difficulty"] != "hard"]  # hard: a name is misspelt or shortened
+def test_every_training_row_with_exact_names_is_a_pattern(
+    rows: list[dict[str, Any]], cases: Cases
+) -> None:
+    exact = [
+        row for row in rows if row["difficulty"] != "hard"
+    ]  # hard: a name is misspelt or shortened
     assert all(pattern_of(row) for row in exact)
-    assert {pattern.kind for pattern in cases.patterns} == {"fields", "absent", "blank", "listing", "count"}
+    assert {pattern.kind for pattern in cases.patterns} == {
+        "fields",
+        "absent",
+        "blank",
+        "listing",
+        "count",
+    }
 
 
 def test_synthetic_names_are_new_and_end_like_the_tables(cases: Cases) -> None:
@@ -147,9 +177,13 @@ def test_synthetic_names_are_new_and_end_like_the_tables(cases: Cases) -> None:
     assert "胶囊" not in cases.endings["disease"]
 
 
-def test_random_texts_have_every_character_of_the_training_split(rows: list[dict[str, Any]], cases: Cases) -> None:
+def test_random_texts_have_every_character_of_the_training_split(
+    rows: list[dict[str, Any]], cases: Cases
+) -> None:
     assert len(set(cases.characters)) == len(cases.characters) == 1000
-    assert set("".join(HAN.findall("".join(row["question"] for row in rows)))) <= set(cases.characters)
+    assert set("".join(HAN.findall("".join(row["question"] for row in rows)))) <= set(
+        cases.characters
+    )
 
 
 def test_long_answers_and_unknown_names_are_shown_more_often(cases: Cases) -> None:
@@ -157,7 +191,9 @@ def test_long_answers_and_unknown_names_are_shown_more_often(cases: Cases) -> No
         return cases.random.choices(cases.patterns, weights, k=4000)
 
     def long_share(weights: list[int]) -> float:
-        return sum(pattern.names > 1 or len(pattern.columns) > 1 for pattern in drawn(weights)) / 4000
+        return (
+            sum(pattern.names > 1 or len(pattern.columns) > 1 for pattern in drawn(weights)) / 4000
+        )
 
     def absent_share(weights: list[int]) -> float:
         return sum(pattern.kind == "absent" for pattern in drawn(weights)) / 4000
@@ -168,7 +204,11 @@ def test_long_answers_and_unknown_names_are_shown_more_often(cases: Cases) -> No
 
 
 def test_a_comparison_is_answered_in_the_order_of_the_result(cases: Cases) -> None:
-    compared = [i for i, pattern in enumerate(cases.patterns) if pattern.names == 2 and pattern.kind == "fields"]
+    compared = [
+        i
+        for i, pattern in enumerate(cases.patterns)
+        if pattern.names == 2 and pattern.kind == "fields"
+    ]
     drawn = [cases.case(i) for i in compared]
     swapped = 0
     for case, conversation in zip(drawn, cases.play(drawn), strict=True):
@@ -179,24 +219,33 @@ def test_a_comparison_is_answered_in_the_order_of_the_result(cases: Cases) -> No
     assert 0 < swapped < len(drawn)
 
 
-def test_no_name_of_the_database_is_in_a_conversation(played: list[tuple[Case, Conversation]]) -> None:
+def test_no_name_of_the_database_is_in_a_conversation(
+    played: list[tuple[Case, Conversation]],
+) -> None:
     text = json.dumps([conversation.messages for _, conversation in played], ensure_ascii=False)
     # Questions are about invented entities; a real disease such as 痛风 may be named inside another's text.
     with sqlite3.connect(ROOT / "data" / "medical.db") as connection:
         pairs = (("drugs_info", "med_name"), ("disease", "disease_name"))
-        found = [connection.execute(f"SELECT {c} FROM {t} WHERE source = 'fictional'").fetchall() for t, c in pairs]
+        found = [
+            connection.execute(f"SELECT {c} FROM {t} WHERE source = 'fictional'").fetchall()
+            for t, c in pairs
+        ]
     invented = {name for names in found for (name,) in names}
     assert len(invented) > 500
     assert not [name for name in invented if name in text]
 
 
-def test_conversations_begin_and_end_as_episodes_do(played: list[tuple[Case, Conversation]]) -> None:
+def test_conversations_begin_and_end_as_episodes_do(
+    played: list[tuple[Case, Conversation]],
+) -> None:
     for _, conversation in played:
         question = conversation.messages[1]["content"]
         assert conversation.messages[:2] == first_messages(question)
         assert conversation.messages[-1]["role"] == "assistant"
         assert conversation.tools == (TOOL,)
-        assert len(conversation.learn) == sum(message["role"] == "assistant" for message in conversation.messages)
+        assert len(conversation.learn) == sum(
+            message["role"] == "assistant" for message in conversation.messages
+        )
         assert "⟦" not in json.dumps(conversation.messages, ensure_ascii=False)
 
 
@@ -205,7 +254,11 @@ def test_each_flaw_is_what_it_says(played: list[tuple[Case, Conversation]]) -> N
         results, answer = results_of(conversation), conversation.messages[-1]["content"]
         assert bool(results) == (case.flaw != "no_call")
         assert (answer == "") == (case.flaw == "empty")
-        if case.flaw in ("right", "wrong_column") and results[-1]["rows"] and results[-1]["rows"][0][0] is not None:
+        if (
+            case.flaw in ("right", "wrong_column")
+            and results[-1]["rows"]
+            and results[-1]["rows"][0][0] is not None
+        ):
             assert str(results[-1]["rows"][0][0]) in answer
         if case.flaw == "wrong_column" and case.pattern.kind == "fields":
             assert not set(case.pattern.columns) & set(results[-1]["columns"])
@@ -215,12 +268,20 @@ def test_each_flaw_is_what_it_says(played: list[tuple[Case, Conversation]]) -> N
 
 
 def test_what_is_called_by_another_name_is_found_through_the_hint(cases: Cases) -> None:
-    plain = [i for i, one in enumerate(cases.patterns) if one.kind == "fields" and len(one.columns) == 1]
+    plain = [
+        i for i, one in enumerate(cases.patterns) if one.kind == "fields" and len(one.columns) == 1
+    ]
     drawn = [case for case in map(cases.case, plain * 2) if case.called]
     assert len(drawn) > 100
     told = list(zip(drawn, cases.play(drawn), strict=True))
-    misnamed = [(case, conversation) for case, conversation in told if conversation.learn == [True, True, True]]
-    assert len(misnamed) > 0.8 * len(drawn)  # the rest is too far from its name, and asked for by it
+    misnamed = [
+        (case, conversation)
+        for case, conversation in told
+        if conversation.learn == [True, True, True]
+    ]
+    assert len(misnamed) > 0.8 * len(
+        drawn
+    )  # the rest is too far from its name, and asked for by it
     for case, conversation in misnamed:
         question, (empty, found) = conversation.messages[1]["content"], results_of(conversation)
         assert case.called in question
@@ -277,7 +338,9 @@ def test_gold_conversations_are_the_gold_episodes(rows: list[dict[str, Any]]) ->
     assert list(gold_conversations(unanswered, DATABASE)) == []
 
 
-def test_gold_of_another_database_is_one_message(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_gold_of_another_database_is_one_message(
+    rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     task = AGENT.task(rows[0], load_settings())
     with pytest.raises(AgentError, match="is DATABASE_URL the right database"):
         list(gold_conversations([replace(task, sql=("SELECT nothing FROM disease",))], DATABASE))

@@ -43,7 +43,9 @@ def opened(url: str, evaluating: bool = False, **settings: Any) -> SqlEnvironmen
 
 
 def play(llm: Any, url: str, max_turns: int = 3, **settings: Any) -> Episode:
-    policy = ChatPolicy(Endpoint(llm.base_url, "tiny", max_tokens=77, extra={"top_k": -1}), max_turns)
+    policy = ChatPolicy(
+        Endpoint(llm.base_url, "tiny", max_tokens=77, extra={"top_k": -1}), max_turns
+    )
     return asyncio.run(opened(url, **settings).play(TASK, policy))
 
 
@@ -53,7 +55,13 @@ def test_a_question_is_answered_from_a_query(llm: Any, database_url: str) -> Non
     assert (episode.stop_reason, episode.answer) == ("answered", STORAGE)
     ((sql, result),) = [(query.sql, query.result) for query in episode.events]
     assert (sql, result.rows) == (SQL, [[STORAGE]])
-    assert [message["role"] for message in episode.messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert [message["role"] for message in episode.messages] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
 
 
 def test_the_policy_reads_the_prompt_the_question_and_the_tool(llm: Any, database_url: str) -> None:
@@ -69,7 +77,9 @@ def test_the_policy_reads_the_prompt_the_question_and_the_tool(llm: Any, databas
     assert (sent["max_tokens"], sent["top_k"]) == (77, -1)
 
 
-def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(llm: Any, database_url: str) -> None:
+def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(
+    llm: Any, database_url: str
+) -> None:
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(SQL), says("好"))
     episode = play(llm, database_url)
     assert [query.result.ok for query in episode.events] == [False, True]
@@ -87,10 +97,14 @@ def test_a_query_without_sql_ends_the_episode(llm: Any, database_url: str) -> No
 
 def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, database_url: str) -> None:
     """Describing the database takes turns and is no query; the tools for it are offered when they are asked for."""
-    llm.script(calls("list_tables"), calls("describe_table", table="disease"), asks(SQL), says("密封"))
+    llm.script(
+        calls("list_tables"), calls("describe_table", table="disease"), asks(SQL), says("密封")
+    )
     episode = play(llm, database_url, 4, database_tools="schema")
     assert (episode.stop_reason, len(episode.events)) == ("answered", 1)
-    tables, columns, _ = (json.loads(message["content"]) for message in episode.messages if message["role"] == "tool")
+    tables, columns, _ = (
+        json.loads(message["content"]) for message in episode.messages if message["role"] == "tool"
+    )
     assert tables["tables"] == ["disease", "drugs_info"]
     assert "disease_name" in [column["name"] for column in columns["columns"]]
     llm.script(calls("list_tables"))
@@ -98,7 +112,9 @@ def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, databas
 
 
 @pytest.mark.parametrize("call", [asks(SQL), calls("list_tables")])
-def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(llm: Any, tmp_path: Path, call: Any) -> None:
+def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(
+    llm: Any, tmp_path: Path, call: Any
+) -> None:
     llm.script(call, says("好"))
     with pytest.raises(EpisodeError) as caught:
         play(llm, f"sqlite:///{tmp_path}/gone.db", database_tools="schema")
@@ -113,7 +129,9 @@ def test_what_needs_no_model_meets_a_missing_database_in_the_same_way(tmp_path: 
             asyncio.run(made)
 
 
-def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(database_url: str) -> None:
+def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(
+    database_url: str,
+) -> None:
     environment = opened(database_url)
     episode = asyncio.run(environment.gold(TASK))
     assert episode is not None
@@ -152,7 +170,9 @@ def test_an_evaluation_judges_the_answer_whatever_the_reward_is_made_of(database
 
 
 def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
-    found = opened("postgresql://user:secret@host/db", teacher_model="m", database_tools="schema").description()
+    found = opened(
+        "postgresql://user:secret@host/db", teacher_model="m", database_tools="schema"
+    ).description()
     assert found == {
         "tools": "schema",
         "database": "postgresql://user:***@host/db",
@@ -165,7 +185,9 @@ def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
     assert environment.description()["notes"] == ["the database's account may write disease"]
 
 
-def test_what_does_not_answer_is_said_before_anything_is_loaded(tmp_path: Path, database_url: str) -> None:
+def test_what_does_not_answer_is_said_before_anything_is_loaded(
+    tmp_path: Path, database_url: str
+) -> None:
     asyncio.run(opened(database_url).check())
     with pytest.raises(DatabaseError, match=r"gone\.db"):
         asyncio.run(opened(f"sqlite:///{tmp_path}/gone.db").check())

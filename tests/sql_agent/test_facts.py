@@ -12,7 +12,9 @@ from sql_agent.agent import AGENT
 RAN, FAILED = {"ok": True}, {"ok": False}
 
 
-def record(score: float = 0.0, *queries: dict[str, Any], execution: float | None = None, **changes: Any) -> Any:
+def record(
+    score: float = 0.0, *queries: dict[str, Any], execution: float | None = None, **changes: Any
+) -> Any:
     plain = {"score": score, "stop_reason": "answered", "unanswerable": False, "abstained": False}
     return plain | {"queries": list(queries), "facts": {"execution_accuracy": execution}} | changes
 
@@ -55,7 +57,9 @@ def test_abstention_precision_and_recall() -> None:
 
 
 def test_recovery_needs_a_query_that_ran_after_the_failed_one() -> None:
-    found = AGENT.summarise([record(0, RAN), record(0, FAILED, RAN), record(0, RAN, FAILED), record(0, FAILED, FAILED)])
+    found = AGENT.summarise(
+        [record(0, RAN), record(0, FAILED, RAN), record(0, RAN, FAILED), record(0, FAILED, FAILED)]
+    )
     assert found["recovery"] == {"share": 1 / 3, "episodes": 3}
     assert found["sql_ok"] == 3 / 7
 
@@ -63,5 +67,10 @@ def test_recovery_needs_a_query_that_ran_after_the_failed_one() -> None:
 def test_what_nothing_was_there_to_measure_for_is_none() -> None:
     found = AGENT.summarise([record()])
     assert found["sql_ok"] is None
-    assert found["abstention"] == {"precision": None, "recall": None, "abstained": 0, "unanswerable": 0}
+    assert found["abstention"] == {
+        "precision": None,
+        "recall": None,
+        "abstained": 0,
+        "unanswerable": 0,
+    }
     assert found["recovery"] == {"share": None, "episodes": 0}

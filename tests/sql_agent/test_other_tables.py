@@ -50,7 +50,9 @@ def opened(url: str, **options: Any) -> SqlEnvironment:
     return found
 
 
-def test_the_policy_reads_the_tables_named_and_may_query_no_other(llm: Any, url: str, questions: Path) -> None:
+def test_the_policy_reads_the_tables_named_and_may_query_no_other(
+    llm: Any, url: str, questions: Path
+) -> None:
     environment = opened(url, database_tables="Patients")
     task = AGENT.task(AGENT.rows(questions)[0], environment.settings)
     llm.script(asks("SELECT amount FROM salaries"), asks(SQL), says("三病区"))
@@ -79,7 +81,11 @@ def test_one_of_our_tables_is_named_as_ever(llm: Any, database_url: str) -> None
 
 
 def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
-    url: str, questions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    url: str,
+    questions: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     named, target = ["--db", url, "--tables", "patients"], tmp_path / "my.parquet"
     assert validate.main([str(questions), *named, "--json"]) == 0
@@ -90,7 +96,16 @@ def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
     assert row["answer"] == "甲的ward：三病区"
     monkeypatch.setenv("DATABASE_URL", url)
     load_settings.cache_clear()
-    arguments = ["sql", "--gold", "--data", str(target), "--tables", "patients", "--out", str(tmp_path / "out")]
+    arguments = [
+        "sql",
+        "--gold",
+        "--data",
+        str(target),
+        "--tables",
+        "patients",
+        "--out",
+        str(tmp_path / "out"),
+    ]
     assert evaluate.main(arguments) == 0
     load_settings.cache_clear()
     scores = json.loads((tmp_path / "out" / "scores.json").read_text(encoding="utf-8"))
@@ -98,7 +113,9 @@ def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
 
 
 def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path) -> None:
-    settings = Settings(_env_file=None, database_url=url).under({"database_tables": "patients", "other": 1})
+    settings = Settings(_env_file=None, database_url=url).under(
+        {"database_tables": "patients", "other": 1}
+    )
     rows = AGENT.rows(questions)
     notes = AGENT.check({"train": rows}, settings, plays=True)
     assert "1 answers drafted" in notes[0]
@@ -106,7 +123,9 @@ def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path
     (conversation,) = AGENT.demonstrations("policy", rows, settings)
     assert "三病区" in conversation.messages[-1]["content"]
     with pytest.raises(AgentError, match="may read neither"):
-        asyncio.run(opened(url, database_tables="patients").baseline("rule", AGENT.task(rows[0], settings)))
+        asyncio.run(
+            opened(url, database_tables="patients").baseline("rule", AGENT.task(rows[0], settings))
+        )
 
 
 def test_a_table_that_is_not_there_is_said_before_anything_is_loaded(url: str) -> None:
@@ -119,6 +138,8 @@ def test_evidence_of_a_table_of_unknown_shape_is_not_called_wrong(
 ) -> None:
     quote = {"table": "patients", "row_id": 1, "field": "ward", "quote": "三病区"}
     source = tmp_path / "quoted.jsonl"
-    source.write_text(json.dumps({**ROW, "evidence": [quote]}, ensure_ascii=False) + "\n", encoding="utf-8")
+    source.write_text(
+        json.dumps({**ROW, "evidence": [quote]}, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     assert validate.main([str(source), "--db", url, "--tables", "patients"]) == 0
     assert f"compared with {url}" in capsys.readouterr().out

@@ -20,7 +20,10 @@ def test_the_prompt_names_every_table_and_column_of_the_database() -> None:
     connection = sqlite3.connect(f"file:{ROOT / 'data' / 'medical.db'}?mode=ro", uri=True)
     for table, columns in COLUMNS.items():
         # `source` says where a row comes from and is nothing to ask about.
-        assert tuple(row[1] for row in connection.execute(f"PRAGMA table_info({table})")) == (*columns, "source")
+        assert tuple(row[1] for row in connection.execute(f"PRAGMA table_info({table})")) == (
+            *columns,
+            "source",
+        )
         assert f"{table}({', '.join(columns)})" in SYSTEM_PROMPT
     connection.close()
 
@@ -45,14 +48,19 @@ def test_an_episode_of_three_turns_fits_the_tiny_models_context() -> None:
     tool = QueryTool(f"sqlite:///{ROOT / 'data' / 'medical.db'}")
     for row in load_rows(ROOT / "data" / "val.parquet")[:16]:
         sql = row["sql"]
-        call = {"name": TOOL["function"]["name"], "arguments": json.dumps({"sql": sql}, ensure_ascii=False)}
+        call = {
+            "name": TOOL["function"]["name"],
+            "arguments": json.dumps({"sql": sql}, ensure_ascii=False),
+        }
         turn = [
             {"role": "assistant", "content": None, "tool_calls": [{"function": call}]},
             {"role": "tool", "content": tool.run(sql).to_json()},
         ]
         end = {"role": "assistant", "content": row["answer"]}
         two = tokenizer.encode(render([*first_messages(row["question"]), *turn, end], [TOOL]))
-        three = tokenizer.encode(render([*first_messages(row["question"]), *turn, *turn, end], [TOOL]))
+        three = tokenizer.encode(
+            render([*first_messages(row["question"]), *turn, *turn, end], [TOOL])
+        )
         assert len(two.ids) < 450
         assert len(three.ids) < CONTEXT - 96 * 3, "no room for replies of 96 tokens"
 

@@ -50,8 +50,15 @@ def result(ok: bool = True, tables: frozenset[str] = frozenset({"drugs_info"})) 
     return QueryResult(["a"], [["b"]], 1, error=None if ok else "x", tables_read=tables)
 
 
-def played(answer: str, *results: QueryResult, turns: int = 2, stop_reason: str = "answered") -> Episode:
-    return Episode(answer=answer, stop_reason=stop_reason, events=[Query("", found) for found in results], turns=turns)
+def played(
+    answer: str, *results: QueryResult, turns: int = 2, stop_reason: str = "answered"
+) -> Episode:
+    return Episode(
+        answer=answer,
+        stop_reason=stop_reason,
+        events=[Query("", found) for found in results],
+        turns=turns,
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +75,9 @@ def played(answer: str, *results: QueryResult, turns: int = 2, stop_reason: str 
     ],
 )
 @pytest.mark.parametrize("score", [0.0, 0.4, 1.0])
-def test_the_total_is_rule_plus_judge(results: list[QueryResult], rule: float, score: float) -> None:
+def test_the_total_is_rule_plus_judge(
+    results: list[QueryResult], rule: float, score: float
+) -> None:
     reward = asyncio.run(score_episode(TASK, played("密封", *results), FixedJudge(Verdict(score))))
     assert reward.terms == {"rule": pytest.approx(rule), "judge": pytest.approx(score)}
     assert reward.total == pytest.approx(rule + score)
@@ -80,7 +89,9 @@ def test_a_judge_without_a_score_leaves_no_total() -> None:
     reward = asyncio.run(score_episode(TASK, played("密封", result()), judge))
     assert (reward.total, reward.unscored) == (None, "judge_failed")
     assert reward.terms == {"rule": pytest.approx(0.1)}
-    assert (reward.counters["judge_calls"], reward.counters["sql_ok"]) == (4, 1), "they were made all the same"
+    assert (reward.counters["judge_calls"], reward.counters["sql_ok"]) == (4, 1), (
+        "they were made all the same"
+    )
 
 
 def test_the_judge_sees_question_answer_reference_and_what_was_read() -> None:
@@ -106,13 +117,19 @@ def test_no_answer_is_worth_nothing_to_the_offline_judge() -> None:
 STORAGE = "密封，20℃以下干燥处保存"
 EVIDENCE = [{"table": "drugs_info", "row_id": 1, "field": "storage", "quote": STORAGE}]
 GOLD = {"structured_gt": {"columns": ["storage"], "rows": [[STORAGE]]}, "evidence": EVIDENCE}
-GOLDEN = SqlTask(id="g", question="朵莎洛片怎么保存？", reference=f"朵莎洛片的贮藏方法：{STORAGE}", gold=GOLD)
+GOLDEN = SqlTask(
+    id="g", question="朵莎洛片怎么保存？", reference=f"朵莎洛片的贮藏方法：{STORAGE}", gold=GOLD
+)
 EMPTY = {"structured_gt": {"columns": ["storage"], "rows": []}}
-MISSING = SqlTask(id="m", question="无名片怎么保存？", reference="数据库中没有找到无名片。", gold=EMPTY)
+MISSING = SqlTask(
+    id="m", question="无名片怎么保存？", reference="数据库中没有找到无名片。", gold=EMPTY
+)
 FOUND = QueryResult(["storage"], [[STORAGE]], 1, tables_read=frozenset({"drugs_info"}))
 NOTHING = QueryResult(["storage"], [], 0, tables_read=frozenset({"drugs_info"}))
 WRONG = replace(FOUND, rows=[["避光保存，避免受潮"]])
-WIDE = QueryResult(["form", "storage"], [["片剂，白色", STORAGE]], 1, tables_read=frozenset({"drugs_info"}))
+WIDE = QueryResult(
+    ["form", "storage"], [["片剂，白色", STORAGE]], 1, tables_read=frozenset({"drugs_info"})
+)
 
 
 PAIRS = {
@@ -122,8 +139,16 @@ PAIRS = {
     "evidence_recall": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WRONG)),
     "evidence_precision": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WIDE)),
     "numbers": (GOLDEN, played(STORAGE, FOUND), played("密封，30℃以下干燥处保存", FOUND)),
-    "abstention": (MISSING, played(MISSING.reference, NOTHING), played("一般避光保存即可", NOTHING)),
-    "citations": (GOLDEN, played(f"原文“{STORAGE}”", FOUND), played("原文“冷冻保存，不得超过三年”", FOUND)),
+    "abstention": (
+        MISSING,
+        played(MISSING.reference, NOTHING),
+        played("一般避光保存即可", NOTHING),
+    ),
+    "citations": (
+        GOLDEN,
+        played(f"原文“{STORAGE}”", FOUND),
+        played("原文“冷冻保存，不得超过三年”", FOUND),
+    ),
     "format": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, stop_reason="length")),
     "length": (GOLDEN, played(STORAGE, FOUND), played(STORAGE + "请遵医嘱，注意休息" * 20, FOUND)),
     "turns": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, turns=4)),
@@ -144,7 +169,9 @@ def test_every_term_has_such_a_pair() -> None:
 def test_a_term_changes_the_total_by_its_weight(name: str) -> None:
     task, good, bad = PAIRS[name]
     rubric = Rubric({**DEFAULT_RUBRIC.weights, name: 0.5})  # without factors
-    others = Rubric({other: weight for other, weight in DEFAULT_RUBRIC.weights.items() if other != name})
+    others = Rubric(
+        {other: weight for other, weight in DEFAULT_RUBRIC.weights.items() if other != name}
+    )
     earned = total(task, good, rubric) - total(task, good, others)
     less = total(task, bad, rubric) - total(task, bad, others)
     assert earned == pytest.approx(0.5)
@@ -174,13 +201,20 @@ def test_an_abstention_in_the_words_of_the_gold_answer_is_whole() -> None:
 def test_terms_without_gold_are_left_out() -> None:
     names = {"execution", "evidence_recall", "evidence_precision", "abstention"}
     assert not names & term_values(TASK, played("密封", FOUND)).keys()
-    assert term_values(GOLDEN, played(STORAGE, FOUND)).keys() == TERMS.keys() - {"judge", "abstention"}
+    assert term_values(GOLDEN, played(STORAGE, FOUND)).keys() == TERMS.keys() - {
+        "judge",
+        "abstention",
+    }
 
 
 def test_a_count_of_zero_is_an_answer() -> None:
     gold = {"structured_gt": {"columns": ["count"], "rows": [[0]]}}
     assert not is_unanswerable(replace(GOLDEN, gold=gold))
-    for rows, nothing in (([[None, " "]], True), ([[None, " ", 0]], False), ([[None], ["x"]], False)):
+    for rows, nothing in (
+        ([[None, " "]], True),
+        ([[None, " ", 0]], False),
+        ([[None], ["x"]], False),
+    ):
         gold = {"structured_gt": {"columns": ["a", "b"], "rows": rows}}
         assert is_unanswerable(replace(GOLDEN, gold=gold)) is nothing, rows
     assert not is_unanswerable(replace(GOLDEN, gold=None)), "nothing is known of it"
@@ -193,16 +227,27 @@ def test_rows_that_are_not_shown_do_not_match() -> None:
 @pytest.mark.parametrize("answer", ["", "？", GOLDEN.question])
 def test_an_answer_that_says_nothing_earns_no_manner(answer: str) -> None:
     values = term_values(GOLDEN, played(answer, FOUND))
-    assert [values[name] for name in ("numbers", "citations", "format", "length", "turns")] == [0] * 5
+    assert [values[name] for name in ("numbers", "citations", "format", "length", "turns")] == [
+        0
+    ] * 5
 
 
 def test_the_breakdown_says_what_the_judge_saw_and_took(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter((10.0, 12.3456789, 20.0, 21.0))
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
-    verdict = Verdict(0.5, {"accuracy": 0.25}, usage=Usage(2, cost_usd=0.01), checks={"second_judge_difference": 0.125})
+    verdict = Verdict(
+        0.5,
+        {"accuracy": 0.25},
+        usage=Usage(2, cost_usd=0.01),
+        checks={"second_judge_difference": 0.125},
+    )
     reward = asyncio.run(score_episode(TASK, played("密封", FOUND), FixedJudge(verdict)))
     assert reward.score == 0.5
-    assert reward.measures == {"judge_accuracy": 0.25, "second_judge_difference": 0.125, "format": 1}
+    assert reward.measures == {
+        "judge_accuracy": 0.25,
+        "second_judge_difference": 0.125,
+        "format": 1,
+    }
     expected = {
         "judge_seconds": 2.345679,
         "sql_calls": 1,
@@ -215,11 +260,16 @@ def test_the_breakdown_says_what_the_judge_saw_and_took(monkeypatch: pytest.Monk
     }
     assert reward.counters == expected
     unpriced = FixedJudge(Verdict(0.5, usage=Usage(1, cost_usd=None)))
-    assert "judge_cost_usd" not in asyncio.run(score_episode(TASK, played("密封", FOUND), unpriced)).counters
+    assert (
+        "judge_cost_usd"
+        not in asyncio.run(score_episode(TASK, played("密封", FOUND), unpriced)).counters
+    )
 
 
 def test_an_answer_that_says_nothing_is_counted_and_its_zero_is_no_measure() -> None:
-    reward = asyncio.run(score_episode(TASK, played("", FOUND), FixedJudge(Verdict(0.0, {"degenerate": 1.0}))))
+    reward = asyncio.run(
+        score_episode(TASK, played("", FOUND), FixedJudge(Verdict(0.0, {"degenerate": 1.0})))
+    )
     assert (reward.counters["degenerate"], reward.measures) == (1.0, {"format": 0.0})
 
 
@@ -263,9 +313,16 @@ JSON = FOUND.to_json()
 
 @pytest.mark.parametrize(
     ("answer", "stop_reason", "paid"),
-    [("密封", "answered", 0.75), (JSON, "answered", 0), (f"结果：{JSON}", "answered", 0), ("密封", "length", 0)],
+    [
+        ("密封", "answered", 0.75),
+        (JSON, "answered", 0),
+        (f"结果：{JSON}", "answered", 0),
+        ("密封", "length", 0),
+    ],
 )
-def test_by_default_the_judge_s_score_is_paid_to_prose_only(answer: str, stop_reason: str, paid: float) -> None:
+def test_by_default_the_judge_s_score_is_paid_to_prose_only(
+    answer: str, stop_reason: str, paid: float
+) -> None:
     episode = played(answer, FOUND, stop_reason=stop_reason)
     reward = asyncio.run(score_episode(GOLDEN, episode, FixedJudge(Verdict(0.75))))
     assert (reward.terms, reward.total) == ({"rule": 0.1, "judge": paid}, pytest.approx(0.1 + paid))
@@ -277,10 +334,17 @@ def test_by_default_the_judge_s_score_is_paid_to_prose_only(answer: str, stop_re
 
 
 def test_a_factor_that_does_not_apply_to_a_question_is_left_out() -> None:
-    rubric = rubric_from(Settings(_env_file=None, reward_terms="judge=0.5*abstention*format,rule=0.1"))
-    assert (rubric.weights, rubric.factors) == ({"judge": 0.5, "rule": 0.1}, {"judge": ["abstention", "format"]})
+    rubric = rubric_from(
+        Settings(_env_file=None, reward_terms="judge=0.5*abstention*format,rule=0.1")
+    )
+    assert (rubric.weights, rubric.factors) == (
+        {"judge": 0.5, "rule": 0.1},
+        {"judge": ["abstention", "format"]},
+    )
     assert total(GOLDEN, played(STORAGE, FOUND), rubric) == pytest.approx(0.6)
-    assert total(MISSING, played(MISSING.reference), rubric) == 0, "it abstained without having looked"
+    assert total(MISSING, played(MISSING.reference), rubric) == 0, (
+        "it abstained without having looked"
+    )
 
 
 def test_terms_and_weights_are_read() -> None:
@@ -291,8 +355,12 @@ def test_terms_and_weights_are_read() -> None:
 def test_the_documented_table_of_terms_is_the_code_s() -> None:
     page = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, flags=re.MULTILINE)
-    weights = {name: f"{weight:g}" for name, weight in DEFAULT_RUBRIC.weights.items()} | {"format": "factor"}
-    assert rows == [(name, term.range, weights.get(name, "off"), term.earns) for name, term in TERMS.items()]
+    weights = {name: f"{weight:g}" for name, weight in DEFAULT_RUBRIC.weights.items()} | {
+        "format": "factor"
+    }
+    assert rows == [
+        (name, term.range, weights.get(name, "off"), term.earns) for name, term in TERMS.items()
+    ]
 
 
 def test_a_value_outside_its_range_or_without_a_weight_is_refused() -> None:
@@ -310,4 +378,8 @@ def test_gold_rows_are_what_a_query_would_have_returned() -> None:
     assert quoted.result.columns == ["field", "quote"]
     assert quoted.result.rows == [[None, STORAGE], ["storage", STORAGE]]
     assert quoted.result.count == 2
-    assert Query.of_gold(replace(GOLDEN, gold=None)) == Query.of_gold(replace(GOLDEN, gold={"evidence": []})) == []
+    assert (
+        Query.of_gold(replace(GOLDEN, gold=None))
+        == Query.of_gold(replace(GOLDEN, gold={"evidence": []}))
+        == []
+    )

@@ -39,14 +39,31 @@ def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) 
     llm.script(asks(sql), says(row["answer"]))
     done = run(tmp_path, "--base-url", llm.base_url, "--model", "tiny", OPENAI_API_KEY="secret-key")
     assert done.returncode == 0, done.stderr
-    for shown in (row["question"], sql, '"status":"success"', row["answer"], "rule", "judge", "1.100"):
+    for shown in (
+        row["question"],
+        sql,
+        '"status":"success"',
+        row["answer"],
+        "rule",
+        "judge",
+        "1.100",
+    ):
         assert shown in done.stdout
     assert "secret-key" not in done.stdout + done.stderr
 
 
 def test_a_typed_question_has_no_reference(llm: Any, tmp_path: Path, database_url: str) -> None:
     llm.script(says("密封"))
-    done = run(tmp_path, "--base-url", llm.base_url, "--model", "m", "--question", QUESTION, DATABASE_URL=database_url)
+    done = run(
+        tmp_path,
+        "--base-url",
+        llm.base_url,
+        "--model",
+        "m",
+        "--question",
+        QUESTION,
+        DATABASE_URL=database_url,
+    )
     assert done.returncode == 0, done.stderr
     assert "unscored: no_reference" in done.stdout
 
@@ -67,7 +84,11 @@ def test_the_settings_of_training_apply(llm: Any, tmp_path: Path, database_url: 
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"REWARD_TERMS": "acuracy=1"}, {"REWARD_MODEL_URL": "http://x", "REWARD_SCALE": "/nowhere.json"}]
+    "wrong",
+    [
+        {"REWARD_TERMS": "acuracy=1"},
+        {"REWARD_MODEL_URL": "http://x", "REWARD_SCALE": "/nowhere.json"},
+    ],
 )
 def test_settings_that_cannot_be_used_are_one_message(
     wrong: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: Any
@@ -101,6 +122,11 @@ def test_nothing_of_the_training_stack_is_imported() -> None:
         "print(sorted({'torch', 'verl', 'vllm', 'ray', 'agentlightning', 'transformers'} & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     assert done.stdout.strip() == "[]"

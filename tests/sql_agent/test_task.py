@@ -32,7 +32,9 @@ def test_a_minimal_row_is_a_task_without_reference_and_frozen(tmp_path: Path) ->
         task.reference = "x"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("wrong", [{"question": " "}, {"answer": 3}, {"structured_gt": "[]"}, {"evidence": "{}"}])
+@pytest.mark.parametrize(
+    "wrong", [{"question": " "}, {"answer": 3}, {"structured_gt": "[]"}, {"evidence": "{}"}]
+)
 def test_a_bad_row_is_refused_where_it_is_read(tmp_path: Path, wrong: dict[str, object]) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps({"id": "a", "question": "b"} | wrong) + "\n")
     with pytest.raises(UsageError, match=f"row 0, column {next(iter(wrong))}"):

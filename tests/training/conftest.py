@@ -36,7 +36,9 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
     def playing(self) -> int:
         return len(self.names)
 
-    async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
+    async def training_rollout_async(
+        self, task: dict[str, Any], resources: Any, rollout: Any
+    ) -> float | None:
         self.names.append(task["name"])
         self.most = max(self.most, self.playing)
         try:
@@ -69,7 +71,9 @@ async def served(
     store = store or RunStore()
     server = make_server(store, HOST, port or free_port(HOST), "thread", token)
     await server.start()
-    client = StoreClient(server.endpoint, token) if token else agl.LightningStoreClient(server.endpoint)
+    client = (
+        StoreClient(server.endpoint, token) if token else agl.LightningStoreClient(server.endpoint)
+    )
     await client.add_resources({})
     try:
         yield client
@@ -85,8 +89,12 @@ async def store() -> AsyncIterator[agl.LightningStoreClient]:
         yield client
 
 
-async def enqueue(store: agl.LightningStore, tasks: list[dict[str, Any]], **rules: Any) -> list[str]:
+async def enqueue(
+    store: agl.LightningStore, tasks: list[dict[str, Any]], **rules: Any
+) -> list[str]:
     """Queue training rollouts of these tasks; returns their ids."""
-    config = RolloutConfig(**{"max_attempts": 3, "retry_condition": ["timeout", "unresponsive"], **rules})
+    config = RolloutConfig(
+        **{"max_attempts": 3, "retry_condition": ["timeout", "unresponsive"], **rules}
+    )
     requests = [EnqueueRolloutRequest(input=task, mode="train", config=config) for task in tasks]
     return [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]

@@ -53,7 +53,9 @@ class Sender:
 
 
 def attempted(name: str, status: str = "running", mode: str = "train") -> AttemptedRollout:
-    attempt = Attempt(rollout_id=name, attempt_id=f"{name}-1", sequence_id=1, start_time=0.0, status="running")
+    attempt = Attempt(
+        rollout_id=name, attempt_id=f"{name}-1", sequence_id=1, start_time=0.0, status="running"
+    )
     values = {"input": {"name": name}, "start_time": 0.0, "status": status, "resources_id": "r1"}
     return AttemptedRollout(rollout_id=name, mode=mode, attempt=attempt, **values)
 

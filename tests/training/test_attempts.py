@@ -153,10 +153,19 @@ async def test_a_runner_takes_and_beats_until_it_is_stopped_and_then_closes(
     task = asyncio.create_task(runner.iter(event=stopped if by == "event" else None))  # type: ignore[arg-type]
     await asyncio.sleep(0.02)
     assert doing == ["takes", "beats"]
-    assert (runner._places, runner._stray, runner._resources, runner._freed.is_set()) == ({}, set(), {}, False)
+    assert (runner._places, runner._stray, runner._resources, runner._freed.is_set()) == (
+        {},
+        set(),
+        {},
+        False,
+    )
     assert runner._handover.store is store
-    assert runner._sender._headers.get("Authorization") == ("Bearer secret" if by == "event" else None)
-    assert isinstance(asyncio.get_running_loop()._default_executor, Threads), "asyncio's own are few"  # type: ignore
+    assert runner._sender._headers.get("Authorization") == (
+        "Bearer secret" if by == "event" else None
+    )
+    assert isinstance(asyncio.get_running_loop()._default_executor, Threads), (
+        "asyncio's own are few"
+    )  # type: ignore
     if by == "event":
         stopped.is_set = lambda: True
     else:
@@ -172,11 +181,19 @@ def test_a_runner_is_its_agent_s() -> None:
     runner.init(agent)
     assert runner.agent is agent
     assert agent.get_runner() is runner
-    assert (runner.concurrency, runner.deadline, runner.heartbeat) == (3, 30, runner_module.HEARTBEAT_SECONDS)
+    assert (runner.concurrency, runner.deadline, runner.heartbeat) == (
+        3,
+        30,
+        runner_module.HEARTBEAT_SECONDS,
+    )
 
 
-def known(status: str = "running", attempt: str = "mine", attempt_status: str = "running") -> AttemptedRollout:
-    of = Attempt(rollout_id="r", attempt_id=attempt, sequence_id=1, start_time=0.0, status=attempt_status)
+def known(
+    status: str = "running", attempt: str = "mine", attempt_status: str = "running"
+) -> AttemptedRollout:
+    of = Attempt(
+        rollout_id="r", attempt_id=attempt, sequence_id=1, start_time=0.0, status=attempt_status
+    )
     return AttemptedRollout(rollout_id="r", input={}, start_time=0.0, status=status, attempt=of)
 
 
@@ -185,7 +202,10 @@ def known(status: str = "running", attempt: str = "mine", attempt_status: str = 
     [
         (known(), True),
         (known("preparing", attempt_status="preparing"), True),
-        (known(attempt="another's"), False),  # superseded: kept alive, two attempts would be played to the end
+        (
+            known(attempt="another's"),
+            False,
+        ),  # superseded: kept alive, two attempts would be played to the end
         (known(attempt_status="timeout"), False),
         (known(attempt_status="unresponsive"), False),
         (known(attempt_status="failed"), False),
@@ -195,5 +215,7 @@ def known(status: str = "running", attempt: str = "mine", attempt_status: str = 
         (None, False),  # released
     ],
 )
-def test_an_attempt_goes_on_only_while_the_store_waits_for_it(rollout: Rollout | None, current: bool) -> None:
+def test_an_attempt_goes_on_only_while_the_store_waits_for_it(
+    rollout: Rollout | None, current: bool
+) -> None:
     assert _is_current(rollout, "mine") == current

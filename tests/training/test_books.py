@@ -11,8 +11,21 @@ from training.watch import RunStopped, check_advantages, check_episodes, learnab
 
 
 def record(session: int, reward: float | None, group: str = "g", **fields: object) -> RolloutRecord:
-    base = {"rollout_id": f"r{session}", "group": group, "session": session, "mode": "train", "step": 1}
-    made = {**base, "status": "succeeded", "reward": reward, "sequences": 1, "generated_tokens": 5, "triplets": 2}
+    base = {
+        "rollout_id": f"r{session}",
+        "group": group,
+        "session": session,
+        "mode": "train",
+        "step": 1,
+    }
+    made = {
+        **base,
+        "status": "succeeded",
+        "reward": reward,
+        "sequences": 1,
+        "generated_tokens": 5,
+        "triplets": 2,
+    }
     return RolloutRecord(**{**made, **fields})  # type: ignore[arg-type]
 
 
@@ -33,14 +46,26 @@ def test_the_books_of_an_update() -> None:
     [
         (record(0, 1.0), ["g_0_0"], 4, "4 tokens would be trained but the policy generated 5"),
         (record(0, 1.0, sequences=2), ["g_0_0"], 5, "became 2 sequences but 1 of them"),
-        (record(0, 1.0, sequences=2), ["g_0_0", "g_0_1", "g_0_2"], 5, "became 2 sequences but 3 of them"),
+        (
+            record(0, 1.0, sequences=2),
+            ["g_0_0", "g_0_1", "g_0_2"],
+            5,
+            "became 2 sequences but 3 of them",
+        ),
         (record(0, 1.0), ["g_0_0"], 6, "6 tokens would be trained but the policy generated 5"),
         (record(0, None, cause="judge_failed"), ["g_0_0"], 5, r"unscored \(judge_failed\)"),
-        (record(0, 0.7, cause="judge_failed"), ["g_0_0"], 5, r"unscored \(judge_failed\)"),  # left from a retry, say
+        (
+            record(0, 0.7, cause="judge_failed"),
+            ["g_0_0"],
+            5,
+            r"unscored \(judge_failed\)",
+        ),  # left from a retry, say
         (record(0, None), ["g_0_0"], 5, r"unscored \(None\)"),
     ],
 )
-def test_what_differs_from_the_books_stops(book: RolloutRecord, keys: list[str], tokens: int, message: str) -> None:
+def test_what_differs_from_the_books_stops(
+    book: RolloutRecord, keys: list[str], tokens: int, message: str
+) -> None:
     with pytest.raises(RunStopped, match=message):
         check_episodes([book], keys, tokens)
 
@@ -60,7 +85,9 @@ def test_advantages_of_the_scored_episodes_pass() -> None:
 def test_an_unscored_episode_counted_as_zero_is_found() -> None:
     """Of three episodes one is unscored; with it as 0 the mean of the others would be 1/3 instead of 1/2."""
     with pytest.raises(RunStopped, match=r"its advantage is 0\.6667 but should be 0\.5000"):
-        check_advantages([record(0, 1.0), record(1, 0.0)], {"g_0": 0.6667, "g_1": -0.3333}, normalised=False)
+        check_advantages(
+            [record(0, 1.0), record(1, 0.0)], {"g_0": 0.6667, "g_1": -0.3333}, normalised=False
+        )
 
 
 @pytest.mark.parametrize("wrong", [0.6, 0.4])

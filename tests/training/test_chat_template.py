@@ -20,7 +20,9 @@ from training.tiny_tokenizer import SPECIAL, TAGS, TEMPLATE, VOCABULARY, render
 MODEL = ROOT / "sql_agent" / "tiny_model"
 TOKENIZER = Tokenizer.from_file(str(MODEL / "tokenizer.json"))
 # Text without the tokenizer's own tags; the tool takes them out of what it returns.
-TEXT = st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"]), min_size=1, max_size=60)
+TEXT = st.text(
+    st.characters(exclude_characters="<", exclude_categories=["Cs"]), min_size=1, max_size=60
+)
 CHINESE = st.text("朵莎洛片的贮藏方法：，。20℃'\" _SELECT", min_size=1, max_size=40)
 
 
@@ -37,13 +39,19 @@ def generated(sql: str) -> str:
 def as_messages(sql: str, result: str, as_dict: bool) -> list[dict[str, Any]]:
     arguments: Any = {"sql": sql} if as_dict else json.dumps({"sql": sql}, ensure_ascii=False)
     function = {"name": TOOL_NAME, "arguments": arguments}
-    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    call = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c", "type": "function", "function": function}],
+    }
     return [call, {"role": "tool", "tool_call_id": "c", "content": result}]
 
 
 @pytest.mark.parametrize("as_dict", [True, False])
 @settings(max_examples=100, deadline=None)
-@given(question=TEXT | CHINESE, queries=st.lists(st.tuples(TEXT | CHINESE, TEXT | CHINESE), max_size=3))
+@given(
+    question=TEXT | CHINESE, queries=st.lists(st.tuples(TEXT | CHINESE, TEXT | CHINESE), max_size=3)
+)
 def test_every_turn_extends_the_tokens_of_the_one_before(
     as_dict: bool, question: str, queries: list[tuple[str, str]]
 ) -> None:
@@ -86,7 +94,9 @@ def test_only_the_chat_marks_are_special() -> None:
         for token in json.loads((MODEL / "tokenizer.json").read_text())["added_tokens"]
     }
     assert added == dict.fromkeys(SPECIAL, True) | dict.fromkeys(TAGS, False)
-    assert TOKENIZER.decode(ids(generated("SELECT 1"))) == generated("SELECT 1").removesuffix("<|im_end|>")
+    assert TOKENIZER.decode(ids(generated("SELECT 1"))) == generated("SELECT 1").removesuffix(
+        "<|im_end|>"
+    )
 
 
 def test_each_common_character_stands_alone() -> None:
@@ -108,5 +118,8 @@ def test_the_folder_is_one_that_others_can_read() -> None:
     assert config["rope_theta"] == config["rope_parameters"]["rope_theta"]
     end = TOKENIZER.token_to_id("<|im_end|>")
     assert json.loads((MODEL / "generation_config.json").read_text())["eos_token_id"] == end
-    assert json.loads((MODEL / "tokenizer_config.json").read_text())["tokenizer_class"] == "PreTrainedTokenizerFast"
+    assert (
+        json.loads((MODEL / "tokenizer_config.json").read_text())["tokenizer_class"]
+        == "PreTrainedTokenizerFast"
+    )
     assert (MODEL / "chat_template.jinja").read_text() == TEMPLATE.read_text()

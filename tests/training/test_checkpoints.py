@@ -23,7 +23,9 @@ def make_run(runs: Path, name: str, steps: list[int], age: float) -> Path:
     return run
 
 
-def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one(tmp_path: Path) -> None:
+def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one(
+    tmp_path: Path,
+) -> None:
     make_run(tmp_path, "old", [20, 40], age=1)
     newer = make_run(tmp_path, "newer", [20], age=2)
     make_run(tmp_path, "newest-without", [], age=3)

@@ -15,10 +15,18 @@ from training.presets import choose
 from training.watch import RunStopped
 
 
-def config_of(nodes: int = 1, gpus: int = 8, mode: str = "sync", tensor: int = 1, **rollout: int) -> DictConfig:
-    replica = {"tensor_model_parallel_size": tensor, "data_parallel_size": 1, "pipeline_model_parallel_size": 1}
+def config_of(
+    nodes: int = 1, gpus: int = 8, mode: str = "sync", tensor: int = 1, **rollout: int
+) -> DictConfig:
+    replica = {
+        "tensor_model_parallel_size": tensor,
+        "data_parallel_size": 1,
+        "pipeline_model_parallel_size": 1,
+    }
     trainer = {"nnodes": nodes, "n_gpus_per_node": gpus, "v1": {"trainer_mode": mode}}
-    return OmegaConf.create({"trainer": trainer, "actor_rollout_ref": {"rollout": {**replica, **rollout}}})
+    return OmegaConf.create(
+        {"trainer": trainer, "actor_rollout_ref": {"rollout": {**replica, **rollout}}}
+    )
 
 
 @pytest.fixture
@@ -29,7 +37,9 @@ def ray_address(monkeypatch: pytest.MonkeyPatch):
         yield
 
 
-@pytest.mark.parametrize("sizes", [(1, 8, 1), (1, 8, 8), (2, 8, 4), (2, 8, 8), (2, 8, 16), (4, 8, 16), (2, 1, 2)])
+@pytest.mark.parametrize(
+    "sizes", [(1, 8, 1), (1, 8, 8), (2, 8, 4), (2, 8, 8), (2, 8, 16), (4, 8, 16), (2, 1, 2)]
+)
 def test_replicas_that_share_out_nodes(ray_address: None, sizes: tuple[int, int, int]) -> None:
     nodes, gpus, tensor = sizes
     check_nodes_asked(config_of(nodes, gpus, tensor=tensor))
@@ -45,8 +55,12 @@ def test_replicas_that_share_out_nodes(ray_address: None, sizes: tuple[int, int,
         (3, 4, {"tensor": 6}, 6),
     ],
 )
-def test_replicas_that_do_not(ray_address: None, nodes: int, gpus: int, sizes: dict[str, int], replica: int) -> None:
-    with pytest.raises(ConfigError, match=rf"= {replica} GPUs .*, which do not divide {nodes} x {gpus} "):
+def test_replicas_that_do_not(
+    ray_address: None, nodes: int, gpus: int, sizes: dict[str, int], replica: int
+) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"= {replica} GPUs .*, which do not divide {nodes} x {gpus} "
+    ):
         check_nodes_asked(config_of(nodes, gpus, **sizes))
 
 
@@ -54,7 +68,9 @@ def test_rollouts_with_gpus_of_their_own(ray_address: None) -> None:
     config = config_of(2, 8, "separate_async", tensor=2, nnodes=1, n_gpus_per_node=4)
     assert pools(config) == [(2, 8), (1, 4)]
     check_nodes_asked(config)
-    config.actor_rollout_ref.rollout.tensor_model_parallel_size = 8  # fits the trainer's, not theirs
+    config.actor_rollout_ref.rollout.tensor_model_parallel_size = (
+        8  # fits the trainer's, not theirs
+    )
     with pytest.raises(ConfigError, match="do not divide 1 x 4"):
         check_nodes_asked(config)
 
@@ -62,7 +78,9 @@ def test_rollouts_with_gpus_of_their_own(ray_address: None) -> None:
 def test_several_nodes_need_a_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     check_nodes_asked(config_of(1))
-    with pytest.raises(ConfigError, match=r"--n-nodes 2 needs a Ray that has them: ./restart_ray.sh --host"):
+    with pytest.raises(
+        ConfigError, match=r"--n-nodes 2 needs a Ray that has them: ./restart_ray.sh --host"
+    ):
         check_nodes_asked(config_of(2))
 
 
@@ -90,13 +108,19 @@ def test_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> None
 @pytest.mark.parametrize(
     ("asked", "free", "message"),
     [
-        ([(1, 2)], [("a", 1), ("b", 1)], "wants 1 x 2 GPUs .*; free in this Ray are a: 1, b: 1. Add nodes"),
+        (
+            [(1, 2)],
+            [("a", 1), ("b", 1)],
+            "wants 1 x 2 GPUs .*; free in this Ray are a: 1, b: 1. Add nodes",
+        ),
         ([(2, 8)], [("b", 8), ("a", 7)], "wants 2 x 8 GPUs .* a: 7, b: 8"),
         ([(1, 4), (1, 4)], [("a", 4)], "wants 1 x 4 and 1 x 4 GPUs"),
         ([(1, 1)], [], "are none"),
     ],
 )
-def test_too_little_room(asked: list[tuple[int, int]], free: list[tuple[str, int]], message: str) -> None:
+def test_too_little_room(
+    asked: list[tuple[int, int]], free: list[tuple[str, int]], message: str
+) -> None:
     """verl asks Ray for it and waits for ever."""
     with pytest.raises(RunStopped, match=message):
         check_room(asked, free)
@@ -105,7 +129,9 @@ def test_too_little_room(asked: list[tuple[int, int]], free: list[tuple[str, int
 def test_heads_are_dealt_evenly() -> None:
     folder = str(Path(AGENT.model))
     check_model(folder, split=2)
-    with pytest.raises(ConfigError, match=r"the \d+ attention heads of .* cannot be dealt to 3 GPUs"):
+    with pytest.raises(
+        ConfigError, match=r"the \d+ attention heads of .* cannot be dealt to 3 GPUs"
+    ):
         check_model(folder, split=3)
 
 
@@ -115,7 +141,9 @@ def test_flags_are_verls() -> None:
     assert (told["trainer.n_gpus_per_node"], told["trainer.nnodes"]) == (8, 2)
 
 
-@pytest.mark.parametrize(("nodes", "gpus", "batch"), [(1, 1, 16), (1, 2, 32), (1, 8, 128), (2, 8, 256), (1, 6, 64)])
+@pytest.mark.parametrize(
+    ("nodes", "gpus", "batch"), [(1, 1, 16), (1, 2, 32), (1, 8, 128), (2, 8, 256), (1, 6, 64)]
+)
 def test_a_preset_for_these_gpus(nodes: int, gpus: int, batch: int) -> None:
     told = choose(AGENT, "full", "cuda", gpus, nodes)
     offloads = told["actor_rollout_ref.actor.fsdp_config.param_offload"]

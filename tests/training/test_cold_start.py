@@ -17,13 +17,31 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
-from episodes.agent import Agent, AgentError, Conversation, Environment, Lessons, Options, Row, Sizes, Task
+from episodes.agent import (
+    Agent,
+    AgentError,
+    Conversation,
+    Environment,
+    Lessons,
+    Options,
+    Row,
+    Sizes,
+    Task,
+)
 from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
 from training.cold_start import main, parse_arguments
 from training.cold_start_card import card, measure
-from training.supervised import NOT_LEARNED, WINDOW, ColdStartError, Schedule, batches, encode, loss_of
+from training.supervised import (
+    NOT_LEARNED,
+    WINDOW,
+    ColdStartError,
+    Schedule,
+    batches,
+    encode,
+    loss_of,
+)
 from training.tiny_tokenizer import make_tokenizer
 
 TINY = ROOT / "sql_agent" / "tiny_model"
@@ -50,7 +68,10 @@ class EchoAgent(Agent):
     def rows(self, path: Path | str) -> list[Row]:
         if Path(path) != self.splits["train"]:
             raise AgentError(f"{path} is no file of echoes")
-        return [{"id": str(i), "word": word, "system": i % 2} for i, word in enumerate("甲乙丙丁戊己庚辛")]
+        return [
+            {"id": str(i), "word": word, "system": i % 2}
+            for i, word in enumerate("甲乙丙丁戊己庚辛")
+        ]
 
     def task(self, row: Row, settings: Settings) -> Task:
         return Task(id=row["id"], question=row["word"])
@@ -58,7 +79,9 @@ class EchoAgent(Agent):
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         raise NotImplementedError
 
-    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterable[Conversation]:
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
         if role == "parrot":
             return [replace(self.conversation(row), raw=True) for row in rows]
         if role != "policy":
@@ -67,11 +90,21 @@ class EchoAgent(Agent):
 
     def conversation(self, row: Row) -> Conversation:
         system = [{"role": "system", "content": "说一遍。"}] if row["system"] else []
-        turns = [{"role": "user", "content": row["word"]}, {"role": "assistant", "content": row["word"]}]
+        turns = [
+            {"role": "user", "content": row["word"]},
+            {"role": "assistant", "content": row["word"]},
+        ]
         return Conversation([*system, *turns], [True])
 
-    def lessons(self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random) -> Lessons:
-        return Lessons([self.conversation(random.choice(rows)) for _ in range(right)], [], "", {"words": len(rows)})
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        return Lessons(
+            [self.conversation(random.choice(rows)) for _ in range(right)],
+            [],
+            "",
+            {"words": len(rows)},
+        )
 
 
 @pytest.fixture
@@ -95,14 +128,22 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
         (["--base", "m", "--steps-a", "5"], "--steps-a has no use with --base"),
         (["--epochs", "1"], "--epochs has no use without --base"),
         (["--dialogues", "f"], "--dialogues has no use without --base"),
-        (["--base", "m", "--dialogues", "f", "--role", "policy"], "--dialogues has no use for --role or --train-file"),
-        (["--base", "m", "--dialogues", "f", "--train-file", "t"], "--dialogues has no use for --role"),
+        (
+            ["--base", "m", "--dialogues", "f", "--role", "policy"],
+            "--dialogues has no use for --role or --train-file",
+        ),
+        (
+            ["--base", "m", "--dialogues", "f", "--train-file", "t"],
+            "--dialogues has no use for --role",
+        ),
         (["--out", str(TINY)], "give --force"),
         (["--out", str(ROOT / "docs"), "--force"], "is no model folder"),
         (["other"], "unrecognized arguments: other"),
     ],
 )
-def test_wrong_usage_is_one_message(flags: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_one_message(
+    flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         parse_arguments(["sql", "--out", "no/such/folder", *flags])
     assert caught.value.code == 2
@@ -110,7 +151,10 @@ def test_wrong_usage_is_one_message(flags: list[str], said: str, capsys: pytest.
 
 
 def test_each_mode_has_its_defaults() -> None:
-    tiny, base = parse_arguments(["sql", "--out", "x-new"]), parse_arguments(["sql", "--out", "x-new", "--base", "m"])
+    tiny, base = (
+        parse_arguments(["sql", "--out", "x-new"]),
+        parse_arguments(["sql", "--out", "x-new", "--base", "m"]),
+    )
     assert (tiny.steps_a, tiny.steps_b, tiny.measure) == (6500, 200, True)
     assert (base.role, base.epochs, base.lr, base.batch_size) == ("policy", 2.0, 1e-5, 8)
 
@@ -120,11 +164,19 @@ def test_each_mode_has_its_defaults() -> None:
     [
         (["sql", "--train-file", "none.parquet"], 2, "none.parquet"),
         (["echo", "--train-file", "other.jsonl"], 2, "is no file of echoes"),
-        (["sql", "--base", str(TINY), "--role", "doctor"], 2, "no demonstrations for the role 'doctor'"),
+        (
+            ["sql", "--base", str(TINY), "--role", "doctor"],
+            2,
+            "no demonstrations for the role 'doctor'",
+        ),
         (["sql", "--role", "doctor"], 2, "no demonstrations for the role 'doctor'"),
         (["sql", "--base", "no/such/model"], 1, "cannot be loaded"),
         (["sql", "--base", str(TINY), "--dialogues", "f"], 2, "f can not be read"),
-        (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl can not be read"),
+        (
+            ["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"],
+            2,
+            "none.jsonl can not be read",
+        ),
     ],
 )
 @pytest.mark.usefixtures("echo")
@@ -140,15 +192,31 @@ def test_an_agent_without_tools_has_a_tiny_model_too(
     echo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("one", "two"):
-        facts = cold_start(capsys, echo, "--out", str(tmp_path / name), "--steps-a", "30", "--no-measure")
-        assert (facts["steps_a"], facts["steps_b"], facts["words"], facts["prompt_version"]) == (30, 0, 8, "7")
+        facts = cold_start(
+            capsys, echo, "--out", str(tmp_path / name), "--steps-a", "30", "--no-measure"
+        )
+        assert (facts["steps_a"], facts["steps_b"], facts["words"], facts["prompt_version"]) == (
+            30,
+            0,
+            8,
+            "7",
+        )
     assert {path.name for path in tmp_path.iterdir()} == {"one", "two"}
     files = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
     assert files.keys() == MODEL_FILES
     assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
     assert json.loads(files["config.json"])["max_position_embeddings"] == 64
 
-    warm = cold_start(capsys, echo, "--base", str(tmp_path / "one"), "--out", str(tmp_path / "warm"), "--lr", "3e-3")
+    warm = cold_start(
+        capsys,
+        echo,
+        "--base",
+        str(tmp_path / "one"),
+        "--out",
+        str(tmp_path / "warm"),
+        "--lr",
+        "3e-3",
+    )
     assert warm["steps"] == 2
     assert {path.name for path in (tmp_path / "warm").iterdir()} == MODEL_FILES
 
@@ -157,25 +225,44 @@ def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients
     echo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cold_start(capsys, echo, "--out", str(tmp_path / "base"), "--steps-a", "2", "--no-measure")
-    settings = json.loads((tmp_path / "base" / "config.json").read_text()) | {"max_position_embeddings": 4096}
+    settings = json.loads((tmp_path / "base" / "config.json").read_text()) | {
+        "max_position_embeddings": 4096
+    }
     (tmp_path / "base" / "config.json").write_text(json.dumps(settings))
-    texts = ["膝盖疼。", "<answer>问题：摔过吗？</answer>", "摔了。", "<answer>诊断：扭伤\n建议：冰敷</answer>"]
-    turns = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+    texts = [
+        "膝盖疼。",
+        "<answer>问题：摔过吗？</answer>",
+        "摔了。",
+        "<answer>诊断：扭伤\n建议：冰敷</answer>",
+    ]
+    turns = [
+        {"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)
+    ]
     (tmp_path / "dialogues.jsonl").write_text(json.dumps({"messages": turns}), encoding="utf-8")
     base = ("consultation", "--base", str(tmp_path / "base"), "--out")
-    doctor = cold_start(capsys, *base, str(tmp_path / "doctor"), "--dialogues", str(tmp_path / "dialogues.jsonl"))
+    doctor = cold_start(
+        capsys, *base, str(tmp_path / "doctor"), "--dialogues", str(tmp_path / "dialogues.jsonl")
+    )
     assert doctor["steps"] == 1
     agent = registry.get("consultation")
-    (tmp_path / "rows.jsonl").write_text(json.dumps(agent.rows(agent.splits["val"])[0]), encoding="utf-8")
+    (tmp_path / "rows.jsonl").write_text(
+        json.dumps(agent.rows(agent.splits["val"])[0]), encoding="utf-8"
+    )
     rows = ("--train-file", str(tmp_path / "rows.jsonl"), "--role", "patient", "--epochs", "0.1")
     assert cold_start(capsys, *base, str(tmp_path / "patient"), *rows)["steps"] == 1
 
 
 @pytest.mark.engine
-def test_the_sql_agents_tiny_model_is_built_from_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sql_agents_tiny_model_is_built_from_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "tiny"
-    facts = cold_start(capsys, "sql", "--out", str(out), "--steps-a", "12", "--steps-b", "3", "--no-measure")
-    of_bundled = json.loads((TINY / "cold_start.json").read_text())["patterns"]  # it was made from these rows
+    facts = cold_start(
+        capsys, "sql", "--out", str(out), "--steps-a", "12", "--steps-b", "3", "--no-measure"
+    )
+    of_bundled = json.loads((TINY / "cold_start.json").read_text())[
+        "patterns"
+    ]  # it was made from these rows
     assert (facts["steps_a"], facts["steps_b"], facts["patterns"]) == (12, 3, of_bundled)
     made, bundled = (json.loads((folder / "config.json").read_text()) for folder in (out, TINY))
     assert {**made, "vocab_size": 0} == {**bundled, "vocab_size": 0}
@@ -184,28 +271,47 @@ def test_the_sql_agents_tiny_model_is_built_from_nothing(tmp_path: Path, capsys:
 
 
 @pytest.mark.engine
-def test_another_model_is_warmed_up_on_gold_episodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--base", str(TINY), "--out", str(tmp_path / "warm"), "--lr", "1e-3", "--batch-size", "4"]
+def test_another_model_is_warmed_up_on_gold_episodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = [
+        "--base",
+        str(TINY),
+        "--out",
+        str(tmp_path / "warm"),
+        "--lr",
+        "1e-3",
+        "--batch-size",
+        "4",
+    ]
     facts = cold_start(capsys, "sql", *flags, "--epochs", "0.025")
     assert facts["steps"] == 6
     assert facts["accuracy"] > 0.8
-    before, after = (AutoModelForCausalLM.from_pretrained(folder).state_dict() for folder in (TINY, tmp_path / "warm"))
+    before, after = (
+        AutoModelForCausalLM.from_pretrained(folder).state_dict()
+        for folder in (TINY, tmp_path / "warm")
+    )
     assert all(not value.equal(after[name]) for name, value in before.items() if value.ndim == 2)
 
 
 def test_a_name_has_the_same_tokens_behind_a_space_as_in_quotes_where_spaces_stand_apart() -> None:
     told = [Conversation([{"role": "user", "content": 'Count aspirin in "aspirin".'}], [])]
     joined, apart = (
-        make_tokenizer(told, "", 64, Random(1), apart=apart).tokenize(' aspirin "aspirin"') for apart in (False, True)
+        make_tokenizer(told, "", 64, Random(1), apart=apart).tokenize(' aspirin "aspirin"')
+        for apart in (False, True)
     )
     assert apart[1 : apart.index('"') - 1] == apart[apart.index('"') + 1 : -1] != []
-    assert joined[0].startswith("Ġa")  # what the rule is for: else the first token has the space in it
+    assert joined[0].startswith(
+        "Ġa"
+    )  # what the rule is for: else the first token has the space in it
 
 
 def test_another_role_is_learned_from_its_demonstrations(
     echo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    facts = cold_start(capsys, echo, "--role", "parrot", "--out", str(tmp_path / "parrot"), "--steps-a", "2")
+    facts = cold_start(
+        capsys, echo, "--role", "parrot", "--out", str(tmp_path / "parrot"), "--steps-a", "2"
+    )
     assert (facts["role"], facts["steps_a"], facts["steps_b"]) == ("parrot", 2, 0)
     assert {path.name for path in (tmp_path / "parrot").iterdir()} == MODEL_FILES
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "parrot")
@@ -216,7 +322,9 @@ def test_another_role_is_learned_from_its_demonstrations(
     assert config["max_position_embeddings"] == 4 * longest
 
 
-def test_rows_that_teach_a_role_nothing_are_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_that_teach_a_role_nothing_are_one_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     agent = registry.get("diagnosis")
     row = agent.rows(agent.splits["val"])[0]
     row["extra_info"].update(examinations=[], condition=None)
@@ -232,7 +340,10 @@ def test_rows_that_teach_a_role_nothing_are_one_message(tmp_path: Path, capsys: 
     [
         ("", "no chat template"),
         ("{{ messages | length }}", "differently"),
-        ("{{ raise_exception('no system prompt') }}", "refuses the conversations: no system prompt"),
+        (
+            "{{ raise_exception('no system prompt') }}",
+            "refuses the conversations: no system prompt",
+        ),
     ],
 )
 def test_a_model_that_cannot_chat_is_one_message(
@@ -252,14 +363,20 @@ CALL = '<tool_call>\n{"name": "query_database_by_sql", "arguments": {"sql": "SEL
 
 def conversation(learn: list[bool]) -> Conversation:
     function = {"name": TOOL["function"]["name"], "arguments": '{"sql": "SELECT 1"}'}
-    call = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": function}]}
+    call = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"type": "function", "function": function}],
+    }
     turns = [call, {"role": "tool", "content": "{}"}, {"role": "assistant", "content": "好"}]
     return Conversation([*first_messages("朵莎洛片怎么保存？"), *turns], learn, (TOOL,))
 
 
 def learned(tokenizer: Any, learn: list[bool]) -> list[str]:
     examples = encode(conversation(learn), tokenizer)
-    return [tokenizer.decode([label for label in e["labels"] if label != NOT_LEARNED]) for e in examples]
+    return [
+        tokenizer.decode([label for label in e["labels"] if label != NOT_LEARNED]) for e in examples
+    ]
 
 
 def test_only_the_assistants_tokens_are_learned() -> None:
@@ -272,10 +389,15 @@ def test_a_raw_conversation_is_its_text_and_needs_no_template() -> None:
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     tokenizer.chat_template = None
     texts = ["问 1\n", "答 2<SEP>", "问 3\n", "答 4<SEP>"]
-    messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)]
+    messages = [
+        {"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)
+    ]
     [example] = encode(Conversation(messages, [True, True], raw=True), tokenizer)
     assert tokenizer.decode(example["input_ids"]) == "".join(texts)
-    assert tokenizer.decode([label for label in example["labels"] if label != NOT_LEARNED]) == texts[1] + texts[3]
+    assert (
+        tokenizer.decode([label for label in example["labels"] if label != NOT_LEARNED])
+        == texts[1] + texts[3]
+    )
 
 
 def test_a_template_that_rewrites_earlier_turns_gives_an_example_a_turn() -> None:
@@ -286,17 +408,27 @@ def test_a_template_that_rewrites_earlier_turns_gives_an_example_a_turn() -> Non
     tokenizer.chat_template = tokenizer.chat_template.replace(
         mark, mark + "('<think></think>' if loop.last else '') ~ "
     )
-    assert learned(tokenizer, [True, True]) == [f"<think></think>{CALL}", "<think></think>好<|im_end|>"]
+    assert learned(tokenizer, [True, True]) == [
+        f"<think></think>{CALL}",
+        "<think></think>好<|im_end|>",
+    ]
 
 
 def test_the_loss_is_that_of_the_learned_tokens() -> None:
-    tokenizer, model = AutoTokenizer.from_pretrained(TINY), AutoModelForCausalLM.from_pretrained(TINY).float()
-    examples = [e for learn in ([True, True], [False, True]) for e in encode(conversation(learn), tokenizer)]
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(TINY),
+        AutoModelForCausalLM.from_pretrained(TINY).float(),
+    )
+    examples = [
+        e for learn in ([True, True], [False, True]) for e in encode(conversation(learn), tokenizer)
+    ]
     (batch,) = batches(examples, 2, tokenizer.pad_token_id, Random(0))
     loss, accuracy = loss_of(model, batch)
     outputs = model(**batch)
     torch.testing.assert_close(loss, outputs.loss)
-    right = (outputs.logits[:, :-1].argmax(-1) == batch["labels"][:, 1:])[batch["labels"][:, 1:] != NOT_LEARNED]
+    right = (outputs.logits[:, :-1].argmax(-1) == batch["labels"][:, 1:])[
+        batch["labels"][:, 1:] != NOT_LEARNED
+    ]
     assert accuracy == pytest.approx(right.float().mean().item())
 
 
@@ -311,26 +443,46 @@ def test_training_slows_down_at_mastery_and_stops() -> None:
 
 
 def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> None:
-    examples = [{"input_ids": [i] * (1 + 10 * (i % 5)), "labels": [i] * (1 + 10 * (i % 5))} for i in range(1, 41)]
+    examples = [
+        {"input_ids": [i] * (1 + 10 * (i % 5)), "labels": [i] * (1 + 10 * (i % 5))}
+        for i in range(1, 41)
+    ]
     for alike in (True, False):
         made = batches(examples, 8, 0, Random(1), alike)
-        assert sorted(int(i) for batch in made for i in batch["input_ids"][:, 0]) == list(range(1, 41))
+        assert sorted(int(i) for batch in made for i in batch["input_ids"][:, 0]) == list(
+            range(1, 41)
+        )
         assert alike == all(bool((batch["labels"] != NOT_LEARNED).all()) for batch in made)
-    assert len(batches(examples[:11], 8, 0, Random(1))) == len(batches(examples[:3], 8, 0, Random(1))) == 1
+    assert (
+        len(batches(examples[:11], 8, 0, Random(1)))
+        == len(batches(examples[:3], 8, 0, Random(1)))
+        == 1
+    )
 
 
 @pytest.mark.parametrize("name", ["sql", "consultation"])
 def test_the_bundled_models_card_says_what_was_measured(name: str) -> None:
     agent = registry.get(name)
     folder = Path(agent.model)
-    facts, text = json.loads((folder / "cold_start.json").read_text()), (folder / "README.md").read_text("utf-8")
+    facts, text = (
+        json.loads((folder / "cold_start.json").read_text()),
+        (folder / "README.md").read_text("utf-8"),
+    )
     assert facts["start"] < facts["ceiling"] <= 100
     assert facts["questions"] == 320
-    assert facts["start_by_group"].keys() == facts["ceiling_by_group"].keys() > {"seen wordings", "unseen wordings"}
+    assert (
+        facts["start_by_group"].keys()
+        == facts["ceiling_by_group"].keys()
+        > {"seen wordings", "unseen wordings"}
+    )
     assert text == card(agent, facts)
     assert "Not for patients" in text
     assert "$" not in text
-    assert {path.name for path in folder.iterdir()} == {*MODEL_FILES, "README.md", "cold_start.json"}
+    assert {path.name for path in folder.iterdir()} == {
+        *MODEL_FILES,
+        "README.md",
+        "cold_start.json",
+    }
 
 
 def test_a_card_says_how_often_a_model_with_tools_calls_them() -> None:
@@ -346,16 +498,32 @@ def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch)
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
         agent, flags = evaluation_arguments(command[3:], load_settings())
         played.append((agent.name, flags.model, flags.data.name, flags.temperature, flags.n))
-        part = {"score": 0.25 if flags.model == "tiny" else 0.5, "ci95": [0.2, 0.3], "n": 4, "stop_reasons": {"x": 4}}
-        part |= {"diagnosis_accuracy": 0.75, "diagnosis_accuracy_ci95": [0.7, 0.8], "facet_recall": 0.125}
+        part = {
+            "score": 0.25 if flags.model == "tiny" else 0.5,
+            "ci95": [0.2, 0.3],
+            "n": 4,
+            "stop_reasons": {"x": 4},
+        }
+        part |= {
+            "diagnosis_accuracy": 0.75,
+            "diagnosis_accuracy_ci95": [0.7, 0.8],
+            "facet_recall": 0.125,
+        }
         (flags.out / "scores.json").write_text(
-            json.dumps({"overall": part, "by_task_type": {"one": part}, "by_wording": {"seen": part}})
+            json.dumps(
+                {"overall": part, "by_task_type": {"one": part}, "by_wording": {"seen": part}}
+            )
         )
         return subprocess.CompletedProcess(command, 1 if flags.model == "broken" else 0)
 
     monkeypatch.setattr(subprocess, "run", run)
     facts = measure(AGENT, Path("tiny"), Path("mastered"))
-    assert (facts["start"], facts["ceiling"], facts["start_ci95"], facts["questions"]) == (25.0, 50.0, [20.0, 30.0], 4)
+    assert (facts["start"], facts["ceiling"], facts["start_ci95"], facts["questions"]) == (
+        25.0,
+        50.0,
+        [20.0, 30.0],
+        4,
+    )
     assert (facts["start_by_group"], facts["ceiling_by_group"], "queried" in facts) == (
         {"one": 25.0, "seen wordings": 25.0},
         {"one": 50.0, "seen wordings": 50.0},
@@ -367,7 +535,13 @@ def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch)
         ("sql", "tiny", "val.parquet", 0.0, None),
     ]
     other = measure(registry.get("consultation"), Path("tiny"), Path("mastered"))
-    assert (other["start"], other["start_ci95"], other["ceiling_facet_recall"]) == (75.0, [70.0, 80.0], 12.5)
+    assert (other["start"], other["start_ci95"], other["ceiling_facet_recall"]) == (
+        75.0,
+        [70.0, 80.0],
+        12.5,
+    )
     assert other["start_by_group"] == {"one": 75.0, "seen wordings": 75.0}
-    with pytest.raises(ColdStartError, match="broken has no card: its evaluation ended with code 1"):
+    with pytest.raises(
+        ColdStartError, match="broken has no card: its evaluation ended with code 1"
+    ):
         measure(AGENT, Path("tiny"), Path("broken"))

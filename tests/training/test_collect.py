@@ -33,7 +33,14 @@ NAMES = {
     "log_probs": LOG_PROBS_ATTRIBUTE,
     "version": VERSION_ATTRIBUTE,
 }
-NOTE = {"terms": {"judge": 1.0}, "total": 1.0, "unscored": None, "stop_reason": "answered", "calls": 1, "counters": {}}
+NOTE = {
+    "terms": {"judge": 1.0},
+    "total": 1.0,
+    "unscored": None,
+    "stop_reason": "answered",
+    "calls": 1,
+    "counters": {},
+}
 
 
 @pytest.fixture
@@ -52,9 +59,13 @@ async def attempt(store: RunStore) -> dict[str, str]:
     return {"rollout_id": rollout.rollout_id, "attempt_id": rollout.attempt.attempt_id}
 
 
-async def report(store: RunStore, ids: dict[str, str], *notes: dict[str, Any], reward: float | None = 1.0) -> None:
+async def report(
+    store: RunStore, ids: dict[str, str], *notes: dict[str, Any], reward: float | None = 1.0
+) -> None:
     """What an attempt's runner writes at its end: annotations, then the reward."""
-    spans = [emit_annotation({"episode": json.dumps(NOTE | note)}, propagate=False) for note in notes]
+    spans = [
+        emit_annotation({"episode": json.dumps(NOTE | note)}, propagate=False) for note in notes
+    ]
     if reward is not None:
         spans.append(emit_reward(reward, propagate=False))
     for number, core in enumerate(spans, start=10):
@@ -76,11 +87,17 @@ def call_span(ids: dict[str, str], *generated: int, number: int = 1, **attribute
         "llm.hosted_vllm.response_token_ids": json.dumps([generated]),
         **{NAMES[name]: value for name, value in attributes.items()},
     }
-    return Span.from_attributes(name="raw_gen_ai_request", attributes=attributes, sequence_id=number, **ids)
+    return Span.from_attributes(
+        name="raw_gen_ai_request", attributes=attributes, sequence_id=number, **ids
+    )
 
 
 async def collected(
-    store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True, folder: Path | None = None
+    store: RunStore,
+    ids: dict[str, str],
+    response: int = 100,
+    merge: bool = True,
+    folder: Path | None = None,
 ) -> tuple[RolloutRecord, Any]:
     collector = Collector(store, ProxyTraceToTriplet(), Limits(100, response), merge, folder)
     return await collector.collect(await rollout_of(store, ids), new_record(ids))
@@ -104,16 +121,27 @@ async def test_token_ids_as_python_literals_are_read_too(played: Any) -> None:
     assert triplet.response["token_ids"] == [3, 4]
 
 
-async def test_late_spans_are_waited_for_and_not_longer(played: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_late_spans_are_waited_for_and_not_longer(
+    played: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, ids = played
     monkeypatch.setattr(collect, "LATE_SPANS_SECONDS", 3600)
-    asyncio.get_running_loop().call_later(0.1, lambda: asyncio.create_task(store.add_span(call_span(ids, 3))))
+    asyncio.get_running_loop().call_later(
+        0.1, lambda: asyncio.create_task(store.add_span(call_span(ids, 3)))
+    )
     record, trajectory = await asyncio.wait_for(collected(store, ids), 60)
-    assert (record.cause, record.reward, record.triplets, record.generated_tokens) == (None, 1.0, 1, 1)
+    assert (record.cause, record.reward, record.triplets, record.generated_tokens) == (
+        None,
+        1.0,
+        1,
+        1,
+    )
     assert trajectory.sequences[0].response_ids == [3]
 
 
-async def test_spans_that_never_come_leave_the_rollout_out(played: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_spans_that_never_come_leave_the_rollout_out(
+    played: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, ids = played
     monkeypatch.setattr(collect, "LATE_SPANS_SECONDS", 0.2)
     record, trajectory = await collected(store, ids)
@@ -121,7 +149,9 @@ async def test_spans_that_never_come_leave_the_rollout_out(played: Any, monkeypa
     assert trajectory.sequences == []
 
 
-async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_paid(store: RunStore) -> None:
+async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_paid(
+    store: RunStore,
+) -> None:
     """Else the tokens of a lost attempt would be trained on the reward of another."""
     lost = await attempt(store)
     await report(store, lost, {"terms": {"judge": 0.0}, "stop_reason": "max_turns"}, reward=0.0)
@@ -134,7 +164,12 @@ async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_p
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids)
     assert lost["rollout_id"] == ids["rollout_id"]
-    assert (record.cause, record.reward, record.stop_reason, record.triplets) == (None, 1.0, "answered", 1)
+    assert (record.cause, record.reward, record.stop_reason, record.triplets) == (
+        None,
+        1.0,
+        "answered",
+        1,
+    )
     assert [sequence.response_ids for sequence in trajectory.sequences] == [[3]]
 
 
@@ -157,7 +192,11 @@ async def test_what_other_rollouts_generated_and_earned_is_theirs(store: RunStor
         await store.update_attempt(**ids, status="succeeded")
     for ids, token, reward in ((first, 3, 0.75), (second, 7, 0.25)):
         record, trajectory = await collected(store, ids)
-        assert (record.cause, record.reward, trajectory.sequences[0].response_ids) == (None, reward, [token])
+        assert (record.cause, record.reward, trajectory.sequences[0].response_ids) == (
+            None,
+            reward,
+            [token],
+        )
 
 
 async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_there(
@@ -183,7 +222,9 @@ async def test_seconds_are_those_from_the_rollout_s_start_to_its_end(played: Any
     record, _ = await collector.collect(ended, new_record(ids))
     assert (record.seconds, record.question, record.answer) == (20.0, "", "")
     begun = time.time() - 50
-    record, _ = await collector.collect(rollout.model_copy(update={"start_time": begun, "end_time": None}), record)
+    record, _ = await collector.collect(
+        rollout.model_copy(update={"start_time": begun, "end_time": None}), record
+    )
     assert 50 <= record.seconds <= time.time() - begun
 
 
@@ -199,27 +240,42 @@ async def test_the_last_annotation_counts(store: RunStore) -> None:
 
 
 @pytest.mark.parametrize(("merge", "sequences"), [(True, 1), (False, 2)])
-async def test_every_call_keeps_its_own_log_probs_and_weights(store: RunStore, merge: bool, sequences: int) -> None:
+async def test_every_call_keeps_its_own_log_probs_and_weights(
+    store: RunStore, merge: bool, sequences: int
+) -> None:
     """Those of another call would correct the gradient for a policy that did not sample these tokens."""
     ids = await attempt(store)
     second = {"prompt": "[1, 2, 3, 9]", "reply": "b", "log_probs": "[-0.5, -0.25]", "version": 5}
     await store.add_span(call_span(ids, 4, 5, number=2, **second))
     await store.add_span(call_span(ids, 3, number=1, reply="a", log_probs="[-1.0]", version=4))
-    extra = {"counters": {"sql_calls": 2}, "measures": {"facts": 0.5}, "canaries": {"judged": 1, "accepted": 0}}
+    extra = {
+        "counters": {"sql_calls": 2},
+        "measures": {"facts": 0.5},
+        "canaries": {"judged": 1, "accepted": 0},
+    }
     extra |= {"question": "怎么保存？", "answer": "密封"}
     await report(store, ids, {"calls": 2, **extra})
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids, merge=merge)
-    assert (record.cause, record.weights, record.generated_tokens, record.sequences) == (None, [4, 5], 3, sequences)
+    assert (record.cause, record.weights, record.generated_tokens, record.sequences) == (
+        None,
+        [4, 5],
+        3,
+        sequences,
+    )
     assert {name: getattr(record, name) for name in extra} == extra
-    found = [(one.prompt_ids, one.response_ids, one.mask, one.log_probs) for one in trajectory.sequences]
+    found = [
+        (one.prompt_ids, one.response_ids, one.mask, one.log_probs) for one in trajectory.sequences
+    ]
     whole = [([1, 2], [3, 9, 4, 5], [1, 0, 1, 1], [-1.0, 0.0, -0.5, -0.25])]
     apart = [([1, 2], [3], [1], [-1.0]), ([1, 2, 3, 9], [4, 5], [1, 1], [-0.5, -0.25])]
     assert found == (whole if merge else apart)
     assert record.breaks == ({} if merge else {"not_merged": 1})
 
 
-@pytest.mark.parametrize(("limit", "cause", "trained"), [(3, None, [[3, 3, 3]]), (2, "too_long", [])])
+@pytest.mark.parametrize(
+    ("limit", "cause", "trained"), [(3, None, [[3, 3, 3]]), (2, "too_long", [])]
+)
 async def test_an_episode_over_the_limit_is_left_out_under_its_cause(
     played: Any, limit: int, cause: str | None, trained: list[list[int]]
 ) -> None:

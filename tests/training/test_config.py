@@ -52,14 +52,19 @@ def plan(tmp_path: Path, **changes: object) -> Plan:
 def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1, **changes: object):
     preset = choose(AGENT, "full", device, n_gpus)
     changes.setdefault("max_tokens", AGENT.sizes(device).reply)
-    return build_config(plan(tmp_path, device=device, **changes), FILES, preset, parse_overrides(list(overrides)))
+    return build_config(
+        plan(tmp_path, device=device, **changes), FILES, preset, parse_overrides(list(overrides))
+    )
 
 
 @pytest.mark.parametrize("purpose", ["smoke", "ci", "full"])
 @pytest.mark.parametrize(
-    ("device", "n_gpus"), [("cpu", 1), ("cpu", 2), ("cuda", 1), ("cuda", 2), ("cuda", 8), ("cuda", 16)]
+    ("device", "n_gpus"),
+    [("cpu", 1), ("cpu", 2), ("cuda", 1), ("cuda", 2), ("cuda", 8), ("cuda", 16)],
 )
-def test_every_preset_passes_the_checks(tmp_path: Path, purpose: str, device: str, n_gpus: int) -> None:
+def test_every_preset_passes_the_checks(
+    tmp_path: Path, purpose: str, device: str, n_gpus: int
+) -> None:
     preset = choose(AGENT, purpose, device, n_gpus)
     reply = AGENT.sizes(device).reply
     config = build_config(plan(tmp_path, device=device, max_tokens=reply), FILES, preset, [])
@@ -76,7 +81,11 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
 def test_on_the_cpu_a_micro_batch_grows_with_the_context(tmp_path: Path) -> None:
     longer = ("data.max_prompt_length=900", "actor_rollout_ref.rollout.max_model_len=1284")
     config = build(tmp_path, *longer)
-    assert config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu == config.critic.ppo_max_token_len_per_gpu == 1284
+    assert (
+        config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu
+        == config.critic.ppo_max_token_len_per_gpu
+        == 1284
+    )
 
 
 def test_what_differs_without_an_override_is_found_and_named_too(tmp_path: Path) -> None:
@@ -97,27 +106,53 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        (f"{TURNS}=5", r"agent plays 3 turns \(--max-turns\), verl is told 5 .*max_assistant_turns=5"),
-        ("actor_rollout_ref.rollout.temperature=0.7", r"samples at 1.0 \(TEMPERATURE\), verl is told 0.7"),
-        ("actor_rollout_ref.rollout.top_p=0.9", "top_p=0.9, top_k=-1: verl's log-probabilities need top_p=1"),
-        ("actor_rollout_ref.rollout.top_k=20", "top_k=20: verl.s log-probabilities need top_p=1, top_k=-1"),
-        ("data.max_response_length=200", r"3 x 96 = 288 tokens do not fit data.max_response_length=200"),
-        ("data.max_prompt_length=900", r"900 \+ 384 exceed .*max_model_len=1024: .* must fit vLLM's context$"),
+        (
+            f"{TURNS}=5",
+            r"agent plays 3 turns \(--max-turns\), verl is told 5 .*max_assistant_turns=5",
+        ),
+        (
+            "actor_rollout_ref.rollout.temperature=0.7",
+            r"samples at 1.0 \(TEMPERATURE\), verl is told 0.7",
+        ),
+        (
+            "actor_rollout_ref.rollout.top_p=0.9",
+            "top_p=0.9, top_k=-1: verl's log-probabilities need top_p=1",
+        ),
+        (
+            "actor_rollout_ref.rollout.top_k=20",
+            "top_k=20: verl.s log-probabilities need top_p=1, top_k=-1",
+        ),
+        (
+            "data.max_response_length=200",
+            r"3 x 96 = 288 tokens do not fit data.max_response_length=200",
+        ),
+        (
+            "data.max_prompt_length=900",
+            r"900 \+ 384 exceed .*max_model_len=1024: .* must fit vLLM's context$",
+        ),
         ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", "must fit one micro-batch$"),
         ("data.train_batch_size=10", "not a multiple"),
-        ("data.train_batch_size=24", "=24 is not a multiple of .*=16"),  # more than one update, and less than two
+        (
+            "data.train_batch_size=24",
+            "=24 is not a multiple of .*=16",
+        ),  # more than one update, and less than two
         ("trainer.n_gpus_per_node=3", "cannot be shared by 3 devices"),
         ("trainer.nnodes=3", "cannot be shared by 3 devices"),
         ("actor_rollout_ref.rollout.n=1", "at least 2"),
         ("actor_rollout_ref.model.lora_rank=8", "lora_rank=8 with lora.merge=False"),
         ("data.train_batch_sise=4", "did you mean 'data.train_batch_size'"),
-        ("+actor_rollout_ref.rollout.enforce_eagr=true", "did you mean 'actor_rollout_ref.rollout.enforce_eager'"),
+        (
+            "+actor_rollout_ref.rollout.enforce_eagr=true",
+            "did you mean 'actor_rollout_ref.rollout.enforce_eager'",
+        ),
         ("+trainer.nonsense=1", "knows no key 'trainer.nonsense'"),
         ("not-an-override", "neither a flag nor key=value"),
         ("data.seed=[1", "not valid YAML"),
     ],
 )
-def test_a_contradiction_or_unknown_key_is_explained(tmp_path: Path, override: str, message: str) -> None:
+def test_a_contradiction_or_unknown_key_is_explained(
+    tmp_path: Path, override: str, message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         build(tmp_path, override)
 
@@ -137,14 +172,21 @@ def test_what_just_fits_is_taken(tmp_path: Path, overrides: tuple[str, ...]) -> 
 
 
 def test_a_critic_needs_no_groups_and_follows_the_model(tmp_path: Path) -> None:
-    config = build(tmp_path, "algorithm.adv_estimator=gae", "actor_rollout_ref.rollout.n=1", model="m")
+    config = build(
+        tmp_path, "algorithm.adv_estimator=gae", "actor_rollout_ref.rollout.n=1", model="m"
+    )
     assert config.critic.model.path == "m"
     assert config.critic.strategy == config.actor_rollout_ref.actor.strategy == "fsdp2"
 
 
 def test_an_adapter_is_merged_into_what_vllm_serves(tmp_path: Path) -> None:
     model = build(tmp_path, lora_rank=8, lora_adapter_path="a").actor_rollout_ref.model
-    assert (model.lora_rank, model.lora_alpha, model.lora.merge, model.lora_adapter_path) == (8, 16, True, "a")
+    assert (model.lora_rank, model.lora_alpha, model.lora.merge, model.lora_adapter_path) == (
+        8,
+        16,
+        True,
+        "a",
+    )
     assert build(tmp_path).actor_rollout_ref.model.lora_rank == 0
 
 
@@ -159,11 +201,19 @@ def test_deterministic_goes_over_the_preset_and_below_the_user(tmp_path: Path) -
     ("changes", "named"),
     [
         ({"asynchronous": "colocate"}, "--async; leave out one"),
-        ({"llm_proxy": False}, "--no-llm-proxy .the proxy gives every call its seed.; leave out one"),
-        ({"device": "cuda"}, "--device cuda .not run; its kernels sum in an order of their own.; leave out one"),
+        (
+            {"llm_proxy": False},
+            "--no-llm-proxy .the proxy gives every call its seed.; leave out one",
+        ),
+        (
+            {"device": "cuda"},
+            "--device cuda .not run; its kernels sum in an order of their own.; leave out one",
+        ),
     ],
 )
-def test_deterministic_promises_nothing_it_cannot_keep(tmp_path: Path, changes: dict[str, object], named: str) -> None:
+def test_deterministic_promises_nothing_it_cannot_keep(
+    tmp_path: Path, changes: dict[str, object], named: str
+) -> None:
     with pytest.raises(ConfigError, match=f"^--deterministic cannot be had with {named}"):
         build(tmp_path, deterministic=True, **changes)
 
@@ -182,11 +232,19 @@ def test_log_probs_come_through_the_proxy(tmp_path: Path) -> None:
 
 
 def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> None:
-    rollout, bypass = "actor_rollout_ref.rollout.calculate_log_probs", "algorithm.rollout_correction.bypass_mode"
+    rollout, bypass = (
+        "actor_rollout_ref.rollout.calculate_log_probs",
+        "algorithm.rollout_correction.bypass_mode",
+    )
     config = build(tmp_path)
     assert config.algorithm.rollout_correction.bypass_mode
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "bypass_mode"
-    for other in ({"llm_proxy": False}, {"lora_rank": 8}, {"asynchronous": "colocate"}, {"device": "cuda"}):
+    for other in (
+        {"llm_proxy": False},
+        {"lora_rank": 8},
+        {"asynchronous": "colocate"},
+        {"device": "cuda"},
+    ):
         assert not build(tmp_path, **other).algorithm.rollout_correction.bypass_mode, other  # type: ignore[arg-type]
     config = build(tmp_path, f"{rollout}=false")
     assert not config.algorithm.rollout_correction.bypass_mode
@@ -205,13 +263,18 @@ def test_on_the_cpu_vllm_s_cache_has_the_size_that_is_used(tmp_path: Path) -> No
     )
     told = build(tmp_path, f"+{rollout}.engine_kwargs.vllm.kv_cache_memory_bytes=77")
     assert told.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes == 77
-    assert "kv_cache_memory_bytes" not in build(tmp_path, device="cuda").actor_rollout_ref.rollout.engine_kwargs.vllm
+    assert (
+        "kv_cache_memory_bytes"
+        not in build(tmp_path, device="cuda").actor_rollout_ref.rollout.engine_kwargs.vllm
+    )
 
 
 def test_tool_calls_are_parsed_where_there_are_tools(tmp_path: Path) -> None:
     vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm
     assert (vllm.enable_auto_tool_choice, vllm.tool_call_parser) == (True, "hermes")
-    vllm = build(tmp_path, tools=False, keep_thinking=True).actor_rollout_ref.rollout.engine_kwargs.vllm
+    vllm = build(
+        tmp_path, tools=False, keep_thinking=True
+    ).actor_rollout_ref.rollout.engine_kwargs.vllm
     assert "tool_call_parser" not in vllm
     assert vllm.chat_template == str(tmp_path / "chat_template.jinja")
 
@@ -241,7 +304,9 @@ def test_a_disagreement_stops_before_heavy_imports() -> None:
         f"code = main('sql', ['--ci-fast', '{TURNS}=7'])\n"
         "print(code, [name for name in ('torch', 'verl', 'ray', 'agentlightning') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
     assert done.stdout.splitlines()[-1] == "2 []"
     assert "agent plays 3 turns (the sql agent's own), verl is told 7" in done.stderr
 

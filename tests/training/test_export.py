@@ -40,12 +40,17 @@ def run(tmp_path: Path) -> Path:
     for step in VALIDATION:
         model = folder / f"checkpoints/global_step_{step}/actor/huggingface"
         shutil.copytree(TINY, model, ignore=shutil.ignore_patterns("cold_start.json", "README.md"))
-        (folder / f"checkpoints/global_step_{step}/actor/optim_world_size_1_rank_0.pt").write_bytes(b"pickle")
+        (folder / f"checkpoints/global_step_{step}/actor/optim_world_size_1_rank_0.pt").write_bytes(
+            b"pickle"
+        )
     (folder / "checkpoints" / MARK).write_text("3")
     (folder / "config.yaml").write_text(CONFIG)
     (folder / "versions.json").write_text('{"verl": "0.9.1"}')
     rows = [
-        {"step": step, "data": {"episodes/reward/mean": step / 10, "val-core/a/reward/mean@1": score}}
+        {
+            "step": step,
+            "data": {"episodes/reward/mean": step / 10, "val-core/a/reward/mean@1": score},
+        }
         for step, score in VALIDATION.items()
     ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -96,7 +101,13 @@ def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: P
         "model": f"/elsewhere/{run.name}/checkpoints/global_step_2/actor/huggingface",
         "data": {"file": "test.parquet", "sha256": "0" * 64},
         "k": 1,
-        "overall": {"n": 320, "score": 0.884, "ci95": [0.849, 0.918], "diagnosis": None, "diagnosis_ci95": None},
+        "overall": {
+            "n": 320,
+            "score": 0.884,
+            "ci95": [0.849, 0.918],
+            "diagnosis": None,
+            "diagnosis_ci95": None,
+        },
     }
     (tmp_path / "scores.json").write_text(json.dumps(scores))
     code, folder = exported(run, "--step", "best", "--evaluation", str(tmp_path))
@@ -110,8 +121,12 @@ def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: P
     assert "It was not loaded in transformers and vLLM" in card
     assert "Not for patients" in card
     assert "/home/somebody" not in card
-    assert exported(run, "--step", "3", "--evaluation", str(tmp_path), to="other")[0] == 2  # of another checkpoint
-    assert "It was not evaluated" in (exported(run, to="third")[1] / "README.md").read_text(encoding="utf-8")
+    assert (
+        exported(run, "--step", "3", "--evaluation", str(tmp_path), to="other")[0] == 2
+    )  # of another checkpoint
+    assert "It was not evaluated" in (exported(run, to="third")[1] / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:
@@ -122,7 +137,9 @@ def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:
     assert [*(run.parent / "out").iterdir()] == []
 
 
-def test_what_is_no_run_or_lacks_a_part_is_said_in_one_line(run: Path, tmp_path: Path, capsys: Any) -> None:
+def test_what_is_no_run_or_lacks_a_part_is_said_in_one_line(
+    run: Path, tmp_path: Path, capsys: Any
+) -> None:
     assert exported(tmp_path / "runs", "--step", "1")[0] == 2
     assert exported(run, "--adapter", "kept")[0] == 2
     (run / "checkpoints/global_step_3/actor/huggingface/tokenizer.json").unlink()
@@ -147,7 +164,8 @@ def test_an_adapter_is_kept_with_its_tokenizer_and_without_the_weights(run: Path
 
 
 @pytest.mark.parametrize(
-    ("theirs", "said"), [(([1, 2], "other"), "vLLM answers 'other', transformers 'same'"), (([1], "same"), "1 tokens")]
+    ("theirs", "said"),
+    [(([1, 2], "other"), "vLLM answers 'other', transformers 'same'"), (([1], "same"), "1 tokens")],
 )
 def test_a_model_that_answers_otherwise_is_not_written(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, theirs: Any, said: str
@@ -186,7 +204,9 @@ def test_a_push_needs_a_token_and_a_refusal_keeps_the_folder(
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
     with serving(server):
         address = f"http://127.0.0.1:{server.server_port}"
-        monkeypatch.setattr(huggingface_hub, "HfApi", partial(huggingface_hub.HfApi, endpoint=address))
+        monkeypatch.setattr(
+            huggingface_hub, "HfApi", partial(huggingface_hub.HfApi, endpoint=address)
+        )
         code, folder = exported(run, "--push", "me/model")
     said = capsys.readouterr()
     assert (code, (folder / "README.md").is_file()) == (1, True)
@@ -194,7 +214,9 @@ def test_a_push_needs_a_token_and_a_refusal_keeps_the_folder(
     assert "hf_s3cret" not in said.out + said.err
 
 
-def test_a_push_uploads_the_folder_to_a_private_repository(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_push_uploads_the_folder_to_a_private_repository(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Any] = []
 
     class Hub:
@@ -212,4 +234,8 @@ def test_a_push_uploads_the_folder_to_a_private_repository(run: Path, monkeypatc
     monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
     code, folder = exported(run, "--push", "me/model")
     assert code == 0
-    assert asked == ["hf_x", ("me/model", True, True), sorted(path.name for path in folder.iterdir())]
+    assert asked == [
+        "hf_x",
+        ("me/model", True, True),
+        sorted(path.name for path in folder.iterdir()),
+    ]

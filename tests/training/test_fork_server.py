@@ -59,14 +59,28 @@ def ask(tmp_path: Path, *arguments: str, job: str = JOB, text: str = "") -> dict
     """What a worker says of itself; the client may have left before the fork that writes to its output."""
     worker, said = tmp_path / "worker.py", tmp_path / "said"
     worker.write_text(WORKER, encoding="utf-8")
-    command = [sys.executable, "-I", "-S", str(CLIENT), str(tmp_path / "own" / "socket"), str(worker), *arguments]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(CLIENT),
+        str(tmp_path / "own" / "socket"),
+        str(worker),
+        *arguments,
+    ]
     environment = {"PATH": os.environ["PATH"], JOB_VARIABLE: job, "OWN": "各位"}
     reader, writer = os.pipe()
     os.write(writer, text.encode())
     os.close(writer)
     with said.open("wb") as output:
         process = subprocess.run(
-            command, env=environment, cwd=tmp_path, stdin=reader, stdout=output, stderr=output, check=False
+            command,
+            env=environment,
+            cwd=tmp_path,
+            stdin=reader,
+            stdout=output,
+            stderr=output,
+            check=False,
         )
     os.close(reader)
     assert process.returncode == 0, said.read_text()
@@ -75,7 +89,9 @@ def ask(tmp_path: Path, *arguments: str, job: str = JOB, text: str = "") -> dict
     return dict(json.loads(found))
 
 
-def test_a_fork_has_the_engine_and_all_that_was_its_caller_s(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+def test_a_fork_has_the_engine_and_all_that_was_its_caller_s(
+    tmp_path: Path, server: subprocess.Popen[bytes]
+) -> None:
     told = ask(tmp_path, "--one", "two words", text="typed")
     assert (told["engine"], told["parent"], told["main"]) == (True, server.pid, "__main__")
     assert told["arguments"] == [str(tmp_path / "worker.py"), "--one", "two words"]
@@ -85,14 +101,18 @@ def test_a_fork_has_the_engine_and_all_that_was_its_caller_s(tmp_path: Path, ser
     assert "HOME" not in environment
 
 
-def test_forks_are_processes_of_their_own_and_leave_nothing(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+def test_forks_are_processes_of_their_own_and_leave_nothing(
+    tmp_path: Path, server: subprocess.Popen[bytes]
+) -> None:
     assert ask(tmp_path)["pid"] != ask(tmp_path, "--fail")["pid"]
     ask(tmp_path)  # a failure of one is nothing to the server
     while psutil.Process(server.pid).children():  # zombies, too
         time.sleep(0.01)
 
 
-def test_another_job_s_worker_is_started_anew(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+def test_another_job_s_worker_is_started_anew(
+    tmp_path: Path, server: subprocess.Popen[bytes]
+) -> None:
     """Ray's library has read the first job's number when it was imported."""
     told = ask(tmp_path, "--one", job="02000000", text="typed")
     assert (told["engine"], told["arguments"]) == (False, [str(tmp_path / "worker.py"), "--one"])
@@ -110,7 +130,9 @@ def test_without_a_server_the_worker_is_a_python_of_its_own(tmp_path: Path, ther
     assert told["read"] == "typed"
 
 
-def test_a_visitor_who_says_nothing_is_nothing_to_the_others(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+def test_a_visitor_who_says_nothing_is_nothing_to_the_others(
+    tmp_path: Path, server: subprocess.Popen[bytes]
+) -> None:
     for said in (b"", b"+", b"+{"):
         with socket.socket(socket.AF_UNIX) as visitor:
             visitor.connect(str(tmp_path / "own" / "socket"))

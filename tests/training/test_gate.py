@@ -125,7 +125,9 @@ async def test_a_change_waits_for_every_call_in_flight() -> None:
 
 
 @pytest.mark.parametrize("closed_again", [False, True])
-async def test_calls_go_on_in_the_order_they_waited_unless_the_gate_is_closed_again(closed_again: bool) -> None:
+async def test_calls_go_on_in_the_order_they_waited_unless_the_gate_is_closed_again(
+    closed_again: bool,
+) -> None:
     gate, order = CallGate(), []
 
     async def call(name: str) -> None:

@@ -48,7 +48,9 @@ async def finish(store: Any, *statuses: str) -> None:
 async def plain() -> Any:
     """A store as `agl store` serves it, without the requests that wait."""
     port = free_port(HOST)
-    server = agl.LightningStoreServer(agl.InMemoryLightningStore(thread_safe=True), HOST, port, launch_mode="thread")
+    server = agl.LightningStoreServer(
+        agl.InMemoryLightningStore(thread_safe=True), HOST, port, launch_mode="thread"
+    )
     await server.start()
     client = agl.LightningStoreClient(server.endpoint)
     yield client
@@ -63,7 +65,9 @@ async def test_a_waiting_runner_hears_of_a_rollout_at_once(store: Any) -> None:
     assert not waiting.done()
     await enqueue(store, [{"name": "a"}])
     await asyncio.wait_for(waiting, 25)
-    await asyncio.wait_for(handover.queued(), 25)  # the queue is not empty: there is nothing to wait for
+    await asyncio.wait_for(
+        handover.queued(), 25
+    )  # the queue is not empty: there is nothing to wait for
     await handover.close()
 
 
@@ -73,7 +77,9 @@ async def test_a_waiting_runner_hears_of_a_rollout_that_is_queued_again(store: A
     rollout = await store.dequeue_rollout()
     waiting = asyncio.create_task(handover.queued())
     await asyncio.sleep(0.2)
-    await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status="unresponsive")
+    await store.update_attempt(
+        rollout.rollout_id, rollout.attempt.attempt_id, status="unresponsive"
+    )
     await asyncio.wait_for(waiting, 25)
     await handover.close()
 
@@ -137,7 +143,9 @@ async def test_a_store_that_ends_keeps_nobody_waiting(monkeypatch: pytest.Monkey
     await handover.close()
 
 
-async def test_silent_runners_are_noticed_after_the_clock_went_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_runners_are_noticed_after_the_clock_went_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store, real = RunStore(), time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3600)
     await store.query_rollouts()  # which looks
@@ -158,7 +166,12 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
         rollout = await store.dequeue_rollout()
         attempt = rollout.attempt.attempt_id
         await store.add_span(
-            Span.from_attributes(attributes={"a": 1}, rollout_id=rollout.rollout_id, attempt_id=attempt, sequence_id=1)
+            Span.from_attributes(
+                attributes={"a": 1},
+                rollout_id=rollout.rollout_id,
+                attempt_id=attempt,
+                sequence_id=1,
+            )
         )
         await store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
     assert (await store.statistics())["total_spans"] == 49
@@ -167,7 +180,11 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
     known = await store.statistics()
     assert (known["total_rollouts"], known["total_attempts"], known["total_spans"]) == (1, 1, 0)
     assert known["total_span_bytes"] == 0
-    assert len(store._completion_events) == len(store._start_time_by_rollout) == len(store.collections.spans._items) + 1
+    assert (
+        len(store._completion_events)
+        == len(store._start_time_by_rollout)
+        == len(store.collections.spans._items) + 1
+    )
     assert await store.get_rollout_by_id(ids[0]) is None
     assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
 
@@ -213,7 +230,9 @@ class PlayUntilKilled(agl.Algorithm):
 
 
 @pytest.mark.timeout(120)
-def test_a_killed_runner_is_started_again_and_everything_is_played_and_ends(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_runner_is_started_again_and_everything_is_played_and_ends(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     port = free_port(HOST)
     algorithm = PlayUntilKilled(port)
     trainer = agl.Trainer(
@@ -228,7 +247,10 @@ def test_a_killed_runner_is_started_again_and_everything_is_played_and_ends(capf
     assert algorithm.statuses == ["succeeded"] * 8
     assert [len(pids) for pids in algorithm.runners] == [1, 1]
     assert algorithm.runners[0] != algorithm.runners[1]
-    assert "runner-0 ended with exit code -9 (killed? out of memory?) and is started again" in capfd.readouterr().out
+    assert (
+        "runner-0 ended with exit code -9 (killed? out of memory?) and is started again"
+        in capfd.readouterr().out
+    )
     assert [pid for pids in algorithm.runners for pid in pids if psutil.pid_exists(pid)] == []
     assert multiprocessing.active_children() == []
 
@@ -240,13 +262,17 @@ async def test_rollouts_of_a_killed_runner_are_taken_over(told: bool) -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     port = free_port(HOST)
     fork = multiprocessing.get_context("fork")
-    runners = [fork.Process(target=play, args=(f"http://{HOST}:{port}",), daemon=True) for _ in range(2)]
+    runners = [
+        fork.Process(target=play, args=(f"http://{HOST}:{port}",), daemon=True) for _ in range(2)
+    ]
     for runner in runners:
         runner.start()
     live = RunStore()
     live._scan_debounce_seconds = 0.2
     async with served(live, port) as store:
-        ids = await enqueue(store, [{"name": str(i), "sleep": 2} for i in range(16)], unresponsive_seconds=1.5)
+        ids = await enqueue(
+            store, [{"name": str(i), "sleep": 2} for i in range(16)], unresponsive_seconds=1.5
+        )
         endings = Endings(store)
         futures = endings.expect(ids)
         while len(await store.query_rollouts(status_in=["preparing", "running"])) < 16:

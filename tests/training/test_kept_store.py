@@ -41,7 +41,19 @@ RULES = RolloutConfig(max_attempts=2, retry_condition=["timeout", "unresponsive"
 TOKEN = "kept-store-token"
 STEPS = st.tuples(
     st.sampled_from(
-        ["enqueue", "take", "span", "beat", "end", "end", "cancel", "requeue", "resource", "worker", "forget"]
+        [
+            "enqueue",
+            "take",
+            "span",
+            "beat",
+            "end",
+            "end",
+            "cancel",
+            "requeue",
+            "resource",
+            "worker",
+            "forget",
+        ]
     ),
     st.integers(0, 5),
 )
@@ -57,11 +69,15 @@ async def play(store: KeptStore, steps: list[tuple[str, int]]) -> None:
         match step:
             case "enqueue":
                 tasks = [{"问": "\ud800", "n": [number, None, 0.1]}] * number
-                await store.enqueue_many_rollouts([EnqueueRolloutRequest(input=task, config=RULES) for task in tasks])
+                await store.enqueue_many_rollouts(
+                    [EnqueueRolloutRequest(input=task, config=RULES) for task in tasks]
+                )
             case "take":
                 await store.dequeue_many_rollouts(limit=number, worker_id=f"runner-{number}")
             case "resource":
-                await store.add_resources({"main_llm": ProxyLLM(endpoint=f"http://h:{number}", model="m")})
+                await store.add_resources(
+                    {"main_llm": ProxyLLM(endpoint=f"http://h:{number}", model="m")}
+                )
             case "worker":
                 await store.update_worker(f"runner-{number}", {"episodes": number})
             case "cancel" if rollout:
@@ -71,24 +87,42 @@ async def play(store: KeptStore, steps: list[tuple[str, int]]) -> None:
             case "forget" if rollout and rollout.end_time:
                 await store._forget(rollout.rollout_id)
             case "beat" if attempt:
-                await store.update_attempt(rollout.rollout_id, attempt.attempt_id, last_heartbeat_time=float(number))
+                await store.update_attempt(
+                    rollout.rollout_id, attempt.attempt_id, last_heartbeat_time=float(number)
+                )
             case "span" if attempt:
-                (sequence,) = await store.get_many_span_sequence_ids([(rollout.rollout_id, attempt.attempt_id)])
-                await store.add_many_spans([span_of(rollout, sequence)] * 2)  # the second is one too many
+                (sequence,) = await store.get_many_span_sequence_ids(
+                    [(rollout.rollout_id, attempt.attempt_id)]
+                )
+                await store.add_many_spans(
+                    [span_of(rollout, sequence)] * 2
+                )  # the second is one too many
             case "end" if attempt and open_:
-                status: Any = ["succeeded", "failed", "timeout", "unresponsive", "succeeded", "running"][number]
+                status: Any = [
+                    "succeeded",
+                    "failed",
+                    "timeout",
+                    "unresponsive",
+                    "succeeded",
+                    "running",
+                ][number]
                 await store.update_attempt(rollout.rollout_id, attempt.attempt_id, status=status)
 
 
 def span_of(rollout: Any, sequence: int) -> Span:
     owner = {"rollout_id": rollout.rollout_id, "attempt_id": rollout.attempt.attempt_id}
-    return Span.from_attributes(attributes={"ids": "[1, 2]", "nan": float("inf")}, sequence_id=sequence, **owner)
+    return Span.from_attributes(
+        attributes={"ids": "[1, 2]", "nan": float("inf")}, sequence_id=sequence, **owner
+    )
 
 
 async def state(store: KeptStore) -> dict[str, Any]:
     """All a store knows; models compare by their values, and lists by their order."""
     collections = store.collections
-    known = {name: (await getattr(collections, name).query()).items for name in ("rollouts", "attempts", "spans")}
+    known = {
+        name: (await getattr(collections, name).query()).items
+        for name in ("rollouts", "attempts", "spans")
+    }
     rollouts = known["rollouts"]
     return {
         **known,
@@ -101,7 +135,8 @@ async def state(store: KeptStore) -> dict[str, Any]:
         "starts": store._start_time_by_rollout,
         "spans_of": {key for key, size in store._span_bytes_by_rollout.items() if size},
         "latest": await store.get_latest_resources(),
-        "endings": {name for _, _, name in store.ended} & {rollout.rollout_id for rollout in rollouts},
+        "endings": {name for _, _, name in store.ended}
+        & {rollout.rollout_id for rollout in rollouts},
     }
 
 
@@ -110,7 +145,9 @@ async def queue_of(store: KeptStore) -> list[Any]:
     ids = await store.collections.rollout_queue.peek(10**6)
     found = [store.collections.rollouts._items.get(rollout_id) for rollout_id in ids]
     waiting = [rollout for rollout in found if rollout is not None and is_queuing(rollout)]
-    back = sorted((one for one in waiting if one.status == "requeuing"), key=lambda one: str(one.rollout_id))
+    back = sorted(
+        (one for one in waiting if one.status == "requeuing"), key=lambda one: str(one.rollout_id)
+    )
     return [*back, *(one for one in waiting if one.status == "queuing")]
 
 
@@ -158,7 +195,9 @@ async def test_an_event_costs_what_it_changes_however_much_there_is(tmp_path: Pa
     store.database.close()
 
 
-async def test_what_was_taken_from_the_queue_and_given_to_nobody_is_queued_again(tmp_path: Path) -> None:
+async def test_what_was_taken_from_the_queue_and_given_to_nobody_is_queued_again(
+    tmp_path: Path,
+) -> None:
     """A kill between the two writes of a dequeue."""
     store = await KeptStore.open(tmp_path)
     await play(store, [("enqueue", 3)])
@@ -174,7 +213,9 @@ async def test_what_was_taken_from_the_queue_and_given_to_nobody_is_queued_again
 async def test_runners_have_time_to_be_heard_again(tmp_path: Path) -> None:
     """A store that was away for long must not take every episode from the runners that play on."""
     store = await KeptStore.open(tmp_path)
-    rules = RolloutConfig(unresponsive_seconds=0.001, max_attempts=3, retry_condition=["unresponsive"])
+    rules = RolloutConfig(
+        unresponsive_seconds=0.001, max_attempts=3, retry_condition=["unresponsive"]
+    )
     await store.enqueue_rollout(input={}, config=rules)
     taken: Any = await store.dequeue_rollout("runner")
     store.database.close()
@@ -208,7 +249,10 @@ async def test_a_full_disk_is_one_line_for_who_runs_the_store(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     store = await KeptStore.open(tmp_path)
-    async with served(store) as client, httpx.AsyncClient(base_url=client.server_address_root) as session:
+    async with (
+        served(store) as client,
+        httpx.AsyncClient(base_url=client.server_address_root) as session,
+    ):
         (pages,) = store.database.execute("PRAGMA page_count").fetchone()
         store.database.execute(f"PRAGMA max_page_count = {pages}")
         template = {"resource_type": "prompt_template", "template": "x" * 99_999, "engine": "jinja"}
@@ -244,12 +288,16 @@ def serve(port: int, folder: Path) -> None:
 @asynccontextmanager
 async def living(port: int, folder: Path) -> AsyncIterator[None]:
     """A store process, answering; killed at the end, in the middle of whatever it does."""
-    process = multiprocessing.get_context("fork").Process(target=serve, args=(port, folder), daemon=True)
+    process = multiprocessing.get_context("fork").Process(
+        target=serve, args=(port, folder), daemon=True
+    )
     process.start()
     async with httpx.AsyncClient(trust_env=False) as client:
         for _ in range(600):
             try:
-                if (await client.get(f"http://{HOST}:{port}{command.HEALTH_PATH}")).status_code == 200:
+                if (
+                    await client.get(f"http://{HOST}:{port}{command.HEALTH_PATH}")
+                ).status_code == 200:
                     break
             except httpx.HTTPError:
                 assert process.is_alive()
@@ -261,7 +309,9 @@ async def living(port: int, folder: Path) -> AsyncIterator[None]:
         process.join()
 
 
-async def test_a_step_whose_answer_was_lost_is_not_queued_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_whose_answer_was_lost_is_not_queued_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     done, take = 0, RunStore.enqueue_many_rollouts
 
     async def take_and_die(self: RunStore, rollouts: Any) -> Any:
@@ -287,7 +337,9 @@ class CountingAgent(ToyAgent):
         super().__init__()
         self.played: list[str] = []
 
-    async def training_rollout_async(self, task: dict[str, Any], resources: Any, rollout: Any) -> float | None:
+    async def training_rollout_async(
+        self, task: dict[str, Any], resources: Any, rollout: Any
+    ) -> float | None:
         self.played.append(task["name"])
         return await super().training_rollout_async(task, resources, rollout)
 
@@ -299,7 +351,10 @@ async def test_a_store_that_is_killed_and_started_again_goes_on(tmp_path: Path) 
     A kill may take the answer to who took rollouts with it: they are given out again when nobody was heard of them.
     """
     port, agent = free_port(HOST), CountingAgent()
-    client, runners = StoreClient(f"http://{HOST}:{port}", TOKEN), StoreClient(f"http://{HOST}:{port}", TOKEN)
+    client, runners = (
+        StoreClient(f"http://{HOST}:{port}", TOKEN),
+        StoreClient(f"http://{HOST}:{port}", TOKEN),
+    )
     endings, ended = Endings(client), asyncio.Event()
     async with living(port, tmp_path):
         await client.add_resources({})
@@ -319,7 +374,9 @@ async def test_a_store_that_is_killed_and_started_again_goes_on(tmp_path: Path) 
     async with living(port, tmp_path):
         rollouts = await asyncio.wait_for(asyncio.gather(*futures.values()), 120)
         assert [rollout.status for rollout in rollouts] == ["succeeded"] * 24
-        assert [await emitted(client, rollout_id) for rollout_id in ids] == [[task["name"]] for task in tasks]
+        assert [await emitted(client, rollout_id) for rollout_id in ids] == [
+            [task["name"]] for task in tasks
+        ]
         assert sorted(agent.played) == sorted(task["name"] for task in tasks)
         await playing.__aexit__(None, None, None)
         await endings.close()

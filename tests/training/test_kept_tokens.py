@@ -39,7 +39,9 @@ def test_stretches_are_trained_or_not_and_hold_every_token_once() -> None:
 
 
 def test_without_log_probabilities_there_are_none() -> None:
-    assert all("log_probs" not in one for one in stretches(replace(SEQUENCE, log_probs=None), letters))
+    assert all(
+        "log_probs" not in one for one in stretches(replace(SEQUENCE, log_probs=None), letters)
+    )
 
 
 @given(st.lists(st.integers(0, 255), max_size=30))
@@ -56,7 +58,10 @@ def test_the_pieces_are_the_text(text: str) -> None:
 
 def test_the_worst_and_the_best_of_those_with_a_reward_are_kept() -> None:
     rewards = [0.5, 0.1, None, 0.9, 0.2, 0.8, 0.6]
-    records = [replace(RECORD, reward=reward, cause=None if reward else "judge_failed") for reward in rewards]
+    records = [
+        replace(RECORD, reward=reward, cause=None if reward else "judge_failed")
+        for reward in rewards
+    ]
     keep_tokens([(record, Trajectory([SEQUENCE])) for record in records], letters)
     assert [record.reward for record in records if record.tokens] == [0.1, 0.9, 0.2, 0.8]
     assert json.loads(records[1].to_json())["tokens"] == [stretches(SEQUENCE, letters)]

@@ -34,8 +34,14 @@ from training.ports import free_port
 from training.store import check_external
 from training.store_client import StoreClient
 
-NAMES = [name.upper() for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)]
-SECRETS = {name: f"canary-{number}-of-{name.lower()}" for number, name in enumerate([*NAMES, "HF_TOKEN"])}
+NAMES = [
+    name.upper()
+    for name, field in Settings.model_fields.items()
+    if "SecretStr" in str(field.annotation)
+]
+SECRETS = {
+    name: f"canary-{number}-of-{name.lower()}" for number, name in enumerate([*NAMES, "HF_TOKEN"])
+}
 TOKEN, TEACHER = SECRETS["AGL_TOKEN"], SECRETS["TEACHER_API_KEY"]
 
 
@@ -47,15 +53,31 @@ class Started:
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"output-{len(self.processes)}.txt").open("wb") as output:
-            variables = {**os.environ, **SECRETS, "WANDB_MODE": "disabled", "SWANLAB_MODE": "disabled", **environment}
+            variables = {
+                **os.environ,
+                **SECRETS,
+                "WANDB_MODE": "disabled",
+                "SWANLAB_MODE": "disabled",
+                **environment,
+            }
             command = [sys.executable, *words]
-            self.processes.append(subprocess.Popen(command, cwd=ROOT, env=variables, stdout=output, stderr=output))
+            self.processes.append(
+                subprocess.Popen(command, cwd=ROOT, env=variables, stdout=output, stderr=output)
+            )
         return self.processes[-1]
 
     def command_lines(self) -> str:
         """As `ps` shows them."""
-        found = [psutil.Process(process.pid) for process in self.processes if process.poll() is None]
-        return str([one.cmdline() for process in found for one in [process, *process.children(recursive=True)]])
+        found = [
+            psutil.Process(process.pid) for process in self.processes if process.poll() is None
+        ]
+        return str(
+            [
+                one.cmdline()
+                for process in found
+                for one in [process, *process.children(recursive=True)]
+            ]
+        )
 
 
 @pytest.fixture
@@ -63,7 +85,9 @@ def programs(tmp_path: Path) -> Iterator[Started]:
     started = Started(tmp_path)
     yield started
     for process in started.processes:
-        for child in psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []:
+        for child in (
+            psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+        ):
             child.kill()
         process.kill()
         process.wait()
@@ -85,7 +109,9 @@ complete = StandInVllm.complete
 def in_prose(self: StandInVllm, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     """An answer that the judge has to read."""
     status, reply = complete(self, request)
-    reply["choices"][0]["message"]["content"] = "该药用于治疗感冒，每次一片，每日三次，密封保存，孕妇慎用。"
+    reply["choices"][0]["message"]["content"] = (
+        "该药用于治疗感冒，每次一片，每日三次，密封保存，孕妇慎用。"
+    )
     return status, reply
 
 
@@ -102,20 +128,31 @@ async def test_keys_appear_nowhere(
     port, teacher = free_port("127.0.0.1"), LLMServer()
     teacher.answer = lambda body: json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     address = f"http://127.0.0.1:{port}"
-    programs.start("-m", "training.store", "serve", "--port", str(port), "--persist", str(tmp_path / "store"))
+    programs.start(
+        "-m", "training.store", "serve", "--port", str(port), "--persist", str(tmp_path / "store")
+    )
     await asyncio.to_thread(wait_for_store, address)
     external = ("--ci-fast", "--device", "cpu", "--llm-proxy", "--external-store-address", address)
-    told = {"TEACHER_MODEL": "openai/judge", "TEACHER_BASE_URL": teacher.url, "JUDGE_TIMEOUT": "2", "JUDGE_CHECK": "0"}
+    told = {
+        "TEACHER_MODEL": "openai/judge",
+        "TEACHER_BASE_URL": teacher.url,
+        "JUDGE_TIMEOUT": "2",
+        "JUDGE_CHECK": "0",
+    }
     roles = {"AGL_MANAGED_STORE": "0", "AGL_CURRENT_ROLE": "runner"}
     with serving(teacher):
         run_dir = ("--run-dir", str(tmp_path / "run"))
-        programs.start("train_sql_agent.py", *external, *run_dir, "--n-runners", "1", **roles, **told)
+        programs.start(
+            "train_sql_agent.py", *external, *run_dir, "--n-runners", "1", **roles, **told
+        )
         store = StoreClient(address, TOKEN)
         policy = access("direct", servers, store, token=TOKEN)
         await policy.start()
         try:
             await play(policy, store, 4)
-            teacher.faults = [Fault(500, body=json.dumps({"error": {"message": f"down, {TEACHER}"}}))] * 100
+            teacher.faults = [
+                Fault(500, body=json.dumps({"error": {"message": f"down, {TEACHER}"}}))
+            ] * 100
             ids = await play(policy, store, 4)
             shown = programs.command_lines()
             spans = [str(await store.query_spans(rollout_id)) for rollout_id in ids]
@@ -123,16 +160,29 @@ async def test_keys_appear_nowhere(
         finally:
             await policy.stop()
             await store.close()
-    wrong = programs.start("-m", "training.store", "status", address, AGL_TOKEN="canary-that-is-wrong")
+    wrong = programs.start(
+        "-m", "training.store", "status", address, AGL_TOKEN="canary-that-is-wrong"
+    )
     assert await asyncio.to_thread(wrong.wait, 120) == 2
-    for process in reversed(programs.processes[:2]):  # the runner first: it would look for its store
+    for process in reversed(
+        programs.processes[:2]
+    ):  # the runner first: it would look for its store
         process.send_signal(signal.SIGINT)
         await asyncio.to_thread(process.wait, 120)
     assert teacher.keys == {f"Bearer {TEACHER}"}
     assert all('"unscored"' in text for text in spans)
-    texts = {str(path): path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file()}
+    texts = {
+        str(path): path.read_bytes().decode(errors="replace")
+        for path in tmp_path.rglob("*")
+        if path.is_file()
+    }
     assert any(path.endswith("store.sqlite") for path in texts)
-    texts |= {"ps": shown, "spans": str(spans), "store": str(known), "log of proxy and client": caplog.text}
+    texts |= {
+        "ps": shown,
+        "spans": str(spans),
+        "store": str(known),
+        "log of proxy and client": caplog.text,
+    }
     for secret in [*SECRETS.values(), "canary-that-is-wrong"]:
         assert [where for where, text in texts.items() if secret in text] == [], secret
 
@@ -141,7 +191,8 @@ async def play(policy: Any, store: StoreClient, number: int) -> list[str]:
     """Have the runner play rollouts, to their ends; returns their ids."""
     rows = AGENT.rows(AGENT.splits["val"])[:number]
     requests = [
-        EnqueueRolloutRequest(input=row, mode="train", resources_id=policy.resource("train", 0)) for row in rows
+        EnqueueRolloutRequest(input=row, mode="train", resources_id=policy.resource("train", 0))
+        for row in rows
     ]
     ids = [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]
     assert {rollout.status for rollout in await ends(store, ids, 240)} == {"succeeded"}

@@ -58,9 +58,15 @@ def test_a_template_without_tools(folder: Path) -> None:
 
 def test_of_several_templates_the_one_that_is_meant(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
-    both = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "with tools"}]
+    both = [
+        {"name": "default", "template": "plain"},
+        {"name": "tool_use", "template": "with tools"},
+    ]
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": both}))
-    assert (read_template(str(folder)), read_template(str(folder), tools=False)) == ("with tools", "plain")
+    assert (read_template(str(folder)), read_template(str(folder), tools=False)) == (
+        "with tools",
+        "plain",
+    )
 
 
 def test_more_context_than_positions(folder: Path) -> None:

@@ -44,10 +44,16 @@ async def test_each_end_of_an_episode_is_reported_under_its_name() -> None:
     store = Store()
     runner, rollout = runner_of(store), attempted("a")
     hanging = asyncio.create_task(asyncio.Event().wait())
-    for episode in (hanging, await ended(raises(asyncio.CancelledError())), await ended(raises(ValueError("no")))):
+    for episode in (
+        hanging,
+        await ended(raises(asyncio.CancelledError())),
+        await ended(raises(ValueError("no"))),
+    ):
         await runner._finish(rollout, episode)  # type: ignore[arg-type]
     hanging.cancel()
-    assert store.told == [("a", "a-1", ("status", status)) for status in ("timeout", "timeout", "failed")]
+    assert store.told == [
+        ("a", "a-1", ("status", status)) for status in ("timeout", "timeout", "failed")
+    ]
 
 
 async def test_a_played_episode_s_spans_are_sent_as_its_attempt_s_and_before_its_end() -> None:
@@ -59,7 +65,9 @@ async def test_a_played_episode_s_spans_are_sent_as_its_attempt_s_and_before_its
 
 async def test_heartbeats_are_of_the_episodes_that_are_played_long_enough_and_still_ours() -> None:
     """An attempt kept alive beside the one that replaced it would be played to its end, and paid for, for nothing."""
-    store = Store(*(attempted(name) for name in ("kept", "young", "reported")), attempted("lost", "cancelled"))
+    store = Store(
+        *(attempted(name) for name in ("kept", "young", "reported")), attempted("lost", "cancelled")
+    )
     runner = runner_of(store)
     for name, begun, over in (
         ("reported", 1.0, True),
@@ -76,7 +84,9 @@ async def test_heartbeats_are_of_the_episodes_that_are_played_long_enough_and_st
     assert (name, attempt, what) == ("kept", "kept-1", "last_heartbeat_time")
     assert before <= when <= time.time()
     await asyncio.sleep(0)
-    cancelled = {name: place.task.cancelled() for name, place in runner._places.items() if place.task}
+    cancelled = {
+        name: place.task.cancelled() for name, place in runner._places.items() if place.task
+    }
     assert cancelled == {"reported": False, "lost": True, "kept": False, "young": False}
     store.told.clear()
     runner._places = {"young": runner._places["young"]}
@@ -107,7 +117,9 @@ async def test_an_episode_that_ends_while_the_store_is_asked_is_left_alone() -> 
     assert not over.task.cancelled()
 
 
-async def test_the_runner_beats_on_after_a_store_that_was_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_runner_beats_on_after_a_store_that_was_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     store = Store()
     runner, begun = runner_of(store), list[float]()
     runner._places = {"a": None, "b": None}  # type: ignore[dict-item]
@@ -147,7 +159,9 @@ async def test_as_many_are_taken_as_there_are_places_and_not_all_at_once(
         await asyncio.Event().wait()
 
     runner._handover = SimpleNamespace(queued=queued)  # type: ignore[assignment]
-    monkeypatch.setattr(runner_module, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": pause}))
+    monkeypatch.setattr(
+        runner_module, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": pause})
+    )
     store.queue = [[attempted("a"), attempted("b")], [], [attempted("c")]]
     taking = asyncio.create_task(runner._take())
     await asyncio.wait_for(over.wait(), 30)
@@ -184,7 +198,9 @@ async def test_an_episode_has_its_mode_s_method_its_resources_and_its_reward_las
     def method(kind: str) -> Any:
         return lambda task, resources, rollout: play(kind, task, resources, rollout)
 
-    agent = SimpleNamespace(training_rollout_async=method("training"), validation_rollout_async=method("validation"))
+    agent = SimpleNamespace(
+        training_rollout_async=method("training"), validation_rollout_async=method("validation")
+    )
     runner.agent = agent  # type: ignore[assignment]
     runner.init_worker(0, store)  # type: ignore[arg-type]
     try:
@@ -196,7 +212,10 @@ async def test_an_episode_has_its_mode_s_method_its_resources_and_its_reward_las
     assert get_active_tracer() is None
     assert runner.name == worker_name(os.getpid())
     resources = {"policy": "r1"}
-    assert played == [("training", {"name": "t"}, resources, "t"), ("validation", {"name": "v"}, resources, "v")]
+    assert played == [
+        ("training", {"name": "t"}, resources, "t"),
+        ("validation", {"name": "v"}, resources, "v"),
+    ]
     assert store.told == [("r1",)], "asked for once"
     assert [span.attributes.get("episode") for span in trained] == ["t", None]
     assert agl.find_final_reward(trained) == 0.5
@@ -210,7 +229,9 @@ async def test_resources_the_store_does_not_have_are_named() -> None:
         await runner_of(Store())._resources_of(rollout)
 
 
-async def test_the_end_gives_back_and_closes_though_the_store_refuses_or_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_gives_back_and_closes_though_the_store_refuses_or_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     closed, given = list[str](), list[Any]()
 
     class Closes:
@@ -233,7 +254,11 @@ async def test_the_end_gives_back_and_closes_though_the_store_refuses_or_hangs(m
         runner = runner_of(store)
         runner._handover, runner._sender = Closes("handover"), Closes("sender")  # type: ignore[assignment]
         task = asyncio.create_task(asyncio.sleep(30))
-        runner._places = {"a": Place(attempted("a"), 0.0, task), "b": Place(attempted("b"), 0.0)} if places else {}  # type: ignore[arg-type]
+        runner._places = (
+            {"a": Place(attempted("a"), 0.0, task), "b": Place(attempted("b"), 0.0)}
+            if places
+            else {}
+        )  # type: ignore[arg-type]
         await runner._close()
         await asyncio.sleep(0)
         assert task.cancelled() == bool(places)

@@ -24,7 +24,9 @@ def prefixes(sequences: list[list[int]]) -> set[tuple[int, ...]]:
 
 
 @given(SEQUENCES)
-def test_every_sequence_is_a_way_from_the_root_and_every_prefix_stands_once(sequences: list[list[int]]) -> None:
+def test_every_sequence_is_a_way_from_the_root_and_every_prefix_stands_once(
+    sequences: list[list[int]],
+) -> None:
     tree = grow(sequences)
     before = parents(tree)
     assert len(tree.tokens) == len(tree.positions) == len(before) == len(prefixes(sequences))

@@ -49,13 +49,19 @@ def test_a_step_that_taught_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_step_that_taught(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = line(tmp_path, capsys, {"books/learnable_groups": 3, "episodes/equal_reward_groups": 1, MISMATCH: 1e-9})
+    shown = line(
+        tmp_path,
+        capsys,
+        {"books/learnable_groups": 3, "episodes/equal_reward_groups": 1, MISMATCH: 1e-9},
+    )
     assert "step 1 of 4: 1 groups with equal reward (no gradient)" in shown
     assert "disagree" not in shown
 
 
 def test_disagreement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "vLLM and trainer disagree (rollout_corr/k3_kl 0.02)" in line(tmp_path, capsys, {MISMATCH: 0.02})
+    assert "vLLM and trainer disagree (rollout_corr/k3_kl 0.02)" in line(
+        tmp_path, capsys, {MISMATCH: 0.02}
+    )
 
 
 def test_what_is_left_is_as_long_as_the_steps_were(
@@ -70,7 +76,11 @@ def test_what_is_left_is_as_long_as_the_steps_were(
     progress.look()
     assert progress.seen.left is None
     assert "left" not in capsys.readouterr().out
-    add(tmp_path, "metrics.jsonl", {"step": 0, "data": {"val-core/a/reward": 0.5, "val-core/b/reward": 1.0}})
+    add(
+        tmp_path,
+        "metrics.jsonl",
+        {"step": 0, "data": {"val-core/a/reward": 0.5, "val-core/b/reward": 1.0}},
+    )
     add(tmp_path, "metrics.jsonl", {"step": 1, "data": STEP})
     now = 1070.0
     progress.look()
@@ -91,7 +101,13 @@ def test_what_is_left_is_as_long_as_the_steps_were(
 
 def test_numbers_are_those_of_the_files(tmp_path: Path) -> None:
     progress = Progress(tmp_path, 4)
-    add(tmp_path, "episodes.jsonl", episode(1), episode(1, cause="judge_failed"), episode(0, mode="val", cause="x"))
+    add(
+        tmp_path,
+        "episodes.jsonl",
+        episode(1),
+        episode(1, cause="judge_failed"),
+        episode(0, mode="val", cause="x"),
+    )
     add(tmp_path, "metrics.jsonl", {"step": 1, "data": STEP | {IDLE: 0.4}})
     progress.look({"waiting": 3})
     seen = progress.seen
@@ -100,13 +116,27 @@ def test_numbers_are_those_of_the_files(tmp_path: Path) -> None:
     assert seen.last["mode"] == "val"
 
 
-def test_a_judge_that_died_is_said_before_the_step_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_that_died_is_said_before_the_step_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     progress = Progress(tmp_path, 4)
-    lost = [episode(1, cause="judge_failed"), episode(1, cause="judge_failed"), episode(1, cause="step_skipped")]
+    lost = [
+        episode(1, cause="judge_failed"),
+        episode(1, cause="judge_failed"),
+        episode(1, cause="step_skipped"),
+    ]
     add(tmp_path, "episodes.jsonl", *lost)
     progress.look()
-    assert "3 of 3 episodes are left out: judge_failed 2, step_skipped 1\n" in capsys.readouterr().out
-    add(tmp_path, "episodes.jsonl", *[episode(1)] * 7, *lost, episode(0, mode="val", cause="judge_failed"))
+    assert (
+        "3 of 3 episodes are left out: judge_failed 2, step_skipped 1\n" in capsys.readouterr().out
+    )
+    add(
+        tmp_path,
+        "episodes.jsonl",
+        *[episode(1)] * 7,
+        *lost,
+        episode(0, mode="val", cause="judge_failed"),
+    )
     progress.look()
     assert capsys.readouterr().out == "", "a few are counted in the view alone"
 
@@ -129,11 +159,19 @@ def test_lines_are_read_once_and_when_they_are_whole(tmp_path: Path) -> None:
 
 def config_of(folder: Path, rows: int, **trainer: Any) -> DictConfig:
     (folder / "train.jsonl").write_text("{}\n" * rows)
-    data = {"train_files": str(folder / "train.jsonl"), "train_max_samples": -1, "train_batch_size": 16}
-    return OmegaConf.create({"data": data, "trainer": {"total_epochs": 2, "total_training_steps": None} | trainer})
+    data = {
+        "train_files": str(folder / "train.jsonl"),
+        "train_max_samples": -1,
+        "train_batch_size": 16,
+    }
+    return OmegaConf.create(
+        {"data": data, "trainer": {"total_epochs": 2, "total_training_steps": None} | trainer}
+    )
 
 
-@pytest.mark.parametrize(("rows", "told", "steps"), [(40, None, 4), (40, 3, 3), (40, 9, 4), (16, None, 2)])
+@pytest.mark.parametrize(
+    ("rows", "told", "steps"), [(40, None, 4), (40, 3, 3), (40, 9, 4), (16, None, 2)]
+)
 def test_planned_steps_are_verls(rows: int, told: int | None, steps: int, tmp_path: Path) -> None:
     assert planned_steps(config_of(tmp_path, rows, total_training_steps=told)) == steps
 
@@ -163,7 +201,9 @@ def test_rollouts_in_flight_are_counted_by_state() -> None:
     assert asyncio.run(in_flight(away)) == {}
 
 
-def test_there_is_a_view_only_on_a_terminal_and_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_a_view_only_on_a_terminal_and_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     plan = Plan(Path("x"), "cpu", "m", 3, "", 1.0, 96, 60.0)
     assert not wants_view(plan)
     for stream in (sys.stdout, sys.stderr):
@@ -175,7 +215,9 @@ def test_there_is_a_view_only_on_a_terminal_and_unless_told_otherwise(monkeypatc
     assert not wants_view(plan)
 
 
-@pytest.mark.parametrize(("seconds", "shown"), [(None, "-"), (0, "0:00"), (65, "1:05"), (7265, "2:01:05")])
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(None, "-"), (0, "0:00"), (65, "1:05"), (7265, "2:01:05")]
+)
 def test_durations(seconds: float | None, shown: str) -> None:
     assert duration(seconds) == shown
 
@@ -230,7 +272,9 @@ def test_on_a_terminal_there_is_a_view_below_the_lines(tmp_path: Path) -> None:
     ):
         assert text in shown, text
     assert "\x1b]0;title" not in shown
-    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1, "the cursor is hidden once, and shown again"
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1, (
+        "the cursor is hidden once, and shown again"
+    )
 
 
 def test_without_the_view_a_terminal_is_sent_lines(tmp_path: Path) -> None:
@@ -242,11 +286,19 @@ def test_without_the_view_a_terminal_is_sent_lines(tmp_path: Path) -> None:
 
 def test_without_a_terminal_there_are_lines(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", RUN, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     lines = [line.split("] ", 1)[-1] for line in done.stdout.splitlines()]
-    assert lines[:3] == ["starting Ray, verl and vLLM", "engine ready (Ray, verl, vLLM, proxy)", "first step begins"]
+    assert lines[:3] == [
+        "starting Ray, verl and vLLM",
+        "engine ready (Ray, verl, vLLM, proxy)",
+        "first step begins",
+    ]
     assert "step 2 of 2: reward 0.250, 10.0 s" in lines
     assert "\x1b" not in done.stdout
     assert done.stderr == ""

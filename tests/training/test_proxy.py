@@ -43,7 +43,9 @@ class StandInVllm:
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.port = free_port("127.0.0.1")
-        config = uvicorn.Config(self, host="127.0.0.1", port=self.port, log_level="warning", lifespan="off")
+        config = uvicorn.Config(
+            self, host="127.0.0.1", port=self.port, log_level="warning", lifespan="off"
+        )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
 
@@ -55,7 +57,11 @@ class StandInVllm:
             if not message.get("more_body"):
                 break
         status, reply = (200, {}) if scope["path"] == "/health" else self.complete(json.loads(body))
-        head = {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]}
+        head = {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", b"application/json")],
+        }
         await send(head)
         await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
 
@@ -72,7 +78,12 @@ class StandInVllm:
             "token_ids": [7, number],
             "logprobs": log_probs(number) if request.get("logprobs") else None,
         }
-        reply = {"id": f"chatcmpl-{self.port}-{number}", "object": "chat.completion", "created": 1, "model": MODEL}
+        reply = {
+            "id": f"chatcmpl-{self.port}-{number}",
+            "object": "chat.completion",
+            "created": 1,
+            "model": MODEL,
+        }
         usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
         return 200, {**reply, "prompt_token_ids": [1, 2, 3], "choices": [choice], "usage": usage}
 
@@ -80,7 +91,9 @@ class StandInVllm:
 def log_probs(number: int) -> dict[str, Any]:
     """As vLLM writes them for two tokens."""
     empty: dict[str, Any] = {"bytes": [1], "top_logprobs": []}
-    return {"content": [{"token": "好", "logprob": value, **empty} for value in (-0.5, -float(number))]}
+    return {
+        "content": [{"token": "好", "logprob": value, **empty} for value in (-0.5, -float(number))]
+    }
 
 
 @pytest.fixture
@@ -98,7 +111,9 @@ def servers() -> Iterator[list[StandInVllm]]:
 
 @asynccontextmanager
 async def serve_store() -> AsyncIterator[LightningStoreClient]:
-    args = PythonServerLauncherArgs(host="127.0.0.1", port=free_port("127.0.0.1"), launch_mode="thread")
+    args = PythonServerLauncherArgs(
+        host="127.0.0.1", port=free_port("127.0.0.1"), launch_mode="thread"
+    )
     server = LightningStoreServer(agl.InMemoryLightningStore(thread_safe=True), launcher_args=args)
     await server.start()
     client = LightningStoreClient(f"http://127.0.0.1:{args.port}")
@@ -110,7 +125,11 @@ async def serve_store() -> AsyncIterator[LightningStoreClient]:
 
 
 def access(
-    kind: str, servers: list[StandInVllm], store: LightningStoreClient, log_probs: bool = True, **changes: Any
+    kind: str,
+    servers: list[StandInVllm],
+    store: LightningStoreClient,
+    log_probs: bool = True,
+    **changes: Any,
 ) -> PolicyAccess:
     """`changes` are of the plan."""
     plan = Plan(Path("."), "cpu", MODEL, 3, "test", 1.0, 32, 10.0, proxy=kind, **changes)
@@ -133,7 +152,11 @@ async def ask(
     resources = await store.get_resources_by_id(policy.resource(mode, group))
     llm = resources.resources[RESOURCE]
     url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id) + "/chat/completions"
-    body = {"model": llm.model, "messages": [{"role": "user", "content": text}], **llm.sampling_parameters}
+    body = {
+        "model": llm.model,
+        "messages": [{"role": "user", "content": text}],
+        **llm.sampling_parameters,
+    }
     async with httpx.AsyncClient(timeout=30) as client:
         return await client.post(url, json=body, headers={"Authorization": f"Bearer {key}"})
 
@@ -151,7 +174,9 @@ async def spans_of(store: LightningStoreClient, rollout_id: str, count: int) -> 
 async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", "sqlite:///own.db")  # the agent's, and nothing of the proxy's
+    monkeypatch.setenv(
+        "DATABASE_URL", "sqlite:///own.db"
+    )  # the agent's, and nothing of the proxy's
     async with serve_store() as store:
         policy = access(kind, servers, store)
         await policy.start()
@@ -202,7 +227,9 @@ async def test_training_and_validation_are_each_sampled_as_they_are_told(
     assert request["max_tokens"] == 32
 
 
-async def test_a_url_is_published_as_it_is_where_tls_ends_before_the_proxy(servers: list[StandInVllm]) -> None:
+async def test_a_url_is_published_as_it_is_where_tls_ends_before_the_proxy(
+    servers: list[StandInVllm],
+) -> None:
     async with serve_store() as store:
         policy = access("direct", servers, store, proxy_public_host="https://llm.example.org/")
         await policy.start()
@@ -215,7 +242,9 @@ async def test_a_url_is_published_as_it_is_where_tls_ends_before_the_proxy(serve
     assert llm.get_base_url("ro", "at") == "https://llm.example.org/rollout/ro/attempt/at"
 
 
-async def test_log_probs_are_left_out_where_verl_does_not_want_them(servers: list[StandInVllm]) -> None:
+async def test_log_probs_are_left_out_where_verl_does_not_want_them(
+    servers: list[StandInVllm],
+) -> None:
     async with serve_store() as store:
         policy = access("direct", servers, store, log_probs=False)
         await policy.start()
@@ -254,7 +283,9 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
                     "not json": await client.post(url, content=b"{"),
                     "no model": await client.post(url, json={"messages": []}),
                     "unknown": await client.post(url, json={"model": "other", "messages": []}),
-                    "stream": await client.post(url, json={"model": "policy-0", "messages": [], "stream": True}),
+                    "stream": await client.post(
+                        url, json={"model": "policy-0", "messages": [], "stream": True}
+                    ),
                     "route": await client.get(f"{policy.address}/v1/models"),
                 }
             servers[0].server.should_exit = True
@@ -282,14 +313,20 @@ async def test_calls_wait_for_a_store_that_is_away() -> None:
 
     async def flaky(scope: Any, receive: Any, send: Any) -> None:
         parts = [await receive()]
-        while parts[-1].get("more_body"):  # a body comes in as many parts as the network cuts it into
+        while parts[-1].get(
+            "more_body"
+        ):  # a body comes in as many parts as the network cuts it into
             parts.append(await receive())
         seen.append(b"".join(part["body"] for part in parts))
-        await send({"type": "http.response.start", "status": 200 if len(seen) > 2 else 503, "headers": []})
+        await send(
+            {"type": "http.response.start", "status": 200 if len(seen) > 2 else 503, "headers": []}
+        )
         await send({"type": "http.response.body", "body": b""})
 
     port = free_port("127.0.0.1")
-    server = uvicorn.Server(uvicorn.Config(flaky, host="127.0.0.1", port=port, log_level="error", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(flaky, host="127.0.0.1", port=port, log_level="error", lifespan="off")
+    )
     serving = asyncio.create_task(server.serve())
     recorder = CallRecorder(f"http://127.0.0.1:{port}/v1/traces", lambda: 0)
     for number in range(3):
@@ -308,7 +345,15 @@ async def test_calls_wait_for_a_store_that_is_away() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[]", b"{}", b'{"choices": []}', b'{"choices": [{"token_ids": [1]}]}', b'{"choices": 3}', b"not json"],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"choices": []}',
+        b'{"choices": [{"token_ids": [1]}]}',
+        b'{"choices": 3}',
+        b"not json",
+    ],
 )
 def test_replies_without_token_ids_are_not_recorded(body: bytes) -> None:
     TAKEN.set([])

@@ -33,7 +33,9 @@ from training.recorder import (
 
 
 @pytest.mark.parametrize("log_probs", [None, [-0.5]])
-def test_a_call_is_written_with_its_tokens_and_the_weights_that_answered(log_probs: list[float] | None) -> None:
+def test_a_call_is_written_with_its_tokens_and_the_weights_that_answered(
+    log_probs: list[float] | None,
+) -> None:
     before = time.time()
     span = _span(Taken("reply", [1, 2], [3], log_probs), 7.5, 4)
     expected = {
@@ -42,7 +44,9 @@ def test_a_call_is_written_with_its_tokens_and_the_weights_that_answered(log_pro
         "llm.hosted_vllm.response_token_ids": "[[3]]",
         VERSION_ATTRIBUTE: 4,
     }
-    assert span.attributes == expected | ({} if log_probs is None else {LOG_PROBS_ATTRIBUTE: "[-0.5]"})
+    assert span.attributes == expected | (
+        {} if log_probs is None else {LOG_PROBS_ATTRIBUTE: "[-0.5]"}
+    )
     assert (span.name, span.status.status_code, span.start_time) == (SPAN_NAME, "OK", 7.5)
     assert span.end_time is not None
     assert before <= span.end_time <= time.time()
@@ -50,7 +54,9 @@ def test_a_call_is_written_with_its_tokens_and_the_weights_that_answered(log_pro
 
 def core(begin: float | None = None, end: float | None = None) -> SpanCoreFields:
     status = TraceStatus(status_code="ERROR", description="why")
-    return SpanCoreFields(name="n", status=status, attributes={"a": 1}, start_time=begin, end_time=end)
+    return SpanCoreFields(
+        name="n", status=status, attributes={"a": 1}, start_time=begin, end_time=end
+    )
 
 
 def test_a_span_is_sent_as_its_rollout_s_and_attempt_s_with_its_times_in_nanoseconds() -> None:
@@ -112,19 +118,29 @@ async def test_spans_are_sent_again_whole_while_the_store_is_away(
 
 
 @pytest.mark.usefixtures("pauses")
-async def test_other_errors_and_a_store_that_stays_away_are_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_errors_and_a_store_that_stays_away_are_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(ValueError, match="ours"):
         await Away(ValueError("ours")).send("x", [("ro", "at", core())])
     monkeypatch.setattr(recorder_module, "OUTAGE_SECONDS", 0.0)
     with pytest.raises(aiohttp.ClientError, match="gone"):
-        await Away(aiohttp.ClientError("gone"), aiohttp.ClientError("gone")).send("x", [("ro", "at", core())])
+        await Away(aiohttp.ClientError("gone"), aiohttp.ClientError("gone")).send(
+            "x", [("ro", "at", core())]
+        )
 
 
 async def test_spans_are_posted_with_the_token_and_a_refusal_is_an_error() -> None:
     seen: list[Any] = []
 
     async def take(request: web.Request) -> web.Response:
-        seen.append((request.headers["content-type"], request.headers["authorization"], await request.read()))
+        seen.append(
+            (
+                request.headers["content-type"],
+                request.headers["authorization"],
+                await request.read(),
+            )
+        )
         return web.Response(status=200 if len(seen) < 3 else 503)
 
     app = web.Application()
@@ -138,10 +154,14 @@ async def test_spans_are_posted_with_the_token_and_a_refusal_is_an_error() -> No
             await sender._post(endpoint, b"three")
         assert sender._session is session, "connections are kept"
         await sender.close()
-    assert seen == [("application/x-protobuf", "Bearer secret", body) for body in (b"one", b"two", b"three")]
+    assert seen == [
+        ("application/x-protobuf", "Bearer secret", body) for body in (b"one", b"two", b"three")
+    ]
     assert session
     assert session.closed
-    assert session.timeout.total == recorder_module.REQUEST_SECONDS, "a store that hangs would stop all that follows"
+    assert session.timeout.total == recorder_module.REQUEST_SECONDS, (
+        "a store that hangs would stop all that follows"
+    )
 
 
 async def test_nothing_to_send_asks_nobody() -> None:
@@ -157,7 +177,10 @@ async def test_calls_a_dead_store_did_not_take_are_counted() -> None:
 
     class Dead(SpanSender):
         async def send(self, endpoint: str, spans: Any) -> None:
-            stamped = [(*owner, span.attributes[VERSION_ATTRIBUTE], span.start_time) for *owner, span in spans]
+            stamped = [
+                (*owner, span.attributes[VERSION_ATTRIBUTE], span.start_time)
+                for *owner, span in spans
+            ]
             posted.append((endpoint, stamped))
             raise TimeoutError
 

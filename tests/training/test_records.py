@@ -20,14 +20,32 @@ from training.records import (
 
 
 def record(number: int, **fields: object) -> RolloutRecord:
-    base = {"rollout_id": f"r{number}", "group": f"g{number // 2}", "session": number % 2, "mode": "train", "step": 1}
+    base = {
+        "rollout_id": f"r{number}",
+        "group": f"g{number // 2}",
+        "session": number % 2,
+        "mode": "train",
+        "step": 1,
+    }
     return RolloutRecord(**{**base, "status": "succeeded", "reward": 0.5, **fields})  # type: ignore[arg-type]
 
 
 def test_unknown_terms_and_counters_are_added_up() -> None:
     records = [
-        record(0, reward=1.0, terms={"a": 1.0, "b": 0.0}, counters={"exams": 2}, stop_reason="diagnosed"),
-        record(1, reward=0.0, terms={"a": 0.0, "b": 1.0}, counters={"exams": 3}, stop_reason="diagnosed"),
+        record(
+            0,
+            reward=1.0,
+            terms={"a": 1.0, "b": 0.0},
+            counters={"exams": 2},
+            stop_reason="diagnosed",
+        ),
+        record(
+            1,
+            reward=0.0,
+            terms={"a": 0.0, "b": 1.0},
+            counters={"exams": 3},
+            stop_reason="diagnosed",
+        ),
     ]
     metrics = step_metrics(records, "episodes")
     assert metrics["episodes/terms/a"] == 0.5
@@ -38,7 +56,11 @@ def test_unknown_terms_and_counters_are_added_up() -> None:
 
 
 def test_sequences_are_counted_by_scored_rollout() -> None:
-    records = [record(0, sequences=3), record(1, sequences=1), record(2, sequences=0, cause="too_long")]
+    records = [
+        record(0, sequences=3),
+        record(1, sequences=1),
+        record(2, sequences=0, cause="too_long"),
+    ]
     metrics = step_metrics(records, "x")
     assert metrics["x/sequences_per_rollout"] == 2
     assert (metrics["x/rollouts"], metrics["x/unscored"]) == (3, 1)
@@ -54,7 +76,9 @@ def test_equal_rewards_are_no_news_where_groups_are_not_compared() -> None:
 def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
     records = [
         record(0, reward=1.0, terms={"judge": 1.0}),
-        record(1, reward=0.25, cause="judge_failed", counters={"exams": 1}, terms={"judge": 0.5}),  # left of a retry
+        record(
+            1, reward=0.25, cause="judge_failed", counters={"exams": 1}, terms={"judge": 0.5}
+        ),  # left of a retry
     ]
     metrics = step_metrics(records, "episodes")
     assert metrics["episodes/reward/mean"] == 1.0
@@ -66,7 +90,8 @@ def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rewards", "equal"), [([0.1, 0.1, 0.1, 0.9], 1), ([0.0, 1.0, 0.0, 0.0], 1), ([0.5, 0.5, 0.5], 1), ([0.5], 0)]
+    ("rewards", "equal"),
+    [([0.1, 0.1, 0.1, 0.9], 1), ([0.0, 1.0, 0.0, 0.0], 1), ([0.5, 0.5, 0.5], 1), ([0.5], 0)],
 )
 def test_groups_with_equal_reward_are_counted(rewards: list[float], equal: int) -> None:
     """A reward of 0 is a reward, and one episode alone has nobody to be equal to."""
@@ -85,7 +110,14 @@ def test_a_step_without_scored_rollouts_has_no_mean() -> None:
 
 
 def test_an_annotation_must_be_whole() -> None:
-    whole = {"terms": {}, "total": 1.0, "unscored": None, "stop_reason": "answered", "calls": 1, "counters": {}}
+    whole = {
+        "terms": {},
+        "total": 1.0,
+        "unscored": None,
+        "stop_reason": "answered",
+        "calls": 1,
+        "counters": {},
+    }
     assert read_annotation(json.dumps(whole)) == whole
     del whole["calls"]
     with pytest.raises(ValueError, match="calls"):

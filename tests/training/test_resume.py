@@ -74,14 +74,19 @@ def test_the_same_run_is_resumed(given: dict[str, Any], tmp_path: Path) -> None:
         ({}, {"estimator": "gae"}, "not complete: no critic/model_world_size_1_rank_0.pt"),
     ],
 )
-def test_another_run_is_not(theirs: dict[str, Any], ours: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_another_run_is_not(
+    theirs: dict[str, Any], ours: dict[str, Any], said: str, tmp_path: Path
+) -> None:
     checkpoint = make_checkpoint(tmp_path, 2, config_of(**theirs))
-    with pytest.raises(ConfigError, match=f"{said}.*begin a new run with its weights: --model .*huggingface"):
+    with pytest.raises(
+        ConfigError, match=f"{said}.*begin a new run with its weights: --model .*huggingface"
+    ):
         check_resumable(checkpoint, config_of(**ours))
 
 
 @pytest.mark.parametrize(
-    "lost", ["data.pt", "actor/optim_world_size_2_rank_1.pt", "actor/extra_state_world_size_2_rank_0.pt"]
+    "lost",
+    ["data.pt", "actor/optim_world_size_2_rank_1.pt", "actor/extra_state_world_size_2_rank_0.pt"],
 )
 def test_a_checkpoint_that_lacks_a_file_is_not_loaded(lost: str, tmp_path: Path) -> None:
     checkpoint = make_checkpoint(tmp_path, 2, config_of(devices=2))
@@ -103,14 +108,18 @@ def test_auto_begins_or_continues_the_run_that_is_named(tmp_path: Path) -> None:
 
 def write_books(run: Path, steps: int) -> None:
     for name in ("metrics.jsonl", "episodes.jsonl"):
-        (run / name).write_text("".join(json.dumps({"step": step, "data": {"a": 0.1}}) + "\n" for step in range(steps)))
+        (run / name).write_text(
+            "".join(json.dumps({"step": step, "data": {"a": 0.1}}) + "\n" for step in range(steps))
+        )
 
 
 def steps_in(path: Path) -> list[int]:
     return [row["step"] for row in read_lines(path)]
 
 
-def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_books_go_on_where_the_checkpoint_was_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     checkpoint = make_checkpoint(tmp_path, 2, config_of())
     write_books(tmp_path, 5)
     with (tmp_path / "episodes.jsonl").open("a") as file:
@@ -120,19 +129,32 @@ def test_the_books_go_on_where_the_checkpoint_was_made(tmp_path: Path, capsys: p
     resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
     for part in (1, 2):
         prepare_run_dir(plan(tmp_path), resumed)
-        assert steps_in(tmp_path / "metrics.jsonl") == steps_in(tmp_path / "episodes.jsonl") == [0, 1, 2]
-        assert steps_in(tmp_path / "metrics.1.jsonl") == steps_in(tmp_path / "episodes.1.jsonl") == [3, 4]
+        assert (
+            steps_in(tmp_path / "metrics.jsonl")
+            == steps_in(tmp_path / "episodes.jsonl")
+            == [0, 1, 2]
+        )
+        assert (
+            steps_in(tmp_path / "metrics.1.jsonl")
+            == steps_in(tmp_path / "episodes.1.jsonl")
+            == [3, 4]
+        )
         assert (tmp_path / f"config.{part}.yaml").is_file()
         assert not (tmp_path / "metrics.2.jsonl").exists(), "nothing was undone the second time"
     assert (tmp_path / "summary.1.json").is_file()
-    assert capsys.readouterr().out == "removed what was not completely saved or removed: global_step_4\n"
+    assert (
+        capsys.readouterr().out
+        == "removed what was not completely saved or removed: global_step_4\n"
+    )
 
 
 def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     checkpoint = make_checkpoint(old, 2, config_of())
     write_books(old, 5)
-    prepare_run_dir(plan(new), config_of(resume_mode="resume_path", resume_from_path=str(checkpoint)))
+    prepare_run_dir(
+        plan(new), config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
+    )
     assert steps_in(new / "metrics.jsonl") == [0, 1, 2]
     assert steps_in(old / "metrics.jsonl") == [0, 1, 2, 3, 4]
     assert not list(new.glob("*.1.*"))

@@ -15,7 +15,9 @@ def test_lines_travel_as_they_are_and_groups_are_read_once(tmp_path: Path) -> No
     lines = ['{"a":  1, "kind": "x"}', '{"a": "一\u2028二"}', '{"kind": "y"}']
     first.write_text(f"{lines[0]}\n{lines[1]}\n", encoding="utf-8")
     second.write_text(lines[2], encoding="utf-8")
-    rows = RolloutDataset([str(first), str(second)], config=OmegaConf.create({"group_column": "kind"}))
+    rows = RolloutDataset(
+        [str(first), str(second)], config=OmegaConf.create({"group_column": "kind"})
+    )
     assert [rows[i]["task"] for i in range(len(rows))] == lines
     assert [rows[i]["data_source"] for i in range(3)] == ["x", "all", "y"]
     assert [rows[i]["index"] for i in range(3)] == [0, 1, 2]

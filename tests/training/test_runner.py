@@ -24,7 +24,9 @@ from training.runner import EpisodeRunner
 
 
 @asynccontextmanager
-async def running(runner: EpisodeRunner, agent: Any, store: agl.LightningStore) -> AsyncIterator[None]:
+async def running(
+    runner: EpisodeRunner, agent: Any, store: agl.LightningStore
+) -> AsyncIterator[None]:
     runner.init(agent, hooks=())
     runner.init_worker(0, store)
     task = asyncio.create_task(runner.iter())
@@ -50,9 +52,13 @@ async def emitted(store: agl.LightningStore, rollout_id: str) -> list[str]:
     return [str(span.attributes["episode"]) for span in spans if "episode" in span.attributes]
 
 
-async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart(store: Any) -> None:
+async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart(
+    store: Any,
+) -> None:
     agent = ToyAgent()
-    ids = await enqueue(store, [{"name": f"n{i}", "sleep": 0.3, "reward": i / 10} for i in range(20)])
+    ids = await enqueue(
+        store, [{"name": f"n{i}", "sleep": 0.3, "reward": i / 10} for i in range(20)]
+    )
     async with running(EpisodeRunner(10, 30), agent, store):
         rollouts = await ends(store, ids)
     assert {rollout.status for rollout in rollouts} == {"succeeded"}
@@ -90,7 +96,9 @@ async def test_an_episode_that_always_hangs_fails_after_its_attempts(store: Any)
 
 async def test_an_episode_that_refuses_to_be_cancelled_frees_its_place(store: Any) -> None:
     agent = ToyAgent()
-    ids = await enqueue(store, [{"name": "stubborn", "stubborn": True, "first_only": True}, {"name": "next"}])
+    ids = await enqueue(
+        store, [{"name": "stubborn", "stubborn": True, "first_only": True}, {"name": "next"}]
+    )
     async with running(EpisodeRunner(1, 2), agent, store):
         await ends(store, ids)
         assert agent.names == ["stubborn"]
@@ -109,7 +117,9 @@ async def test_blocking_tools_that_hang_delay_nobody(store: Any) -> None:
 
 
 async def test_an_agent_that_raises_fails_and_is_not_played_again(store: Any) -> None:
-    ids = await enqueue(store, [{"name": "a", "raise": True}, {"name": "b"}, {"name": "c", "reward": "much"}])
+    ids = await enqueue(
+        store, [{"name": "a", "raise": True}, {"name": "b"}, {"name": "c", "reward": "much"}]
+    )
     async with running(EpisodeRunner(4, 30), ToyAgent(), store):
         rollouts = await ends(store, ids)
     assert [rollout.status for rollout in rollouts] == ["failed", "succeeded", "failed"]
@@ -118,7 +128,9 @@ async def test_an_agent_that_raises_fails_and_is_not_played_again(store: Any) ->
 
 async def test_what_the_store_cancels_is_dropped_at_the_next_heartbeat(store: Any) -> None:
     agent = ToyAgent()
-    (cancelled, other) = await enqueue(store, [{"name": "long", "sleep": 3600}, {"name": "other", "stubborn": True}])
+    (cancelled, other) = await enqueue(
+        store, [{"name": "long", "sleep": 3600}, {"name": "other", "stubborn": True}]
+    )
     async with running(EpisodeRunner(4, 90, heartbeat=0.2), agent, store):
         while agent.playing < 2:
             await asyncio.sleep(0.05)

@@ -40,13 +40,17 @@ def test_runners_are_started_again_so_often_in_so_many_minutes() -> None:
     ("code", "replaced", "lived", "again"),
     [(-9, -9, 0, False), (-9, -9, REPEATS_SECONDS, True), (-9, -11, 0, True), (3, None, 0, True)],
 )
-def test_a_cause_that_repeats_is_not_tried_again(code: int, replaced: int | None, lived: float, again: bool) -> None:
+def test_a_cause_that_repeats_is_not_tried_again(
+    code: int, replaced: int | None, lived: float, again: bool
+) -> None:
     refusal = Budget().refusal(ended(100, replaced), code, 100 + lived)
     assert (refusal is None) == again
 
 
 @pytest.fixture
-def keeper(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], None]], tuple[Keeper, list[str]]]:
+def keeper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[Callable[[int], None]], tuple[Keeper, list[str]]]:
     """A keeper whose runners are processes that do `work`, and what it says; no store need be told."""
 
     async def nobody(*_: Any) -> int:
@@ -70,8 +74,12 @@ def keeper(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], None]],
 def test_what_ends_at_once_is_started_once_more_and_the_others_go_on(keeper: Any) -> None:
     kept, said = keeper(lambda number: time.sleep(600) if number else os._exit(3))
     assert kept.keep(2, lambda: len(said) == 2) == 3
-    assert said[0].endswith("exit code 3 (killed? out of memory?) and is started again; 2 play, its rollouts too")
-    assert said[1].endswith("as the one before it did, and is not started again; 1 play, its rollouts too")
+    assert said[0].endswith(
+        "exit code 3 (killed? out of memory?) and is started again; 2 play, its rollouts too"
+    )
+    assert said[1].endswith(
+        "as the one before it did, and is not started again; 1 play, its rollouts too"
+    )
     assert multiprocessing.active_children() == []
 
 

@@ -18,7 +18,16 @@ from typing import Any
 
 import pytest
 
-from training.checkpoints import FULL_BYTES, MARK, checkpoints, latest_checkpoint, prune, saving, step_of, sweep
+from training.checkpoints import (
+    FULL_BYTES,
+    MARK,
+    checkpoints,
+    latest_checkpoint,
+    prune,
+    saving,
+    step_of,
+    sweep,
+)
 from training.watch import RunStopped
 
 FILES = (
@@ -29,7 +38,13 @@ FILES = (
     ),
     *("actor/extra_state_world_size_1_rank_0.pt", "critic/model_world_size_1_rank_0.pt", "data.pt"),
 )
-TOUCHES = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir")  # audit events of what changes a disk
+TOUCHES = (
+    "open",
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+)  # audit events of what changes a disk
 
 
 def save(run: Path, step: int, content: str = "whole") -> None:
@@ -43,7 +58,10 @@ def save(run: Path, step: int, content: str = "whole") -> None:
 
 
 def validated(run: Path, scores: dict[int, float]) -> None:
-    rows = [{"step": step, "data": {"val-core/a/reward/mean@1": score}} for step, score in scores.items()]
+    rows = [
+        {"step": step, "data": {"val-core/a/reward/mean@1": score}}
+        for step, score in scores.items()
+    ]
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -74,7 +92,9 @@ def assert_whole(run: Path, contents: tuple[str, ...] = ("whole",)) -> None:
         assert found in [{f"{content} {step}"} for content in contents]
 
 
-def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one(tmp_path: Path) -> None:
+def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one(
+    tmp_path: Path,
+) -> None:
     save(tmp_path / "base", 1)
     seen = set()
     for touch in count():
@@ -142,7 +162,9 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=FULL_BYTES - 1))
-    with pytest.raises(RunStopped, match=r"checkpoints is full: .* step 1 .* \(the disk is full\)\. .* --resume"):
+    with pytest.raises(
+        RunStopped, match=r"checkpoints is full: .* step 1 .* \(the disk is full\)\. .* --resume"
+    ):
         save_on_a_full_disk(tmp_path)
     assert list((tmp_path / "checkpoints").iterdir()) == []
 
@@ -151,7 +173,9 @@ def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ("keep", "best", "left"),
     [(1, False, {5}), (2, False, {4, 5}), (2, True, {2, 4, 5}), (9, True, {1, 2, 3, 4, 5})],
 )
-def test_the_last_ones_stay_and_the_best_by_validation(keep: int, best: bool, left: set[int], tmp_path: Path) -> None:
+def test_the_last_ones_stay_and_the_best_by_validation(
+    keep: int, best: bool, left: set[int], tmp_path: Path
+) -> None:
     validated(tmp_path, {1: 0.1, 2: 0.9, 3: 0.5})
     for step in range(1, 6):
         save(tmp_path, step)
@@ -176,7 +200,9 @@ def test_checkpoints_of_a_course_that_was_left_do_not_push_out_the_new_one(tmp_p
 
 
 @pytest.mark.parametrize("mark", [None, "", "x"])
-def test_a_mark_that_an_earlier_version_left_torn_loses_nothing(mark: str | None, tmp_path: Path) -> None:
+def test_a_mark_that_an_earlier_version_left_torn_loses_nothing(
+    mark: str | None, tmp_path: Path
+) -> None:
     for step in (20, 40):
         save(tmp_path, step)
     (tmp_path / "checkpoints/global_step_60/actor").mkdir(parents=True)

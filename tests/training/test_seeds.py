@@ -42,7 +42,11 @@ def test_ids_of_tool_calls_change_nothing() -> None:
 
 
 def test_what_a_tool_is_asked_changes_them() -> None:
-    asked = [request("p"), request("p").replace(b"{}", b"{ }"), request("p").replace(b"query", b"look")]
+    asked = [
+        request("p"),
+        request("p").replace(b"{}", b"{ }"),
+        request("p").replace(b"query", b"look"),
+    ]
     assert len({seed(RequestSeeds(1), body) for body in asked}) == 3
 
 
@@ -62,7 +66,16 @@ def test_what_other_weights_were_asked_is_forgotten() -> None:
 
 def test_seed_and_weights_change_them() -> None:
     seeds = RequestSeeds(1)
-    assert len({seed(seeds, request("p")), seed(seeds, request("p"), 1), seed(RequestSeeds(2), request("p"))}) == 3
+    assert (
+        len(
+            {
+                seed(seeds, request("p")),
+                seed(seeds, request("p"), 1),
+                seed(RequestSeeds(2), request("p")),
+            }
+        )
+        == 3
+    )
 
 
 def test_what_is_no_completion_passes() -> None:

@@ -23,7 +23,9 @@ TINY = ROOT / "sql_agent" / "tiny_model"
 def run_folder(tmp_path: Path) -> Path:
     """A run with two checkpoints, the first of which is complete."""
     for step in (1, 2):
-        shutil.copytree(TINY, tmp_path / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface")
+        shutil.copytree(
+            TINY, tmp_path / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface"
+        )
     (tmp_path / "checkpoints" / MARK).write_text("1")
     return tmp_path
 
@@ -36,7 +38,9 @@ def test_folders_runs_checkpoints_and_hub_ids_can_be_served(run_folder: Path) ->
     assert serve.servable("Qwen/Qwen3-0.6B") == "Qwen/Qwen3-0.6B"
 
 
-def test_what_cannot_be_served_is_told_before_a_server_starts(run_folder: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_served_is_told_before_a_server_starts(
+    run_folder: Path, tmp_path: Path
+) -> None:
     (run_folder / "checkpoints" / MARK).unlink()
     with pytest.raises(ConfigError, match="no complete checkpoint"):
         serve.servable(str(run_folder))
@@ -61,9 +65,15 @@ def test_a_partner_has_gpus_of_its_own_or_a_share_of_the_policys(
     gpus: str | None, share: str, parallel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent, told = registry.get("sql"), dict[str, Any]()
-    monkeypatch.setattr(agent, "services", lambda *_: [Service("partner_url", str(TINY), gpus)], raising=False)
+    monkeypatch.setattr(
+        agent, "services", lambda *_: [Service("partner_url", str(TINY), gpus)], raising=False
+    )
     monkeypatch.setattr(serve, "choose_device", lambda _: "cuda")
-    monkeypatch.setattr(serve.subprocess, "Popen", lambda words, env, **_: told.update(words=words, env=env) or 1 / 0)
+    monkeypatch.setattr(
+        serve.subprocess,
+        "Popen",
+        lambda words, env, **_: told.update(words=words, env=env) or 1 / 0,
+    )
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     with pytest.raises(ZeroDivisionError), serve.serve_environment(agent, Settings(), {}, tmp_path):
         pass
@@ -75,7 +85,9 @@ def test_a_partner_has_gpus_of_its_own_or_a_share_of_the_policys(
 
 def test_a_model_that_knows_no_tools_serves_clients_without_tools(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(TINY, tmp_path / "model"))
-    (folder / "chat_template.jinja").write_text("{% for message in messages %}{{ message.content }}{% endfor %}")
+    (folder / "chat_template.jinja").write_text(
+        "{% for message in messages %}{{ message.content }}{% endfor %}"
+    )
     assert serve.servable(str(folder), tools=False) == str(folder)
     with pytest.raises(ConfigError, match="does not render tools"):
         serve.servable(str(folder))
@@ -84,8 +96,15 @@ def test_a_model_that_knows_no_tools_serves_clients_without_tools(tmp_path: Path
 def test_a_server_that_ends_at_once_is_told_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "command", lambda *_: ["bash", "-c", "echo noise; echo 'SomeError: too little'; exit 3"])
-    with pytest.raises(serve.ServeError, match="ended with code 3") as error, serve.serve(str(TINY), tmp_path / "log"):
+    monkeypatch.setattr(
+        serve,
+        "command",
+        lambda *_: ["bash", "-c", "echo noise; echo 'SomeError: too little'; exit 3"],
+    )
+    with (
+        pytest.raises(serve.ServeError, match="ended with code 3") as error,
+        serve.serve(str(TINY), tmp_path / "log"),
+    ):
         pass
     assert str(error.value).endswith("SomeError: too little")
 
@@ -104,18 +123,24 @@ sys.exit("EngineDeadError: gone")
 """
 
 
-def test_a_failure_after_the_servers_death_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_after_the_servers_death_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def use() -> None:
         with serve.serve(str(TINY), tmp_path / "log") as server:
             assert server.max_model_len == 64
             server.process.wait(10)
             raise RuntimeError("connection refused")
 
-    monkeypatch.setattr(serve, "command", lambda *words: [sys.executable, "-c", MORTAL, str(words[2])])
+    monkeypatch.setattr(
+        serve, "command", lambda *words: [sys.executable, "-c", MORTAL, str(words[2])]
+    )
     with pytest.raises(serve.ServeError, match="EngineDeadError: gone"):
         use()
 
 
-def test_a_model_that_cannot_be_served_is_wrong_usage(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_served_is_wrong_usage(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     assert serve.main(["name-of-nothing", "--log", str(tmp_path / "log")]) == 2
     assert capsys.readouterr().err.startswith("serve: no model folder")

@@ -64,38 +64,64 @@ class Door:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:
-        await self.store.add_resources({"main_llm": agl.ProxyLLM(endpoint="http://127.0.0.1:1", model="m")})
+        await self.store.add_resources(
+            {"main_llm": agl.ProxyLLM(endpoint="http://127.0.0.1:1", model="m")}
+        )
         await enqueue(self.store, [{"name": str(number)} for number in range(4)])
         for _ in range(3):
             taken: Any = await self.store.dequeue_rollout("runner")
         await self.store.add_many_spans([span_of(taken.rollout_id, taken.attempt.attempt_id)])
-        await self.store.update_attempt(taken.rollout_id, taken.attempt.attempt_id, status="succeeded")
+        await self.store.update_attempt(
+            taken.rollout_id, taken.attempt.attempt_id, status="succeeded"
+        )
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://store") as client:
             yield client
 
     def state(self) -> str:
         known = self.store.collections
-        kept = [known.rollouts, known.attempts, known.spans, known.resources, known.workers, known.rollout_queue]
-        return repr([kept_in._items for kept_in in kept] + [known.span_sequence_ids._values, self.store.ended])
+        kept = [
+            known.rollouts,
+            known.attempts,
+            known.spans,
+            known.resources,
+            known.workers,
+            known.rollout_queue,
+        ]
+        return repr(
+            [kept_in._items for kept_in in kept]
+            + [known.span_sequence_ids._values, self.store.ended]
+        )
 
 
 def span_of(rollout_id: str, attempt_id: str) -> Span:
-    return Span.from_attributes(attributes={"a": 1}, rollout_id=rollout_id, attempt_id=attempt_id, sequence_id=1)
+    return Span.from_attributes(
+        attributes={"a": 1}, rollout_id=rollout_id, attempt_id=attempt_id, sequence_id=1
+    )
 
 
 async def test_nothing_is_had_without_the_token() -> None:
     """Of no route, asked as it wants to be asked, and of none that there is not; nor does a wrong one help."""
     door = Door(TOKEN)
-    assert {path.split("/")[-1] for _, path in door.routes} > {"traces", "queue", "ended", "dequeue", "enqueue"}
+    assert {path.split("/")[-1] for _, path in door.routes} > {
+        "traces",
+        "queue",
+        "ended",
+        "dequeue",
+        "enqueue",
+    }
     async with door.client() as client:
         before = door.state()
         for method, path in [*door.routes, ("GET", "/assets/x.js"), ("POST", "/nowhere")]:
             for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": TOKEN}):
                 answer = await client.request(method, filled(path, "x"), json={}, headers=headers)
-                assert answer.status_code == (200 if path == HEALTH_PATH and method == "GET" else 401), (method, path)
+                assert answer.status_code == (
+                    200 if path == HEALTH_PATH and method == "GET" else 401
+                ), (method, path)
         assert door.state() == before
-        assert (await client.get("/v1/agl/statistics", headers={"authorization": f"Bearer {TOKEN}"})).is_success
+        assert (
+            await client.get("/v1/agl/statistics", headers={"authorization": f"Bearer {TOKEN}"})
+        ).is_success
 
 
 def filled(path: str, *names: str) -> str:
@@ -110,7 +136,15 @@ async def test_malformed_requests_change_nothing(monkeypatch: pytest.MonkeyPatch
     posts = [path for method, path in door.routes if method == "POST"]
     async with door.client():
         held: Any = (await door.store.query_rollouts(status_in=["preparing"])).items[0]
-        names = (held.rollout_id, held.attempt.attempt_id, "latest", "no", "%00", "../..", "x" * 5000)
+        names = (
+            held.rollout_id,
+            held.attempt.attempt_id,
+            "latest",
+            "no",
+            "%00",
+            "../..",
+            "x" * 5000,
+        )
         before = door.state()
         await door.server.start()
         try:
@@ -132,7 +166,9 @@ def assert_refused(answers: list[storm.Answer]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_malformed_calls_reach_no_model(kind: str, servers: list[StandInVllm], monkeypatch: Any) -> None:  # noqa: F811
+async def test_malformed_calls_reach_no_model(
+    kind: str, servers: list[StandInVllm], monkeypatch: Any
+) -> None:  # noqa: F811
     monkeypatch.setattr(proxy, "MOST_BYTES", 2**19)
     async with served(token=storm.TOKEN) as store:
         policy = access(kind, servers, store, token=storm.TOKEN)
@@ -158,13 +194,21 @@ async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept() -> None
         gone = encode_spans([_readable(*span) for span in spans]).SerializeToString()
         head = {"content-type": "application/x-protobuf"}
         assert (await client.post("/v1/traces", content=gone, headers=head)).status_code == 200
-        await client.post("/v1/agl/spans", json=span_of("ro-gone", "at-gone").model_dump(mode="json"))
-        await client.post("/v1/agl/spans/next", json={"rollout_id": "ro-gone", "attempt_id": "at-gone"})
+        await client.post(
+            "/v1/agl/spans", json=span_of("ro-gone", "at-gone").model_dump(mode="json")
+        )
+        await client.post(
+            "/v1/agl/spans/next", json={"rollout_id": "ro-gone", "attempt_id": "at-gone"}
+        )
         for path in ("/v1/agl/rollouts/ro-gone", "/v1/agl/rollouts/ro-gone/attempts/at-gone"):
             assert (await client.post(path, json={"status": "succeeded"})).status_code == 500
         assert door.state() == before
         taken: Any = await door.store.dequeue_rollout("runner")
-        here = (taken.rollout_id, taken.attempt.attempt_id, span_of(taken.rollout_id, taken.attempt.attempt_id))
+        here = (
+            taken.rollout_id,
+            taken.attempt.attempt_id,
+            span_of(taken.rollout_id, taken.attempt.attempt_id),
+        )
         both = encode_spans([_readable(*span) for span in (spans[0], here)]).SerializeToString()
         assert (await client.post("/v1/traces", content=both, headers=head)).status_code == 200
         assert len(await door.store.query_spans(taken.rollout_id)) == 1
@@ -185,20 +229,30 @@ async def test_who_has_the_token_works_as_before() -> None:
 @pytest.mark.skipif(not (which("socat") and which("openssl")), reason="needs socat and openssl")
 async def test_the_example_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/architecture.md shows these commands, with other names and numbers."""
-    port, key, certificate, both = free_port("127.0.0.1"), *(tmp_path / name for name in ("key", "cert", "both"))
+    port, key, certificate, both = (
+        free_port("127.0.0.1"),
+        *(tmp_path / name for name in ("key", "cert", "both")),
+    )
     made = "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=store -addext subjectAltName=IP:127.0.0.1"
-    subprocess.run([*made.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    subprocess.run(
+        [*made.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True
+    )
     both.write_bytes(key.read_bytes() + certificate.read_bytes())
     async with served(token=TOKEN) as store:
         listening = f"OPENSSL-LISTEN:{port},fork,reuseaddr,cert={both},verify=0"
         plain = store.server_address_root.removeprefix("http://")
-        address, socat = f"https://127.0.0.1:{port}", subprocess.Popen(["socat", listening, f"TCP:{plain}"])
+        address, socat = (
+            f"https://127.0.0.1:{port}",
+            subprocess.Popen(["socat", listening, f"TCP:{plain}"]),
+        )
         try:
             with pytest.raises(ConfigError, match="no store answers"):
                 await asyncio.to_thread(check_external, address, TOKEN)  # nobody vouches for it
             monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
             # aiohttp reads it when it is imported.
-            monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", ssl.create_default_context())
+            monkeypatch.setattr(
+                aiohttp.connector, "_SSL_CONTEXT_VERIFIED", ssl.create_default_context()
+            )
             await reachable(address, socat)
             far = StoreClient(address, TOKEN)
             ids = await enqueue(far, [{"name": "a"}])
@@ -219,10 +273,27 @@ async def reachable(address: str, socat: subprocess.Popen[bytes]) -> None:
             await asyncio.sleep(0.1)
 
 
-def test_agent_lightnings_own_exporter_sends_the_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_agent_lightnings_own_exporter_sends_the_token(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Where its runner plays, `--concurrency 0`."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "")
-    _trainer(Plan(tmp_path, "cpu", "m", 3, "test", 1.0, 32, 10.0, concurrency=0, role="runner", token=TOKEN), None)
+    _trainer(
+        Plan(
+            tmp_path,
+            "cpu",
+            "m",
+            3,
+            "test",
+            1.0,
+            32,
+            10.0,
+            concurrency=0,
+            role="runner",
+            token=TOKEN,
+        ),
+        None,
+    )
     assert LightningStoreOTLPExporter()._headers["authorization"] == f"Bearer {TOKEN}"
 
 
@@ -230,7 +301,10 @@ async def test_a_wrong_or_missing_token_is_said() -> None:
     async with served(token=TOKEN) as store:
         address = store.server_address_root
         await asyncio.to_thread(check_external, address, TOKEN)
-        for token, said in ((None, "asks for AGL_TOKEN, and it is not set"), ("wrong", "refuses this AGL_TOKEN")):
+        for token, said in (
+            (None, "asks for AGL_TOKEN, and it is not set"),
+            ("wrong", "refuses this AGL_TOKEN"),
+        ):
             for asks in (check_external, look):
                 with pytest.raises(ConfigError, match=said):
                     await asyncio.to_thread(asks, address, token)
@@ -245,7 +319,15 @@ async def test_the_proxy_answers_nobody_else(kind: str, servers: list[StandInVll
             rollout = await store.start_rollout(input={})
             assert (await ask(policy, store, 0, rollout, "一")).status_code == 401
             async with httpx.AsyncClient(base_url=policy.address, trust_env=False) as client:
-                for path in ("/", "/v1/models", "/docs", "/openapi.json", "/model/info", "/config/yaml", "/routes"):
+                for path in (
+                    "/",
+                    "/v1/models",
+                    "/docs",
+                    "/openapi.json",
+                    "/model/info",
+                    "/config/yaml",
+                    "/routes",
+                ):
                     assert (await client.get(path)).status_code == 401, path
             assert servers[0].requests == []
             assert (await ask(policy, store, 0, rollout, "一", key=TOKEN)).status_code == 200
@@ -255,10 +337,14 @@ async def test_the_proxy_answers_nobody_else(kind: str, servers: list[StandInVll
         finally:
             await policy.stop()
     assert len(servers[0].requests) == 1
-    assert TOKEN not in str(published), "who reads the resources knows the token already; who reads the disk does not"
+    assert TOKEN not in str(published), (
+        "who reads the resources knows the token already; who reads the disk does not"
+    )
 
 
-def test_an_address_that_others_reach_needs_a_token(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_others_reach_needs_a_token(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     load_settings.cache_clear()
     assert command.main(["serve", "--host", "0.0.0.0"]) == 2
@@ -273,7 +359,9 @@ async def test_the_status_of_a_store() -> None:
             rollout = await store.dequeue_rollout("runner-here")
             assert rollout is not None
             if status:
-                await store.update_attempt(rollout.rollout_id, rollout.attempt.attempt_id, status=status)
+                await store.update_attempt(
+                    rollout.rollout_id, rollout.attempt.attempt_id, status=status
+                )
         await store.update_worker("runner-here", {"episodes": 1})
         shown = (await asyncio.to_thread(look, store.server_address_root, TOKEN)).splitlines()
     assert len(ids) == 6

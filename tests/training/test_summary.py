@@ -22,15 +22,29 @@ def plan(tmp_path: Path) -> Plan:
     return Plan(tmp_path, "cpu", "model", 3, "--max-turns", 1.0, 96, 60.0)
 
 
-def record(mode: str, step: int, reward: float | None, cause: str | None = None, tokens: int = 10) -> RolloutRecord:
+def record(
+    mode: str, step: int, reward: float | None, cause: str | None = None, tokens: int = 10
+) -> RolloutRecord:
     return RolloutRecord(
-        f"{mode}{step}{reward}", "g", 0, mode, step, "succeeded", reward=reward, cause=cause, generated_tokens=tokens
+        f"{mode}{step}{reward}",
+        "g",
+        0,
+        mode,
+        step,
+        "succeeded",
+        reward=reward,
+        cause=cause,
+        generated_tokens=tokens,
     )
 
 
 def write(plan: Plan, records: list[RolloutRecord], steps: list[dict[str, float]]) -> None:
-    (plan.run_dir / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in records))
-    rows = [json.dumps({"step": number, "data": step}) + "\n" for number, step in enumerate(steps, 1)]
+    (plan.run_dir / "episodes.jsonl").write_text(
+        "".join(record.to_json() + "\n" for record in records)
+    )
+    rows = [
+        json.dumps({"step": number, "data": step}) + "\n" for number, step in enumerate(steps, 1)
+    ]
     (plan.run_dir / "metrics.jsonl").write_text("".join(rows))
 
 
@@ -44,22 +58,52 @@ def test_an_empty_run_has_a_summary(plan: Plan) -> None:
 def played(plan: Plan) -> None:
     """A run of three steps and two validations, of which every number differs from the others."""
     trained = record("train", 1, 0.7, tokens=11)
-    trained.terms, trained.measures, trained.counters = {"rule": 0.1, "judge": 0.6}, {"accuracy": 0.5}, {"queries": 4}
+    trained.terms, trained.measures, trained.counters = (
+        {"rule": 0.1, "judge": 0.6},
+        {"accuracy": 0.5},
+        {"queries": 4},
+    )
     trained.stop_reason, trained.canaries = "answered", {"judged": 3, "accepted": 1}
     other = record("train", 2, 0.0, tokens=7)
-    other.terms, other.counters, other.stop_reason = {"rule": 0.2, "judge": 0.0}, {"queries": 1}, "length"
+    other.terms, other.counters, other.stop_reason = (
+        {"rule": 0.2, "judge": 0.0},
+        {"queries": 1},
+        "length",
+    )
     left = record("train", 2, 0.9, "judge_failed", tokens=5)
     left.terms = {"rule": 0.9, "judge": 0.9}
     lost = record("train", 3, None, "timeout", tokens=0)
     lost.status = "failed"
-    checked = [record("val", 0, 0.25), record("val", 3, 0.5), record("val", 3, 1.0), record("val", 3, None, "timeout")]
+    checked = [
+        record("val", 0, 0.25),
+        record("val", 3, 0.5),
+        record("val", 3, 1.0),
+        record("val", 3, None, "timeout"),
+    ]
     checked[1].canaries = {"judged": 2, "accepted": 0}
     steps = [
-        {"books/groups": 3, "books/learnable_groups": 2, MISMATCH: 0.5, "timing_s/gen": 1.2512, "timing_s/step": 2.0},
+        {
+            "books/groups": 3,
+            "books/learnable_groups": 2,
+            MISMATCH: 0.5,
+            "timing_s/gen": 1.2512,
+            "timing_s/step": 2.0,
+        },
         {"books/groups": 2, "books/learnable_groups": 0, "timing_s/gen": 2.0, "timing_s/step": 3.0},
-        {"books/groups": 1, "books/learnable_groups": 1, "timing_s/testing": 0.5, "timing_s/step": 6.5},
+        {
+            "books/groups": 1,
+            "books/learnable_groups": 1,
+            "timing_s/testing": 0.5,
+            "timing_s/step": 6.5,
+        },
     ]
-    counted = {"triplets": 8, "sequences": 7, "generated_tokens": 6, "trained_tokens": 6, "episodes": 3}
+    counted = {
+        "triplets": 8,
+        "sequences": 7,
+        "generated_tokens": 6,
+        "trained_tokens": 6,
+        "episodes": 3,
+    }
     counts = {f"books/{name}": count for name, count in counted.items()}
     updates = [{"timing_s/update_weights": 0.25}, {"timing_s/update_weights": 0.25}, {}]
     rows = [step | counts | update for step, update in zip(steps, updates, strict=True)]
@@ -67,7 +111,9 @@ def played(plan: Plan) -> None:
     (plan.run_dir / "timeline.json").write_text(json.dumps({"first_step": 112.5678}))
 
 
-def test_every_number_of_a_summary_is_the_run_s(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_number_of_a_summary_is_the_run_s(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A mean over validation rollouts, or of left-out ones, would be reported as what training reached."""
     played(plan)
     monkeypatch.setattr("time.time", lambda: 161.6178)
@@ -111,10 +157,14 @@ def test_every_number_of_a_summary_is_the_run_s(plan: Plan, monkeypatch: pytest.
     assert seconds["by_phase"] == {**dict.fromkeys(PHASES, 0), **spent}
 
 
-def test_what_is_shown_of_a_summary_is_what_it_says(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_shown_of_a_summary_is_what_it_says(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The lines an operator reads instead of the file, who would choose a run by them."""
     played(plan)
-    summary = build_summary(plan, "stopped", "judge [gone]", started=100.0) | {"environment": {"notes": ["may write"]}}
+    summary = build_summary(plan, "stopped", "judge [gone]", started=100.0) | {
+        "environment": {"notes": ["may write"]}
+    }
     summary["seconds"]["total"] = 61.6
     assert summary_rows(summary) == [
         ("model, device, store", "model, cpu, managed"),
@@ -147,7 +197,9 @@ def test_what_is_shown_of_a_summary_is_what_it_says(plan: Plan, capsys: pytest.C
 def test_what_a_run_did_not_come_to_is_a_dash_and_not_a_0(plan: Plan) -> None:
     summary = build_summary(plan, "failed", "", started=0.0)
     assert summary["seconds"]["to_first_step"] is summary["seconds"]["per_step"] is None
-    assert summary["signal"]["sequences_per_episode"] is summary["signal"]["log_prob_mismatch"] is None
+    assert (
+        summary["signal"]["sequences_per_episode"] is summary["signal"]["log_prob_mismatch"] is None
+    )
     shown = dict(summary_rows(summary))
     assert (shown["reward"], shown["validation reward"], shown["counters"]) == ("- (-)", "-", "-")
     assert (shown["weight updates"], shown["signal"]) == ("0", "- sequences an episode")
@@ -156,11 +208,16 @@ def test_what_a_run_did_not_come_to_is_a_dash_and_not_a_0(plan: Plan) -> None:
 
 def test_a_summary_names_the_store_that_was_used(plan: Plan) -> None:
     kinds = {"external_store_address": "http://store:4747", "mongo_uri": "mongodb://store"}
-    stores = [build_summary(replace(plan, **{name: kinds[name]}), "done", "", 0.0)["store"] for name in kinds]
+    stores = [
+        build_summary(replace(plan, **{name: kinds[name]}), "done", "", 0.0)["store"]
+        for name in kinds
+    ]
     assert stores == ["external", "managed-mongo"]
 
 
-def test_a_summary_replaces_that_of_the_run_it_resumes_and_keeps_chinese_readable(plan: Plan) -> None:
+def test_a_summary_replaces_that_of_the_run_it_resumes_and_keeps_chinese_readable(
+    plan: Plan,
+) -> None:
     for message in ("first", "题"):
         write_summary(plan, "failed", message, started=0.0)
     text = (plan.run_dir / "summary.json").read_text(encoding="utf-8")
@@ -183,17 +240,31 @@ def test_tokens_left_out_are_counted_by_cause(plan: Plan) -> None:
     ]
     write(plan, records, [step])
     summary = build_summary(plan, "failed", "", started=0.0)
-    assert summary["dropped_tokens"] == {"judge_failed": 4, "step_skipped": 3, "too_long": 9, "no_update": 5}
+    assert summary["dropped_tokens"] == {
+        "judge_failed": 4,
+        "step_skipped": 3,
+        "too_long": 9,
+        "no_update": 5,
+    }
     assert summary["generated_tokens"] == summary["trained_tokens"] == 10
-    assert summary["reward"]["mean"] == 0.75, "what was left out has a reward, and is not in the mean"
+    assert summary["reward"]["mean"] == 0.75, (
+        "what was left out has a reward, and is not in the mean"
+    )
     assert summary["rollouts"] == {"finished": 5, "failed": 0, "unscored": 3}
     assert summary["weight_updates"] == 1
 
 
 def test_a_step_without_signal_is_no_update(plan: Plan) -> None:
-    step = {"timing_s/step": 1.0, "timing_s/update_weights": 0.1, "books/episodes": 4, "books/sequences": 5}
+    step = {
+        "timing_s/step": 1.0,
+        "timing_s/update_weights": 0.1,
+        "books/episodes": 4,
+        "books/sequences": 5,
+    }
     taught = {**step, "books/groups": 2, "books/learnable_groups": 1, MISMATCH: 0.5}
-    write(plan, [], [taught, {**step, "books/groups": 2, "books/learnable_groups": 0, MISMATCH: 0.25}])
+    write(
+        plan, [], [taught, {**step, "books/groups": 2, "books/learnable_groups": 0, MISMATCH: 0.25}]
+    )
     summary = build_summary(plan, "done", "", started=0.0)
     assert (summary["weight_updates"], summary["steps_without_signal"]) == (1, 1)
     assert summary["signal"] == {
@@ -222,13 +293,24 @@ def test_validation_names_the_first_and_the_last(plan: Plan) -> None:
 def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(plan: Plan) -> None:
     """Steps that were played again count as played last, and what was not measured is no 0."""
     parts = (
-        ("metrics.b.jsonl", {1: {"episodes/reward/mean": 0.1}, 3: {"episodes/reward/mean": 0.9, "val-core/a": 1.0}}),
-        ("metrics.a.jsonl", {3: {"episodes/reward/mean": 0.5, "val-core/a": 0.25, "val-core/b": 0.75}}),
-        ("metrics.jsonl", {4: {"episodes/reward/mean": 0.75}, 3: {"timing_s/step": 1.0}, 2: {"val-aux/a": 1.0}}),
+        (
+            "metrics.b.jsonl",
+            {1: {"episodes/reward/mean": 0.1}, 3: {"episodes/reward/mean": 0.9, "val-core/a": 1.0}},
+        ),
+        (
+            "metrics.a.jsonl",
+            {3: {"episodes/reward/mean": 0.5, "val-core/a": 0.25, "val-core/b": 0.75}},
+        ),
+        (
+            "metrics.jsonl",
+            {4: {"episodes/reward/mean": 0.75}, 3: {"timing_s/step": 1.0}, 2: {"val-aux/a": 1.0}},
+        ),
     )
     for age, (name, steps) in enumerate(parts):
         path = plan.run_dir / name
-        path.write_text("".join(json.dumps({"step": step, "data": data}) + "\n" for step, data in steps.items()))
+        path.write_text(
+            "".join(json.dumps({"step": step, "data": data}) + "\n" for step, data in steps.items())
+        )
         os.utime(path, (age, age))
     assert curve(plan.run_dir) == [
         {"step": 1, "reward": 0.1, "validation": None},
@@ -245,7 +327,9 @@ def test_a_torn_last_line_is_left_out(plan: Plan) -> None:
     assert build_summary(plan, "failed", "", started=0.0)["rollouts"]["finished"] == 1
 
 
-def test_the_reward_s_breakdown_and_the_canaries_are_shown(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reward_s_breakdown_and_the_canaries_are_shown(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
     episode = record("train", 1, 0.7)
     episode.terms, episode.measures = {"rule": 0.1, "judge": 0.6}, {"judge_accuracy": 0.5}
     episode.canaries = {"judged": 3, "accepted": 1}
@@ -254,14 +338,20 @@ def test_the_reward_s_breakdown_and_the_canaries_are_shown(plan: Plan, capsys: p
     assert (summary["reward"]["terms"], summary["measures"]) == (episode.terms, episode.measures)
     show(summary, plan.run_dir)
     shown = capsys.readouterr().out
-    for text in ("rule 0.100, judge 0.600", "judge_accuracy 0.500", "1 accepted of 3 known-bad answers"):
+    for text in (
+        "rule 0.100, judge 0.600",
+        "judge_accuracy 0.500",
+        "1 accepted of 3 known-bad answers",
+    ):
         assert text in shown
 
 
 def test_what_episodes_are_played_with_is_kept_and_its_notes_are_shown(
     plan: Plan, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (plan.run_dir / ENVIRONMENT).write_text(json.dumps({"database": "x", "notes": ["the account may write"]}))
+    (plan.run_dir / ENVIRONMENT).write_text(
+        json.dumps({"database": "x", "notes": ["the account may write"]})
+    )
     summary = build_summary(plan, "done", "", started=0.0)
     show(summary, plan.run_dir)
     assert summary["environment"]["database"] == "x"

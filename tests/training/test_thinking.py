@@ -30,12 +30,24 @@ CLOSING = LOOP % (TURN % "message.content.split('</think>')[-1]", START)
 
 def prepared(folder: Path, **changes: Any) -> tuple[Plan, Any]:
     """A plan and what of verl's tree names the template."""
-    plan = Plan(folder / "run", "cpu", str(folder), 4, "--max-turns", 1.0, 32, 10.0, **{"tools": False, **changes})
+    plan = Plan(
+        folder / "run",
+        "cpu",
+        str(folder),
+        4,
+        "--max-turns",
+        1.0,
+        32,
+        10.0,
+        **{"tools": False, **changes},
+    )
     keys = {key.lstrip("+"): value for key, value in _served(plan).items()}
     return plan, OmegaConf.from_dotlist([f"{key}={value}" for key, value in keys.items()])
 
 
-@pytest.mark.parametrize(("template", "kept"), [(PLAIN, True), (DROPPING, False), (OPENING, False), (CLOSING, False)])
+@pytest.mark.parametrize(
+    ("template", "kept"), [(PLAIN, True), (DROPPING, False), (OPENING, False), (CLOSING, False)]
+)
 def test_what_drops_thoughts_is_noticed(template: str, kept: bool) -> None:
     assert keeps_thinking(template, tools=False) == kept
 
@@ -57,7 +69,9 @@ def test_what_cannot_be_mended_safely_is_refused_with_what_to_do(template: str) 
         keep_thinking(template, tools=False)
 
 
-def test_the_cost_is_said_before_the_engine_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cost_is_said_before_the_engine_loads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / TEMPLATE).write_text(DROPPING)
     assert choose_template(*prepared(tmp_path)) is None
     assert "about one sequence a turn" in (said := capsys.readouterr().out)
@@ -71,12 +85,16 @@ def test_the_cost_is_said_before_the_engine_loads(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out == ""
 
 
-def test_a_file_the_user_names_is_looked_at_instead(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_the_user_names_is_looked_at_instead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / TEMPLATE).write_text(DROPPING)
     (tmp_path / "mine.jinja").write_text(PLAIN)
     plan, _ = prepared(tmp_path)
     key = "actor_rollout_ref.rollout.engine_kwargs.vllm.chat_template"
-    assert choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine.jinja'}"])) is None
+    assert (
+        choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine.jinja'}"])) is None
+    )
     assert capsys.readouterr().out == ""
     with pytest.raises(ConfigError, match=r"mine cannot be read"):
         choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine'}"]))
@@ -84,5 +102,7 @@ def test_a_file_the_user_names_is_looked_at_instead(tmp_path: Path, capsys: pyte
 
 def test_a_template_that_cannot_render_two_turns_is_told(tmp_path: Path) -> None:
     (tmp_path / TEMPLATE).write_text("{{ raise_exception('one turn only') }}")
-    with pytest.raises(ConfigError, match="cannot render a conversation of two turns: one turn only"):
+    with pytest.raises(
+        ConfigError, match="cannot render a conversation of two turns: one turn only"
+    ):
         choose_template(*prepared(tmp_path))

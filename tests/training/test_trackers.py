@@ -36,10 +36,25 @@ def begin(run_dir: Path) -> None:
 def end_step(run_dir: Path, step: int) -> None:
     """Append a step to the books, episodes first, as the trainer does; one episode of the next one, too."""
     for number, of in enumerate([step, step, step + 1]):
-        record = {"step": of, "mode": "train", "question": f"第{number}问 | <b>", "answer": "a\nb", "reward": 0.5}
-        record |= {"terms": {"rule": 1.0}, "cause": None, "stop_reason": "answered", "calls": 2, "seconds": 1.5}
+        record = {
+            "step": of,
+            "mode": "train",
+            "question": f"第{number}问 | <b>",
+            "answer": "a\nb",
+            "reward": 0.5,
+        }
+        record |= {
+            "terms": {"rule": 1.0},
+            "cause": None,
+            "stop_reason": "answered",
+            "calls": 2,
+            "seconds": 1.5,
+        }
         append(run_dir / "episodes.jsonl", record)
-    append(run_dir / "metrics.jsonl", {"step": step, "data": {"episodes/reward/mean": step / 4, "actor/none": None}})
+    append(
+        run_dir / "metrics.jsonl",
+        {"step": step, "data": {"episodes/reward/mean": step / 4, "actor/none": None}},
+    )
 
 
 def append(path: Path, line: Any) -> None:
@@ -64,15 +79,27 @@ def test_metrics_and_tables_of_episodes_arrive(
     folder = run_dir / "trackers"
     board = EventAccumulator(str(folder / "tensorboard"))
     board.Reload()
-    assert [(one.step, one.value) for one in board.Scalars("episodes/reward/mean")] == [(1, 0.25), (2, 0.5), (3, 0.75)]
-    texts = [one.tensor_proto.string_val[0].decode() for one in board.Tensors("episodes/text_summary")]
+    assert [(one.step, one.value) for one in board.Scalars("episodes/reward/mean")] == [
+        (1, 0.25),
+        (2, 0.5),
+        (3, 0.75),
+    ]
+    texts = [
+        one.tensor_proto.string_val[0].decode() for one in board.Tensors("episodes/text_summary")
+    ]
     assert [len(text.splitlines()) - 2 for text in texts] == [2, 3, 3]
     assert "第0问 \\| <b>" in texts[0]
     tables = [json.loads(path.read_text()) for path in folder.rglob("episodes_*.table.json")]
     assert sorted(len(table["data"]) for table in tables) == [2, 3, 3]
     assert "第0问 | <b>" in tables[0]["data"][0]
-    shown = [path.read_text() for path in (folder / "swanlab").rglob("*.json") if "echarts" in path.parts]
-    assert sorted(text.count("第1问") + text.count("\\u7b2c1\\u95ee") for text in shown) == [1, 1, 1]
+    shown = [
+        path.read_text() for path in (folder / "swanlab").rglob("*.json") if "echarts" in path.parts
+    ]
+    assert sorted(text.count("第1问") + text.count("\\u7b2c1\\u95ee") for text in shown) == [
+        1,
+        1,
+        1,
+    ]
     written = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     assert [secret for secret in SECRETS.values() if secret.encode() in written] == []
 
@@ -83,7 +110,9 @@ def broken(folder: Path, monkeypatch: pytest.MonkeyPatch, **modules: str) -> Non
     monkeypatch.setenv("PYTHONPATH", str(folder))
 
 
-def test_one_that_fails_or_hangs_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_one_that_fails_or_hangs_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     broken(tmp_path, monkeypatch, swanlab=RAISES, wandb=HANGS)
     run_dir = tmp_path / "run"
     begin(run_dir)
@@ -91,18 +120,22 @@ def test_one_that_fails_or_hangs_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         end_step(run_dir, 1)
         while not (said := capsys.readouterr().out):
             time.sleep(0.1)
-        assert said.startswith("swanlab has not all of this run (exit code 1, "), "while the run goes on"
+        assert said.startswith("swanlab has not all of this run (exit code 1, "), (
+            "while the run goes on"
+        )
     assert capsys.readouterr().out.startswith("wandb has not all of this run (exit code -9, ")
     assert "RuntimeError: no network" in (run_dir / "trackers" / "swanlab.log").read_text()
 
 
-def test_one_that_hangs_does_not_outlive_a_killed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_hangs_does_not_outlive_a_killed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken(tmp_path, monkeypatch, wandb=HANGS)
     begin(tmp_path / "run")
-    run = (
-        "import pathlib, sys, training.trackers as t\nwith t.tracked(['wandb'], pathlib.Path(sys.argv[1]), 1): input()"
+    run = "import pathlib, sys, training.trackers as t\nwith t.tracked(['wandb'], pathlib.Path(sys.argv[1]), 1): input()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", run, str(tmp_path / "run")], cwd=ROOT, stdin=subprocess.PIPE
     )
-    process = subprocess.Popen([sys.executable, "-c", run, str(tmp_path / "run")], cwd=ROOT, stdin=subprocess.PIPE)
     while not (children := psutil.Process(process.pid).children()):
         time.sleep(0.1)
     os.kill(process.pid, signal.SIGKILL)
@@ -111,7 +144,9 @@ def test_one_that_hangs_does_not_outlive_a_killed_run(tmp_path: Path, monkeypatc
     assert alive == []
 
 
-def test_the_books_of_a_run_that_has_ended_are_sent_by_the_command(tmp_path: Path, capsys: Any) -> None:
+def test_the_books_of_a_run_that_has_ended_are_sent_by_the_command(
+    tmp_path: Path, capsys: Any
+) -> None:
     assert trackers.main(["tensorboard", str(tmp_path)]) == 2
     assert "has no config.yaml" in capsys.readouterr().err
     begin(tmp_path / "run")

@@ -20,7 +20,9 @@ def episodes(draw: st.DrawFn) -> list[Call]:
     calls: list[Call] = []
     context = draw(some_tokens)
     for _ in range(draw(st.integers(1, 6))):
-        if draw(st.integers(0, 9)) == 7:  # 0 is drawn far more often than its share: hardly an episode would merge
+        if (
+            draw(st.integers(0, 9)) == 7
+        ):  # 0 is drawn far more often than its share: hardly an episode would merge
             context = draw(some_tokens)
         response = draw(some_tokens)
         calls.append(Call(context, response, [-float(token) - 1 for token in response]))
@@ -29,7 +31,9 @@ def episodes(draw: st.DrawFn) -> list[Call]:
 
 
 @given(episodes(), st.booleans(), st.integers(4, 60))
-def test_trained_tokens_are_the_generated_tokens_in_order(calls: list[Call], merge: bool, response: int) -> None:
+def test_trained_tokens_are_the_generated_tokens_in_order(
+    calls: list[Call], merge: bool, response: int
+) -> None:
     limits = Limits(prompt=10_000, response=response)
     trajectory = merge_calls(calls, limits, merge)
     if trajectory.too_long:
@@ -45,7 +49,8 @@ def test_trained_tokens_are_the_generated_tokens_in_order(calls: list[Call], mer
     assert trained == [token for call in calls for token in call.response_ids]
     for sequence in trajectory.sequences:
         expected = [
-            mask * (-float(token) - 1) for token, mask in zip(sequence.response_ids, sequence.mask, strict=True)
+            mask * (-float(token) - 1)
+            for token, mask in zip(sequence.response_ids, sequence.mask, strict=True)
         ]
         assert sequence.log_probs == expected
     assert all(len(sequence.response_ids) <= response for sequence in trajectory.sequences)
@@ -88,7 +93,12 @@ def test_a_tool_call_and_its_answer_become_one_sequence() -> None:
 
 
 def test_an_episode_of_many_calls_is_one_sequence_to_its_last_token() -> None:
-    calls = [Call([1], [2]), Call([1, 2, 9], [3]), Call([1, 2, 9, 3], [4]), Call([1, 2, 9, 3, 4, 9], [5, 6])]
+    calls = [
+        Call([1], [2]),
+        Call([1, 2, 9], [3]),
+        Call([1, 2, 9, 3], [4]),
+        Call([1, 2, 9, 3, 4, 9], [5, 6]),
+    ]
     (sequence,) = merge_calls(calls, WIDE).sequences
     assert (sequence.prompt_ids, sequence.response_ids) == ([1], [2, 9, 3, 4, 9, 5, 6])
     assert sequence.mask == [1, 0, 1, 1, 0, 1, 1]
@@ -110,7 +120,9 @@ def test_a_merged_sequence_over_the_limit_is_broken_not_cut() -> None:
 
 
 @pytest.mark.parametrize(("between", "breaks"), [(0, {}), (1, {"length": 1})])
-def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(between: int, breaks: dict) -> None:
+def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(
+    between: int, breaks: dict
+) -> None:
     """One token over, and verl would cut the last one the policy generated off, or refuse the batch."""
     calls = [Call([1], [2, 2]), Call([1, 2, 2, *[9] * between], [3, 3])]
     trajectory = merge_calls(calls, Limits(prompt=8, response=4))

@@ -26,9 +26,22 @@ from training.watch import (
 )
 
 
-def records(n: int, cause: str | None = None, calls: int = 2, triplets: int = 2) -> list[RolloutRecord]:
+def records(
+    n: int, cause: str | None = None, calls: int = 2, triplets: int = 2
+) -> list[RolloutRecord]:
     return [
-        RolloutRecord("r", "g", i, "train", 1, "succeeded", reward=0.5, cause=cause, calls=calls, triplets=triplets)
+        RolloutRecord(
+            "r",
+            "g",
+            i,
+            "train",
+            1,
+            "succeeded",
+            reward=0.5,
+            cause=cause,
+            calls=calls,
+            triplets=triplets,
+        )
         for i in range(n)
     ]
 
@@ -72,7 +85,9 @@ def test_a_window_is_all_that_was_played_since_the_update() -> None:
         assert watch.judge(records(4)) is None
     assert watch.judge(records(4, "timeout")) is None, "a quarter of sixteen"
     assert "40% of 20 rollouts" in str(watch.judge(records(4, "timeout")))
-    assert "100% of 4 rollouts" in str(watch.judge(records(4, "timeout"))), "the next window begins after a skip"
+    assert "100% of 4 rollouts" in str(watch.judge(records(4, "timeout"))), (
+        "the next window begins after a skip"
+    )
 
 
 LOST = [
@@ -90,7 +105,9 @@ def test_a_lost_group_that_replaces_a_failed_one_is_judged_with_its_step(
     assert watch.judge(records(16)) is None
     assert watch.judge(lost) is None
     watch.note_update()
-    assert watch.judge(records(11) + records(5, "timeout")), "a whole step is judged without the one before it"
+    assert watch.judge(records(11) + records(5, "timeout")), (
+        "a whole step is judged without the one before it"
+    )
 
 
 @pytest.mark.parametrize(("lost", "stops"), LOST)
@@ -145,7 +162,9 @@ def test_a_steady_loss_of_spans_stops_only_over_a_full_window() -> None:
 
 
 @pytest.mark.parametrize(("lost", "stops"), [(10, False), (11, True)])
-def test_spans_are_counted_over_the_last_rollouts_and_to_the_share_in_the_table(lost: int, stops: bool) -> None:
+def test_spans_are_counted_over_the_last_rollouts_and_to_the_share_in_the_table(
+    lost: int, stops: bool
+) -> None:
     watch = Watch(1000)
     for _ in range(3):
         assert watch.judge(records(MISSING_SPANS_WINDOW)) is None
@@ -156,7 +175,9 @@ def test_spans_are_counted_over_the_last_rollouts_and_to_the_share_in_the_table(
     else:
         assert watch.judge(found) is None
         assert watch.judge(records(MISSING_SPANS_WINDOW)) is None
-        assert watch.judge(records(1, SPANS_MISSING, triplets=1)) is None, "the earlier ones are forgotten"
+        assert watch.judge(records(1, SPANS_MISSING, triplets=1)) is None, (
+            "the earlier ones are forgotten"
+        )
 
 
 def test_silence_is_never_waited_for_without_limit() -> None:
@@ -193,7 +214,9 @@ def test_accepted_canaries_warn_and_then_stop(caplog: pytest.LogCaptureFixture) 
 def test_canaries_are_counted_over_a_full_window_only() -> None:
     watch = Watch(1)
     assert watch.judge(judged(CANARY_WINDOW - 1, accepted=CANARY_WINDOW - 1)) is None
-    assert watch.judge(records(2 * CANARY_WINDOW)) is None, "episodes whose turn it was not say nothing"
+    assert watch.judge(records(2 * CANARY_WINDOW)) is None, (
+        "episodes whose turn it was not say nothing"
+    )
     with pytest.raises(RunStopped, match="canaries accepted"):
         watch.judge(judged(1))
 

@@ -38,14 +38,22 @@ for name in ("state", "program"):
 
 def run(program: str, folder: Path, **variables: str) -> str:
     command = [sys.executable, "-c", program, str(folder)]
-    own = {name: value for name, value in os.environ.items() if name not in environment("cpu")}  # not of another test
-    return subprocess.run(command, cwd=ROOT, env=own | variables, check=True, capture_output=True, text=True).stdout
+    own = {
+        name: value for name, value in os.environ.items() if name not in environment("cpu")
+    }  # not of another test
+    return subprocess.run(
+        command, cwd=ROOT, env=own | variables, check=True, capture_output=True, text=True
+    ).stdout
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_weights_and_random_state_are_read_and_programs_are_not_run(tmp_path: Path, device: str) -> None:
+def test_weights_and_random_state_are_read_and_programs_are_not_run(
+    tmp_path: Path, device: str
+) -> None:
     run(SAVE, tmp_path)
-    read, refused = run(LOAD.format(module="verl"), tmp_path, **environment(device)).splitlines()[:2]
+    read, refused = run(LOAD.format(module="verl"), tmp_path, **environment(device)).splitlines()[
+        :2
+    ]
     assert read == "state read"
     assert refused.startswith("program Weights only load failed")
     assert not (tmp_path / "ran").exists()

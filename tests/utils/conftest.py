@@ -56,7 +56,10 @@ def place(
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
     load_settings.cache_clear()
-    rows = [{"id": f"q{number}", "question": text, "time": None} for number, text in enumerate(questions.QUESTIONS)]
+    rows = [
+        {"id": f"q{number}", "question": text, "time": None}
+        for number, text in enumerate(questions.QUESTIONS)
+    ]
     write_jsonl(tmp_path / "in.jsonl", rows, force=False)
     yield tmp_path
     load_settings.cache_clear()

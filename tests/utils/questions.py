@@ -27,8 +27,14 @@ def judge(body: dict[str, Any]) -> str:
     """Every third question is not medical; the strict prompt also refuses every fifth, and calls tens a count."""
     number = number_of(question_of(body))
     strict = body["messages"][0]["content"] == STRICT
-    verdict = {"reason": f"第{number}个", "is_medical": number % 3 != 0, "answerable": not (strict and number % 5 == 0)}
-    return json.dumps(verdict | {"task_type": "count_filter" if strict and number % 10 == 1 else "drug_field"})
+    verdict = {
+        "reason": f"第{number}个",
+        "is_medical": number % 3 != 0,
+        "answerable": not (strict and number % 5 == 0),
+    }
+    return json.dumps(
+        verdict | {"task_type": "count_filter" if strict and number % 10 == 1 else "drug_field"}
+    )
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:

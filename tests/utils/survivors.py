@@ -29,6 +29,8 @@ def survivors(text):
                 break
             if re.fullmatch(r"1[3-9][0-9]{9}", joined):
                 found.append(joined)
-            if len(joined) == 18 and joined[0] != "0" and has_check_digit(joined):  # no region begins with 0
+            if (
+                len(joined) == 18 and joined[0] != "0" and has_check_digit(joined)
+            ):  # no region begins with 0
                 found.append(joined)
     return found

@@ -38,7 +38,10 @@ def filtered(tmp_path, name, content, *options, code=0):
     """The output rows and the report for an export with this content."""
     source, output, report = tmp_path / name, tmp_path / "out.jsonl", tmp_path / "report.json"
     source.write_bytes(content)
-    assert main([str(source), "--output", str(output), "--report", str(report), "--force", *options]) == code
+    assert (
+        main([str(source), "--output", str(output), "--report", str(report), "--force", *options])
+        == code
+    )
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     return rows, json.loads(report.read_text())
 
@@ -64,7 +67,9 @@ EXPORTS = {
     "marked.json": dump([{"session_id": "s1", "messages": MESSAGES}]).encode("utf-8-sig"),
     "messages.json": dump([{"session": "s1", **message} for message in MESSAGES]).encode(),
     "sessions.jsonl": dump({"session_id": "s1", "messages": MESSAGES}).encode(),
-    "messages.jsonl": "\n".join(dump({"conversation_id": "s1", **message}) for message in MESSAGES).encode(),
+    "messages.jsonl": "\n".join(
+        dump({"conversation_id": "s1", **message}) for message in MESSAGES
+    ).encode(),
     "sharegpt.jsonl": dump(
         {
             "id": "s1",
@@ -130,7 +135,10 @@ def test_greeting_and_thanks_around_a_question_go():
 
 
 def test_the_same_question_comes_once_with_the_same_id(tmp_path):
-    twice = [{"role": "user", "content": text} for text in ("布洛芬怎么吃？", "布洛芬 怎么吃", "布洛芬怎麼吃？")]
+    twice = [
+        {"role": "user", "content": text}
+        for text in ("布洛芬怎么吃？", "布洛芬 怎么吃", "布洛芬怎麼吃？")
+    ]
     rows, report = filtered(tmp_path, "a.json", dump(twice).encode())
     assert [row["question"] for row in rows] == ["布洛芬怎么吃？", "布洛芬怎麼吃？"]
     assert report["dropped"] == {"duplicate": 1}
@@ -141,7 +149,11 @@ def test_the_same_question_comes_once_with_the_same_id(tmp_path):
 def test_a_session_named_by_a_phone_number_is_numbered(tmp_path):
     sessions = [
         {"session_id": name, "messages": [{"role": "user", "content": f"{drug}怎么吃？"}]}
-        for name, drug in (("13800138000", "布洛芬"), (13900139000, "头孢"), ("13800138000", "阿司匹林"))
+        for name, drug in (
+            ("13800138000", "布洛芬"),
+            (13900139000, "头孢"),
+            ("13800138000", "阿司匹林"),
+        )
     ]
     rows, _ = filtered(tmp_path, "a.json", dump(sessions).encode())
     assert [row["session"] for row in rows] == ["masked-1", "masked-2", "masked-1"]
@@ -152,7 +164,12 @@ def test_unreadable_records_are_counted_and_named(tmp_path):
     rows, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
     assert len(rows) == 1
     assert report["dropped"] == {"unreadable": 4}
-    assert [line.split(":")[0] for line in report["unreadable"]] == ["line 1", "line 2", "line 3", "line 4, message 1"]
+    assert [line.split(":")[0] for line in report["unreadable"]] == [
+        "line 1",
+        "line 2",
+        "line 3",
+        "line 4, message 1",
+    ]
 
 
 def test_unknown_roles_are_named(tmp_path, capsys):
@@ -217,7 +234,9 @@ VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | MOBILES,
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["id", "role", "content", "messages", "time", "session_id", "x"]), inner)
+        | st.dictionaries(
+            st.sampled_from(["id", "role", "content", "messages", "time", "session_id", "x"]), inner
+        )
     ),
     max_leaves=12,
 )
@@ -234,7 +253,9 @@ ASKED = st.builds(
 
 
 @given(st.lists(VALUES | ASKED, max_size=4), st.sampled_from(["a.json", "a.jsonl"]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_hostile_exports_end_in_rows_without_numbers_or_in_one_message(tmp_path, records, name):
     source, output = tmp_path / name, tmp_path / "out.jsonl"
     text = json.dumps(records) if name == "a.json" else "\n".join(map(json.dumps, records))
@@ -254,9 +275,19 @@ def test_memory_does_not_grow_with_the_export(tmp_path):
     )
     sizes = []
     for count in (1_000, 20_000):
-        lines = (dump({"role": "user", "content": f"{chr(0x4E00 + number)}参片怎么吃？"}) for number in range(count))
+        lines = (
+            dump({"role": "user", "content": f"{chr(0x4E00 + number)}参片怎么吃？"})
+            for number in range(count)
+        )
         (tmp_path / "a.jsonl").write_text("\n".join(lines))
-        command = [sys.executable, "-c", program, str(tmp_path / "a.jsonl"), "--output", str(tmp_path / f"{count}")]
+        command = [
+            sys.executable,
+            "-c",
+            program,
+            str(tmp_path / "a.jsonl"),
+            "--output",
+            str(tmp_path / f"{count}"),
+        ]
         ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         assert len((tmp_path / f"{count}").read_text().splitlines()) > 0.9 * count
         sizes.append(int(ended.stdout) / 1024)

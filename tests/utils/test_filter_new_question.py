@@ -70,7 +70,10 @@ def embedding():
 
 def questions(path, *texts):
     path.write_text(
-        "".join(json.dumps({"id": f"{path.stem}{n}", "question": text}) + "\n" for n, text in enumerate(texts))
+        "".join(
+            json.dumps({"id": f"{path.stem}{n}", "question": text}) + "\n"
+            for n, text in enumerate(texts)
+        )
     )
     return path
 
@@ -112,15 +115,28 @@ def test_each_method_finds_what_the_stricter_ones_do_not(tmp_path):
 
 
 def test_a_stricter_similarity_keeps_more(tmp_path):
-    new = questions(tmp_path / "in.jsonl", "布洛芬缓释胶囊的不良反应有哪些？", "请问布洛芬缓释胶囊的不良反应有哪些呢？")
+    new = questions(
+        tmp_path / "in.jsonl",
+        "布洛芬缓释胶囊的不良反应有哪些？",
+        "请问布洛芬缓释胶囊的不良反应有哪些呢？",
+    )
     assert len(kept_and_dropped(tmp_path, new, "--near", 0.95)[0]) == 2
 
 
 def run(source, output, embedding, cache, *options):
     environment = os.environ | {"TEACHER_API_KEY": KEY, "LLM_CACHE": str(cache)}
-    command = [sys.executable, "utils/filter_new_question.py", str(source), "--output", str(output), *options]
+    command = [
+        sys.executable,
+        "utils/filter_new_question.py",
+        str(source),
+        "--output",
+        str(output),
+        *options,
+    ]
     command += ["--embedding-model", "openai/m", "--embedding-base-url", embedding.url]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_embeddings_find_the_same_meaning_and_are_asked_once(tmp_path, embedding):
@@ -133,7 +149,9 @@ def test_embeddings_find_the_same_meaning_and_are_asked_once(tmp_path, embedding
         "胶囊放哪里保存？",
     )
     embedding.faults = [429]
-    ended = run(new, tmp_path / "new.jsonl", embedding, tmp_path / "cache.sqlite", "--against", str(old))
+    ended = run(
+        new, tmp_path / "new.jsonl", embedding, tmp_path / "cache.sqlite", "--against", str(old)
+    )
     assert ended.returncode == 0, ended.stderr
     assert [row["id"] for row in rows_of(tmp_path / "new.jsonl")] == ["in1", "in3"]
     dropped = rows_of(tmp_path / "new.dropped.jsonl")
@@ -142,7 +160,9 @@ def test_embeddings_find_the_same_meaning_and_are_asked_once(tmp_path, embedding
         ("in2", "embedding", "in1"),
     ]
     assert len(embedding.inputs) == 5
-    again = run(new, tmp_path / "b.jsonl", embedding, tmp_path / "cache.sqlite", "--against", str(old))
+    again = run(
+        new, tmp_path / "b.jsonl", embedding, tmp_path / "cache.sqlite", "--against", str(old)
+    )
     assert again.returncode == 0
     assert (tmp_path / "b.jsonl").read_text() == (tmp_path / "new.jsonl").read_text()
     assert len(embedding.inputs) == 5
@@ -161,7 +181,11 @@ def test_a_refusing_endpoint_ends_in_one_line_without_the_key(tmp_path, embeddin
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [('{"id": "a"}\n', "column question"), ("nonsense", "Parquet"), ('{"question": 3}\n', "expected text")],
+    [
+        ('{"id": "a"}\n', "column question"),
+        ("nonsense", "Parquet"),
+        ('{"question": 3}\n', "expected text"),
+    ],
 )
 def test_a_file_without_questions_is_refused(tmp_path, capsys, content, says):
     (tmp_path / "in.jsonl").write_text(content)

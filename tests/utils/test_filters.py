@@ -33,7 +33,9 @@ def test_rows_are_kept_and_dropped_in_order(place, llm, capsys):
     assert first() == 0
     kept, dropped = rows_of(place / "out.jsonl"), rows_of(place / "out.dropped.jsonl")
     assert [row["id"] for row in kept] == [f"q{number}" for number in range(60) if number % 3]
-    assert [row["id"] for row in dropped] == [f"q{number}" for number in range(60) if not number % 3]
+    assert [row["id"] for row in dropped] == [
+        f"q{number}" for number in range(60) if not number % 3
+    ]
     verdict = {"reason": "第1个", "is_medical": True, "answerable": True, "task_type": "drug_field"}
     assert kept[0] == {
         "id": "q1",
@@ -54,7 +56,12 @@ def test_rows_are_kept_and_dropped_in_order(place, llm, capsys):
 def test_the_prompt_shows_the_tables_and_the_types(place, llm):
     first("--limit", "1")
     system, user = llm.requests[0]["messages"]
-    for text in ("用法用量（dosage）", "临床表现（clinical_manif）", "- drug_search_by_kw：", "disease："):
+    for text in (
+        "用法用量（dosage）",
+        "临床表现（clinical_manif）",
+        "- drug_search_by_kw：",
+        "disease：",
+    ):
         assert text in system["content"]
     assert "created_at" not in system["content"]
     assert json.loads(user["content"]) == {"问题": QUESTIONS[0]}
@@ -62,7 +69,9 @@ def test_the_prompt_shows_the_tables_and_the_types(place, llm):
 
 
 def test_equal_questions_are_asked_once(place, llm):
-    write_jsonl(place / "in.jsonl", [{"id": str(n), "question": QUESTIONS[1]} for n in range(9)], force=True)
+    write_jsonl(
+        place / "in.jsonl", [{"id": str(n), "question": QUESTIONS[1]} for n in range(9)], force=True
+    )
     assert first() == 0
     assert ids_of(place / "out.jsonl") == [str(n) for n in range(9)]
     assert len(llm.requests) == 1
@@ -72,7 +81,10 @@ def test_existing_outputs_need_force_and_known_replies_cost_no_call(place, llm, 
     assert first() == 0
     before = (place / "out.jsonl").read_bytes()
     assert first() == 2
-    assert "out.jsonl exists; give another output, or --force" in capsys.readouterr().err.splitlines()[-1]
+    assert (
+        "out.jsonl exists; give another output, or --force"
+        in capsys.readouterr().err.splitlines()[-1]
+    )
     assert first("--force") == 0
     assert (place / "out.jsonl").read_bytes() == before
     assert len(llm.requests) == 60
@@ -101,7 +113,13 @@ def test_faults_on_the_way_change_nothing(place, llm):
     assert first() == 0
     expected = (place / "out.jsonl").read_bytes()
     (place / "llm_cache.sqlite").unlink()
-    llm.faults = [Fault(500), Fault(429, {"Retry-After": "1"}), Fault(text="好"), Fault(503), Fault(200, body="x")]
+    llm.faults = [
+        Fault(500),
+        Fault(429, {"Retry-After": "1"}),
+        Fault(text="好"),
+        Fault(503),
+        Fault(200, body="x"),
+    ]
     assert first("--force") == 0
     assert (place / "out.jsonl").read_bytes() == expected
     assert len(llm.requests) == 125
@@ -185,7 +203,9 @@ def test_the_second_pass_keeps_what_both_keep(place, llm):
     assert again() == 0
     kept = rows_of(place / "sure.jsonl")
     assert [row["id"] for row in kept] == [f"q{n}" for n in range(60) if n % 3 and n % 5]
-    assert ids_of(place / "sure.dropped.jsonl") == [f"q{n}" for n in range(60) if n % 3 and not n % 5]
+    assert ids_of(place / "sure.dropped.jsonl") == [
+        f"q{n}" for n in range(60) if n % 3 and not n % 5
+    ]
     assert kept[0]["task_type"] == kept[0]["second_verdict"]["task_type"] == "count_filter"
     assert kept[0]["verdict"]["task_type"] == "drug_field"
     differ = {row["id"]: row["differ"] for row in rows_of(place / "sure.disagreements.jsonl")}
@@ -210,7 +230,9 @@ def test_agreement_is_measured_on_kept_and_dropped_rows(place, llm):
 
 def test_the_second_pass_resumes_and_refuses_rows_without_a_verdict(place, llm, capsys):
     assert again(files=("in.jsonl",)) == 2
-    assert "row 'q0': expected the `verdict` of filter_with_llm, got None" in capsys.readouterr().err
+    assert (
+        "row 'q0': expected the `verdict` of filter_with_llm, got None" in capsys.readouterr().err
+    )
     assert first() == 0
     llm.answer = lambda body: "x" if number_of(question_of(body)) == 7 else judge(body)
     llm.requests.clear()
@@ -251,6 +273,8 @@ def test_help_loads_nothing_heavy(program):
         "except SystemExit: pass\n"
         "print(sorted({'litellm', 'rich', 'sqlalchemy', 'torch', 'tenacity'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "[]"
     assert "--requests-per-minute" in done.stdout

@@ -22,8 +22,17 @@ def first(*options):
 
 
 def start(place, teacher, *options):
-    program = [sys.executable, ROOT / "utils" / "filter_with_llm.py", "in.jsonl", "--output", "out.jsonl", *options]
-    return subprocess.Popen(program, cwd=place, env=teacher, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    program = [
+        sys.executable,
+        ROOT / "utils" / "filter_with_llm.py",
+        "in.jsonl",
+        "--output",
+        "out.jsonl",
+        *options,
+    ]
+    return subprocess.Popen(
+        program, cwd=place, env=teacher, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def wait_for(condition, seconds=60):
@@ -51,11 +60,17 @@ def test_killed_again_and_again_it_ends_the_same_and_pays_no_reply_twice(place, 
     assert sum(calls.values()) - 60 <= 2 * 4
     interrupted = [(place / name).read_bytes() for name in ("out.jsonl", "out.dropped.jsonl")]
     assert first("--force") == 0
-    assert [(place / name).read_bytes() for name in ("out.jsonl", "out.dropped.jsonl")] == interrupted
+    assert [
+        (place / name).read_bytes() for name in ("out.jsonl", "out.dropped.jsonl")
+    ] == interrupted
 
 
 def test_without_its_journal_no_call_is_made_twice(place, llm):
-    write_jsonl(place / "in.jsonl", [{"id": str(n), "question": QUESTIONS[n]} for n in range(1, 6)], force=True)
+    write_jsonl(
+        place / "in.jsonl",
+        [{"id": str(n), "question": QUESTIONS[n]} for n in range(1, 6)],
+        force=True,
+    )
     llm.answer = lambda body: "x" if number_of(question_of(body)) == 5 else judge(body)
     assert first("--concurrency", "1") == 1
     journal = place / "out.jsonl.journal"
@@ -78,7 +93,9 @@ def test_ctrl_c_keeps_the_journal(place, llm, teacher):
     program.send_signal(signal.SIGINT)
     _, errors = program.communicate(timeout=20)
     assert program.returncode == 130
-    assert errors.splitlines()[-1].startswith("filter_with_llm: interrupted; results so far are kept")
+    assert errors.splitlines()[-1].startswith(
+        "filter_with_llm: interrupted; results so far are kept"
+    )
     assert "Traceback" not in errors
     assert "Warning" not in errors
     assert (place / "out.jsonl.journal").exists()

@@ -15,7 +15,9 @@ from utils.curation.personal_data import _apart, has_check_digit, mask
 
 def spread(digits, places, separator):
     """The digits with the separator at some places."""
-    return "".join(digit + (separator if place in places else "") for place, digit in enumerate(digits))
+    return "".join(
+        digit + (separator if place in places else "") for place, digit in enumerate(digits)
+    )
 
 
 def with_check_digit(first):
@@ -25,7 +27,9 @@ def with_check_digit(first):
 FULL_WIDTH = str.maketrans("0123456789", "０１２３４５６７８９")
 SCRIPTS = st.sampled_from([lambda text: text, lambda text: text.translate(FULL_WIDTH)])
 MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
-BIRTHDAYS = st.dates().filter(lambda day: 1900 <= day.year < 2100).map(lambda day: day.strftime("%Y%m%d"))
+BIRTHDAYS = (
+    st.dates().filter(lambda day: 1900 <= day.year < 2100).map(lambda day: day.strftime("%Y%m%d"))
+)
 ID_NUMBERS = st.builds(
     lambda region, day, order: with_check_digit(region + day + order),
     st.from_regex(r"[1-6][0-9]{5}", fullmatch=True),
@@ -34,7 +38,9 @@ ID_NUMBERS = st.builds(
 )
 LANDLINES = st.from_regex(r"0(10|2[0-9]|[3-9][0-9]{2})[- ]?[2-9][0-9]{7}", fullmatch=True)
 NUMBERS = st.builds(
-    lambda digits, places, separator, script: script(spread(digits, places - {len(digits) - 1}, separator)),
+    lambda digits, places, separator, script: script(
+        spread(digits, places - {len(digits) - 1}, separator)
+    ),
     MOBILES | ID_NUMBERS,
     st.sets(st.integers(0, 16), max_size=5),
     st.sampled_from([" ", "-", ".", "·", "—", "\u200b", ""]),
@@ -107,7 +113,11 @@ def test_landlines_are_found(number):
         ("车牌粤B·12345", "车牌[车牌]", "plate"),
         ("护照E12345678", "护照[护照号]", "passport"),
         ("卡6222 0214 0600 7183 925", "卡[号码]", "number"),
-        ("住院号：a1234519491231VX，", "住院号：[号码]，", "number"),  # two patterns, one within the other
+        (
+            "住院号：a1234519491231VX，",
+            "住院号：[号码]，",
+            "number",
+        ),  # two patterns, one within the other
     ],
 )
 def test_each_kind_is_masked(text, masked, kind):
@@ -154,11 +164,15 @@ def test_other_text_stays(text):
     assert mask(text) == (text, [])
 
 
-LABELLED = [json.loads(line) for line in (Path(__file__).parent / "names.jsonl").read_text("utf-8").splitlines()]
+LABELLED = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "names.jsonl").read_text("utf-8").splitlines()
+]
 
 
 @pytest.mark.parametrize(
-    ("half", "secrets", "leaks", "words", "gone"), [("open", 128, 1, 98, 0), ("sealed", 132, 24, 110, 2)]
+    ("half", "secrets", "leaks", "words", "gone"),
+    [("open", 128, 1, 98, 0), ("sealed", 132, 24, 110, 2)],
 )
 def test_labelled_messages_leak_no_more_than_published(half, secrets, leaks, words, gone):
     """Lines of {text, kind, half, and secrets or keep}; docs/curation.md has the same figures."""
@@ -171,5 +185,12 @@ def test_labelled_messages_leak_no_more_than_published(half, secrets, leaks, wor
 
 
 def test_hostile_text_is_masked_in_time():
-    for text in ("1 " * 5_000, "0" * 10_000, "a@" * 5_000, "张" * 10_000, "省市区路" * 2_500, "1381" * 2_500):
+    for text in (
+        "1 " * 5_000,
+        "0" * 10_000,
+        "a@" * 5_000,
+        "张" * 10_000,
+        "省市区路" * 2_500,
+        "1381" * 2_500,
+    ):
         mask(text)

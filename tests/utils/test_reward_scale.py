@@ -84,7 +84,10 @@ def test_a_score_that_many_answers_get_is_mapped_to_its_middle_rank():
     assert scale.apply(9.0) > 0.9
 
 
-@given(st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=200), st.sampled_from(["quantile", "logistic"]))
+@given(
+    st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=200),
+    st.sampled_from(["quantile", "logistic"]),
+)
 def test_any_scores_give_a_map_that_keeps_their_order_or_one_error(scores, kind):
     try:
         scale = fit(scores, kind)
@@ -109,7 +112,9 @@ def written(path, rows):
 
 @pytest.mark.parametrize("kind", ["quantile", "logistic"])
 def test_a_column_of_scores_becomes_map_picture_and_table(tmp_path, capsys, kind):
-    source = written(tmp_path / "s.jsonl", [{"score": score} for score in normal(200)] + [{"score": None}])
+    source = written(
+        tmp_path / "s.jsonl", [{"score": score} for score in normal(200)] + [{"score": None}]
+    )
     output = tmp_path / "scale.json"
     assert main(["--scores", str(source), "--kind", kind, "--output", str(output)]) == 0
     assert load_scale(output) == fit(normal(200), kind)
@@ -123,7 +128,14 @@ def test_a_column_of_scores_becomes_map_picture_and_table(tmp_path, capsys, kind
 def test_scores_of_a_run_are_read_by_column(tmp_path):
     rows = [{"reward": None, "terms": {"judge": 0.1 * n}} for n in range(5)]
     written(tmp_path / "episodes.jsonl", rows)
-    options = ["--run", str(tmp_path), "--column", "terms.judge", "--output", str(tmp_path / "a.json")]
+    options = [
+        "--run",
+        str(tmp_path),
+        "--column",
+        "terms.judge",
+        "--output",
+        str(tmp_path / "a.json"),
+    ]
     assert main(options) == 0
     assert load_scale(tmp_path / "a.json").apply(0.2) == pytest.approx(0.5)
     assert main(options) == 2  # it exists
@@ -131,25 +143,48 @@ def test_scores_of_a_run_are_read_by_column(tmp_path):
 
 
 def pairs(tmp_path, count=30):
-    return written(tmp_path / "p.jsonl", [{"prompt": "问", "response": "答" * (n + 1)} for n in range(count)])
+    return written(
+        tmp_path / "p.jsonl", [{"prompt": "问", "response": "答" * (n + 1)} for n in range(count)]
+    )
 
 
 def test_the_endpoint_is_asked_and_its_scores_are_kept(tmp_path, reward_model):
     reward_model.faults = [(503, ""), (200, "nonsense"), (200, '{"score": null}')]
-    command = ["--pairs", str(pairs(tmp_path)), "--url", reward_model.url, "--output", str(tmp_path / "a.json")]
+    command = [
+        "--pairs",
+        str(pairs(tmp_path)),
+        "--url",
+        reward_model.url,
+        "--output",
+        str(tmp_path / "a.json"),
+    ]
     assert main(command) == 0
     scores = [json.loads(line) for line in (tmp_path / "a.scores.jsonl").read_text().splitlines()]
     assert scores == [{"row": n, "raw": float(n - 19)} for n in range(30)]
     assert load_scale(tmp_path / "a.json").apply(-4.5) == pytest.approx(0.5)
     assert not (tmp_path / "a.json.journal").exists()
-    again = ["--scores", str(tmp_path / "a.scores.jsonl"), "--column", "raw", "--output", str(tmp_path / "b.json")]
+    again = [
+        "--scores",
+        str(tmp_path / "a.scores.jsonl"),
+        "--column",
+        "raw",
+        "--output",
+        str(tmp_path / "b.json"),
+    ]
     assert main(again) == 0
     assert (tmp_path / "b.json").read_text() == (tmp_path / "a.json").read_text()
 
 
 def test_a_failed_pair_is_no_zero_and_is_asked_again_alone(tmp_path, reward_model, capsys):
     reward_model.faults = [(400, '{"error": "bad"}')]
-    command = ["--pairs", str(pairs(tmp_path)), "--url", reward_model.url, "--output", str(tmp_path / "a.json")]
+    command = [
+        "--pairs",
+        str(pairs(tmp_path)),
+        "--url",
+        reward_model.url,
+        "--output",
+        str(tmp_path / "a.json"),
+    ]
     assert main(command) == 1
     assert "1 of 30 pairs have no score" in capsys.readouterr().err
     assert not (tmp_path / "a.json").exists()
@@ -159,7 +194,14 @@ def test_a_failed_pair_is_no_zero_and_is_asked_again_alone(tmp_path, reward_mode
 
 def test_an_endpoint_that_is_not_there_ends_in_one_message(tmp_path):
     url = "http://user:password-canary@127.0.0.1:9/score?token=canary"
-    command = [sys.executable, "utils/reward_scale.py", "--pairs", str(pairs(tmp_path, 3)), "--timeout", "0.5"]
+    command = [
+        sys.executable,
+        "utils/reward_scale.py",
+        "--pairs",
+        str(pairs(tmp_path, 3)),
+        "--timeout",
+        "0.5",
+    ]
     command += ["--url", url, "--output", str(tmp_path / "a.json")]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 1

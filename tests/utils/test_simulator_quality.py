@@ -23,7 +23,9 @@ EVENT = re.compile(r"Exam name:\n(.+)\nExam results:\n")
 
 
 @pytest.fixture
-def place(llm: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_waiting: None) -> Iterator[Path]:
+def place(
+    llm: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_waiting: None
+) -> Iterator[Path]:
     for name in [name for name in os.environ if name.startswith(("TEACHER", "SIMULATOR"))]:
         monkeypatch.delenv(name)
     where = {"MODEL": "EHRGenerator", "BASE_URL": llm.url, "API_KEY": KEY, "TIMEOUT": "5"}
@@ -51,17 +53,41 @@ def from_the_records(change: Callable[[str], str] = str) -> Callable[[dict[str, 
 
 
 def measured(place: Path, *flags: str) -> dict[str, Any]:
-    assert main(["--simulator", "llm", "--n", "12", "--output", str(place / "out.json"), "--force", *flags]) == 0
+    assert (
+        main(
+            [
+                "--simulator",
+                "llm",
+                "--n",
+                "12",
+                "--output",
+                str(place / "out.json"),
+                "--force",
+                *flags,
+            ]
+        )
+        == 0
+    )
     return dict(json.loads((place / "out.json").read_text()))
 
 
-def test_the_records_themselves_are_perfect(llm: LLMServer, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_records_themselves_are_perfect(
+    llm: LLMServer, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     llm.answer = from_the_records()
     scores = measured(place)
-    assert (scores["judge"], scores["data"]["cases"], scores["simulator_model"]) == ("rules", 12, "EHRGenerator")
+    assert (scores["judge"], scores["data"]["cases"], scores["simulator_model"]) == (
+        "rules",
+        12,
+        "EHRGenerator",
+    )
     for mode in ("single", "chain"):
         found = scores[mode]
-        assert (found["similarity"], found["consistency"], found["withheld"]) == (pytest.approx(5), 1, 0)
+        assert (found["similarity"], found["consistency"], found["withheld"]) == (
+            pytest.approx(5),
+            1,
+            0,
+        )
         assert (found["wasserstein"], found["spread"], found["variety"]) == (0, pytest.approx(1), 1)
         assert found["floor"] > 0
     table = (place / "out.md").read_text()
@@ -97,7 +123,9 @@ def test_what_names_the_diagnosis_is_counted(llm: LLMServer, place: Path) -> Non
     assert measured(place, "--n", "3")["single"]["withheld"] == 3
 
 
-def test_an_llm_judges_where_one_is_set(llm: LLMServer, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_llm_judges_where_one_is_set(
+    llm: LLMServer, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in {"MODEL": "openai/judge", "BASE_URL": llm.url, "API_KEY": KEY}.items():
         monkeypatch.setenv(f"TEACHER_{name}", value)
     load_settings.cache_clear()
@@ -112,7 +140,9 @@ def test_an_llm_judges_where_one_is_set(llm: LLMServer, place: Path, monkeypatch
     assert not (place / "other.json").exists()
 
 
-def test_a_dead_simulator_is_one_line(llm: LLMServer, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dead_simulator_is_one_line(
+    llm: LLMServer, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     llm.faults = [Fault(503)] * 99
     assert main(["--simulator", "llm", "--output", str(place / "out.json")]) == 1
     message = capsys.readouterr().err.strip()
@@ -133,6 +163,18 @@ def test_wrong_usage_is_told_before_anything_is_asked(
     without = json.loads(rows[0])
     without["extra_info"]["examinations"] = []
     (place / "rows.jsonl").write_text(json.dumps(without))
-    assert main(["--simulator", "llm", "--data", str(place / "rows.jsonl"), "--output", str(place / "x.json")]) == 2
+    assert (
+        main(
+            [
+                "--simulator",
+                "llm",
+                "--data",
+                str(place / "rows.jsonl"),
+                "--output",
+                str(place / "x.json"),
+            ]
+        )
+        == 2
+    )
     assert "no recorded results" in capsys.readouterr().err
     assert llm.requests == []

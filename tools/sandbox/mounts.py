@@ -21,7 +21,9 @@ from tools.sandbox.errors import SandboxError
 HELP = "docs/sandbox.md says what a machine or container must allow"
 INSTALL = "apt-get install bubblewrap"
 _SHOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-SYSTEM, ROOT_FOLDERS, DEVICES, FLAGS = (_SHOWN[name] for name in ("system", "root_folders", "devices", "flags"))
+SYSTEM, ROOT_FOLDERS, DEVICES, FLAGS = (
+    _SHOWN[name] for name in ("system", "root_folders", "devices", "flags")
+)
 LIBRARIES: dict[str, str] = _SHOWN["libraries"]
 ENVIRONMENT: dict[str, str] = _SHOWN["environment"] | LIBRARIES
 PACKAGES = ENVIRONMENT["PYTHONPATH"]
@@ -48,23 +50,51 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
             f"programs run in bubblewrap, which is not installed: {INSTALL}; SANDBOX=process runs them without, "
             "with this account's rights"
         )
-    base, python = Path(sys.base_prefix), f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    base, python = (
+        Path(sys.base_prefix),
+        f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}",
+    )
     binds = {path: Path(path) for path in SYSTEM}
     binds |= {"/python/bin": base / "bin", "/python/lib": base / "lib"}
-    binds |= {PACKAGES: Path(sysconfig.get_path("platlib"))} | {place: path for path, place in data.items()}
+    binds |= {PACKAGES: Path(sysconfig.get_path("platlib"))} | {
+        place: path for path, place in data.items()
+    }
     line = [bubblewrap, *FLAGS]
     for folder in map(Path, ROOT_FOLDERS):
-        line += ["--symlink", os.readlink(folder), str(folder)] if folder.is_symlink() else bind(folder, str(folder))
+        line += (
+            ["--symlink", os.readlink(folder), str(folder)]
+            if folder.is_symlink()
+            else bind(folder, str(folder))
+        )
     for place, path in binds.items():
         line += bind(path, place)
     for name in DEVICES:
         line += ["--dev-bind", name, name]
     for name, target in _SHOWN["standard"].items():
         line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
-    line += ["--dir", "/dev/shm", "--dir", "/scratch", "--symlink", "scratch", "/tmp", "--proc", "/proc"]
+    line += [
+        "--dir",
+        "/dev/shm",
+        "--dir",
+        "/scratch",
+        "--symlink",
+        "scratch",
+        "/tmp",
+        "--proc",
+        "/proc",
+    ]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
-    line += ["--symlink", python, "/usr/local/bin/python", "--remount-ro", "/", "--", python, *PROGRAM]
+    line += [
+        "--symlink",
+        python,
+        "/usr/local/bin/python",
+        "--remount-ro",
+        "/",
+        "--",
+        python,
+        *PROGRAM,
+    ]
     return line, {}
 
 
@@ -80,7 +110,10 @@ def unprotected() -> tuple[list[str], dict[str, str]]:
 def program(settings: dict[str, Any]) -> bytes:
     """The text of tools/sandbox/inside as one program."""
     folder = Path(__file__).with_name("inside")
-    texts = {f"tools.sandbox.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8") for name in INSIDE}
+    texts = {
+        f"tools.sandbox.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8")
+        for name in INSIDE
+    }
     return f"""
 import sys, types
 for name, text in {texts!r}.items():

@@ -40,7 +40,9 @@ UNPROTECTED = (
     "and delete them, and signal its processes. Limits, deadline and the ban on sockets hold, nothing else does."
 )
 DEADLINE = 10.0  # seconds a program may take
-GRACE = 0.4  # seconds after that in which the supervisor may still answer, before its episode is ended
+GRACE = (
+    0.4  # seconds after that in which the supervisor may still answer, before its episode is ended
+)
 START = 60.0  # seconds until a sandbox that does not start is given up
 MEMORY, PROCESSES, EPISODES = 2**30, 64, 128
 # What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads together, except root's,
@@ -56,7 +58,10 @@ LIMITS = {
     "RTPRIO": 0,
     "NICE": 0,
 }
-SCRATCH = {"/scratch": 2**26, "/dev/shm": 2**24}  # bytes of what an episode may write, in memory, by place
+SCRATCH = {
+    "/scratch": 2**26,
+    "/dev/shm": 2**24,
+}  # bytes of what an episode may write, in memory, by place
 WARM = ("numpy", "pandas")  # imported before the first program
 
 Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
@@ -146,7 +151,9 @@ class Sandbox:
     are kept; before a further one starts, the idle one that was used longest ago ends, and would start afresh.
     """
 
-    def __init__(self, data: Iterable[str | Path] = (), memory: int = MEMORY, episodes: int = EPISODES) -> None:
+    def __init__(
+        self, data: Iterable[str | Path] = (), memory: int = MEMORY, episodes: int = EPISODES
+    ) -> None:
         """Nothing starts yet. Raises SandboxError: data that is not there, or of the same name."""
         self.protected = load_settings().sandbox == "bubblewrap"
         self.paths = mounts.data_paths(data)
@@ -160,7 +167,11 @@ class Sandbox:
         self._starting = threading.Lock()
 
     async def run(
-        self, code: str, episode: str, language: Literal["python", "sh"] = "python", deadline: float = DEADLINE
+        self,
+        code: str,
+        episode: str,
+        language: Literal["python", "sh"] = "python",
+        deadline: float = DEADLINE,
     ) -> Run:
         """Run a program, or a shell command, in an episode of any name; the first makes it.
 
@@ -170,7 +181,9 @@ class Sandbox:
         async with held.lock:
             if not held.line:
                 await self._open(held)
-            return await held.ask({"source": code, "language": language, "deadline": deadline}, deadline)
+            return await held.ask(
+                {"source": code, "language": language, "deadline": deadline}, deadline
+            )
 
     async def end(self, episode: str) -> None:
         """End an episode with its processes and files; a program that runs there has crashed."""
@@ -209,7 +222,9 @@ class Sandbox:
                 await held.open(ours)
         except (OSError, EOFError, TimeoutError) as error:
             held.end()
-            raise SandboxError(f"no sandbox for programs: {self._last_words() or error!r}; {mounts.HELP}") from None
+            raise SandboxError(
+                f"no sandbox for programs: {self._last_words() or error!r}; {mounts.HELP}"
+            ) from None
         except BaseException:
             held.end()
             raise
@@ -246,7 +261,9 @@ class Sandbox:
             "memory": self.memory,
             "processes": PROCESSES,
             # Outside a user namespace all of the account's processes would count.
-            "limits": {name: most for name, most in LIMITS.items() if self.protected or name != "NPROC"},
+            "limits": {
+                name: most for name, most in LIMITS.items() if self.protected or name != "NPROC"
+            },
             "filter": filter_bytes(),
             "packages": [mounts.PACKAGES] if self.protected else [],
         }

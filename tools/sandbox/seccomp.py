@@ -17,7 +17,9 @@ from tools.sandbox.errors import SandboxError
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_*
 _CALLS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-REFUSED: dict[str, list[int]] = _CALLS["refused"]  # by name, numbers on x86_64 and on aarch64, or the one of both
+REFUSED: dict[str, list[int]] = _CALLS[
+    "refused"
+]  # by name, numbers on x86_64 and on aarch64, or the one of both
 OWN: dict[str, list[int]] = _CALLS["own"]  # whose first argument, a process, must be 0
 CLONE, CLONE3 = (56, 220), 435
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWUSER and the other namespaces
@@ -31,7 +33,9 @@ ALLOW, REFUSE, UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026  # or fail with EPER
 def filter_bytes(machine: str = platform.machine()) -> bytes:
     """The filter for programs of this machine. Raises SandboxError: its system calls' numbers are not known here."""
     if machine not in MACHINES:
-        raise SandboxError(f"the sandbox knows the system calls of {', '.join(MACHINES)}, not those of {machine}")
+        raise SandboxError(
+            f"the sandbox knows the system calls of {', '.join(MACHINES)}, not those of {machine}"
+        )
     column = list(MACHINES).index(machine)
     looks = [
         (LOAD, MACHINE, "", ""),
@@ -44,7 +48,11 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
         *((EQUAL, numbers[column], "process", "") for numbers in OWN.values()),
         (RETURN, ALLOW, "", ""),
     ]
-    flags = [(LOAD, FIRST_ARGUMENT, "", ""), (ANY_BIT, NEW_NAMESPACES, "refuse", ""), (RETURN, ALLOW, "", "")]
+    flags = [
+        (LOAD, FIRST_ARGUMENT, "", ""),
+        (ANY_BIT, NEW_NAMESPACES, "refuse", ""),
+        (RETURN, ALLOW, "", ""),
+    ]
     process = [(LOAD, FIRST_ARGUMENT, "", ""), (EQUAL, 0, "", "refuse"), (RETURN, ALLOW, "", "")]
     parts = {
         "flags": flags,

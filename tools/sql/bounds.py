@@ -17,13 +17,28 @@ from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
 MAX_TOKENS, MAX_SYNTAX = 3_000, 700  # of all; keywords, operators and brackets
-MAX_DEPTH, MAX_TYPE_DEPTH = 24, 4  # brackets and CASEs open at a time; those behind a type's name or a value
+MAX_DEPTH, MAX_TYPE_DEPTH = (
+    24,
+    4,
+)  # brackets and CASEs open at a time; those behind a type's name or a value
 MAX_RELATIONS, MAX_COPIES, MAX_GROWTH = 100, 20_000, 300
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
-PLAIN = {TokenType.COMMA, TokenType.NUMBER, TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR} | CLOSING
-GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Array, exp.Anonymous)  # a text made of its arguments
+PLAIN = {
+    TokenType.COMMA,
+    TokenType.NUMBER,
+    TokenType.STRING,
+    TokenType.IDENTIFIER,
+    TokenType.VAR,
+} | CLOSING
+GROWING = (
+    exp.DPipe,
+    exp.Concat,
+    exp.ConcatWs,
+    exp.Array,
+    exp.Anonymous,
+)  # a text made of its arguments
 UNKNOWN_LENGTH = 64  # of a replacement that is no literal
 
 
@@ -45,15 +60,25 @@ def check_tokens(tokens: Sequence[Token]) -> None:
         kind, last = token.token_type, before and before.token_type
         if kind == TokenType.L_BRACE:
             raise Refused("不支持花括号 { }。")
-        if before and last == TokenType.NUMBER and before.end + 1 == token.start and token.text[:1].isidentifier():
-            raise Refused(f"数字与文字连写：{before.text[:20]}{token.text[:20]}，请用空格或运算符隔开。")
+        if (
+            before
+            and last == TokenType.NUMBER
+            and before.end + 1 == token.start
+            and token.text[:1].isidentifier()
+        ):
+            raise Refused(
+                f"数字与文字连写：{before.text[:20]}{token.text[:20]}，请用空格或运算符隔开。"
+            )
         if kind in OPENING:
             opened.append(kind == TokenType.L_BRACKET or last in Parser.TYPE_TOKENS)
         elif kind in CLOSING and opened:
             opened.pop()
         if len(opened) > MAX_DEPTH or sum(opened) > MAX_TYPE_DEPTH:
             raise Refused("SQL 嵌套太深，请简化。")
-    if len(tokens) > MAX_TOKENS or sum(token.token_type not in PLAIN for token in tokens) > MAX_SYNTAX:
+    if (
+        len(tokens) > MAX_TOKENS
+        or sum(token.token_type not in PLAIN for token in tokens) > MAX_SYNTAX
+    ):
         raise Refused("SQL 太复杂（括号、运算符或关键字太多），请写得更短。")
 
 
@@ -71,9 +96,17 @@ class Size(NamedTuple):
 
 def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
     """The size of a query with these nodes of its own, over its tables and queries. Raises Refused: too large."""
-    joined = [node for node in nodes if isinstance(node, GROWING) and not isinstance(node.parent, GROWING)]
-    texts = [node.args["replacement"] for node in nodes if isinstance(node, exp.Func) and node.args.get("replacement")]
-    lengths = [len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH for text in texts]
+    joined = [
+        node for node in nodes if isinstance(node, GROWING) and not isinstance(node.parent, GROWING)
+    ]
+    texts = [
+        node.args["replacement"]
+        for node in nodes
+        if isinstance(node, exp.Func) and node.args.get("replacement")
+    ]
+    lengths = [
+        len(text.name) if isinstance(text, exp.Literal) else UNKNOWN_LENGTH for text in texts
+    ]
     size = Size(
         max(1, sum(size.relations for size in inner)),
         _most_named(nodes) * max((size.copies for size in inner), default=1),
@@ -90,4 +123,7 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
 
 def _most_named(nodes: Iterable[Any]) -> int:
     """How often the most frequent column stands there."""
-    return max(Counter(node.name.lower() for node in nodes if isinstance(node, exp.Column)).values(), default=1)
+    return max(
+        Counter(node.name.lower() for node in nodes if isinstance(node, exp.Column)).values(),
+        default=1,
+    )

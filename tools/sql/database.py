@@ -29,7 +29,10 @@ from common.command import Failure, UsageError
 
 ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
 # Each is imported when it is used, so that its driver is needed only then.
-CLASSES = {"sqlite": "tools.sql.sqlite:SqliteDatabase", "postgresql": "tools.sql.postgres:PostgresDatabase"}
+CLASSES = {
+    "sqlite": "tools.sql.sqlite:SqliteDatabase",
+    "postgresql": "tools.sql.postgres:PostgresDatabase",
+}
 CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 
 # Statements of one process that run at the same time; further ones wait where waiting costs them no deadline. Without a
@@ -115,7 +118,9 @@ class Database(ABC):
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
             raise self._broken(error) from None
 
-    def _broken(self, error: Exception, kind: type[DatabaseError] = ConnectionLost) -> DatabaseError:
+    def _broken(
+        self, error: Exception, kind: type[DatabaseError] = ConnectionLost
+    ) -> DatabaseError:
         """The error to raise when the driver's speaks of the machine."""
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         return kind(f"cannot read the database {self.label}: {reason[:300]}")
@@ -144,7 +149,9 @@ class Database(ABC):
         self._engine.dispose()
         try:
             for table in tables:
-                self.read(f"SELECT 1 FROM {table} LIMIT 1", Access(frozenset({table})), PROOF_SECONDS, 1)
+                self.read(
+                    f"SELECT 1 FROM {table} LIMIT 1", Access(frozenset({table})), PROOF_SECONDS, 1
+                )
         except StatementError as error:
             raise self._broken(error, DatabaseError) from None
 
@@ -179,7 +186,9 @@ def open_database(url: str) -> Database:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        raise DatabaseError("DATABASE_URL is not a database URL; write it like sqlite:////path/to/medical.db") from None
+        raise DatabaseError(
+            "DATABASE_URL is not a database URL; write it like sqlite:////path/to/medical.db"
+        ) from None
     name = parsed.get_backend_name()
     if name not in CLASSES:
         raise DatabaseError(f"DATABASE_URL names {name}; use sqlite, postgresql, mysql or mariadb")
@@ -187,7 +196,9 @@ def open_database(url: str) -> Database:
         database: Database = resolve_name(CLASSES[name])(parsed)
         return database
     except ModuleNotFoundError as error:
-        raise DatabaseError(f"DATABASE_URL names {name}, and the package {error.name} is not installed") from None
+        raise DatabaseError(
+            f"DATABASE_URL names {name}, and the package {error.name} is not installed"
+        ) from None
 
 
 # Connections must not be carried across a fork; a child opens its own.

@@ -41,10 +41,15 @@ NO_SELECT = "查询要以 SELECT 或 WITH 开头：不要整个放进括号，�
 COLLECTING = ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg")
 
 _LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
-_ALLOWED = {part: {name: frozenset(text.split()) for name, text in lists.items()} for part, lists in _LISTS.items()}
+_ALLOWED = {
+    part: {name: frozenset(text.split()) for name, text in lists.items()}
+    for part, lists in _LISTS.items()
+}
 _OF_ALL = _ALLOWED["functions"].pop("all")
 # Lower-case names by dialect.
-FUNCTIONS: dict[str, frozenset[str]] = {dialect: _OF_ALL | names for dialect, names in _ALLOWED["functions"].items()}
+FUNCTIONS: dict[str, frozenset[str]] = {
+    dialect: _OF_ALL | names for dialect, names in _ALLOWED["functions"].items()
+}
 PLAIN_WORDS = _ALLOWED["words"]["plain"]  # may stand before a parenthesis without being a function
 TYPES = frozenset(exp.DataType.Type[name] for name in _ALLOWED["words"]["types"])
 SESSION_WORDS: dict[str, frozenset[str]] = _ALLOWED["session"]
@@ -193,17 +198,27 @@ def _check_collecting(function: exp.Func) -> None:
     """PostgreSQL collects up to a gigabyte into one value, and a join gets there before the deadline is looked at."""
     name = fold(function.name) if isinstance(function, exp.Anonymous) else fold(function.sql_name())
     if name.endswith(COLLECTING):
-        raise Refused("string_agg、array_agg、json_agg 只能用于一张表，不能与连接一起使用。", "function", "string_agg")
+        raise Refused(
+            "string_agg、array_agg、json_agg 只能用于一张表，不能与连接一起使用。",
+            "function",
+            "string_agg",
+        )
 
 
 def _check_rewritten(node: exp.Expr, dialect: str) -> None:
     """What sqlglot would write differently for an engine that has no such syntax: the answer would be another's."""
     side, kind = str(node.args.get("side") or ""), str(node.args.get("kind") or "")
-    if isinstance(node, exp.Join) and (kind in ("SEMI", "ANTI") or (dialect == "mariadb" and side == "FULL")):
+    if isinstance(node, exp.Join) and (
+        kind in ("SEMI", "ANTI") or (dialect == "mariadb" and side == "FULL")
+    ):
         raise Refused(f"数据库没有 {side or kind} JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。")
     if isinstance(node, exp.Distinct) and node.args.get("on") and dialect != "postgres":
         raise Refused("数据库没有 DISTINCT ON，请用 GROUP BY 改写。")
-    counted = node.expression if isinstance(node, (exp.Limit, exp.Offset)) and dialect == "mariadb" else None
+    counted = (
+        node.expression
+        if isinstance(node, (exp.Limit, exp.Offset)) and dialect == "mariadb"
+        else None
+    )
     if counted and not (isinstance(counted, exp.Literal) and counted.is_int):
         raise Refused("LIMIT 和 OFFSET 只能是非负整数。")
 

@@ -26,7 +26,9 @@ VALUE_CHARACTERS = 30
 CANDIDATES = 30
 
 # How the three engines name a column that is not there.
-UNKNOWN_COLUMN = re.compile(r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'")
+UNKNOWN_COLUMN = re.compile(
+    r"no such column: (\S+)|column (\S+) does not exist|Unknown column '([^']+)'"
+)
 
 
 def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Iterable[str]) -> str:
@@ -38,7 +40,9 @@ def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Itera
     return ""
 
 
-def hint_for_error(error: str, statement: Statement, database: Database, allowed_tables: Iterable[str]) -> str:
+def hint_for_error(
+    error: str, statement: Statement, database: Database, allowed_tables: Iterable[str]
+) -> str:
     """Near columns for a column that does not exist, or the table that has it."""
     found = UNKNOWN_COLUMN.search(error)
     if not found:
@@ -56,9 +60,13 @@ def hint_for_empty(statement: Statement, database: Database, end: float) -> str 
     """Stored values near the first text that no row has; "" without any, None when looking took until `end`."""
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
-        for table in sorted(table for table in statement.tables if comparison.column in columns[table]):
+        for table in sorted(
+            table for table in statement.tables if comparison.column in columns[table]
+        ):
             try:
-                values = _near_values(comparison, columns[table][comparison.column], table, database, end)
+                values = _near_values(
+                    comparison, columns[table][comparison.column], table, database, end
+                )
             except DeadlineExceeded:
                 return None
             except StatementError:
@@ -70,23 +78,36 @@ def hint_for_empty(statement: Statement, database: Database, end: float) -> str 
 
 
 def _columns(database: Database, tables: Iterable[str]) -> dict[str, dict[str, Column]]:
-    return {table: {column.name.lower(): column for column in database.columns(table)} for table in tables}
+    return {
+        table: {column.name.lower(): column for column in database.columns(table)}
+        for table in tables
+    }
 
 
 def _near(what: str, name: str, choices: Iterable[str]) -> str:
     choices = sorted(set(choices))
-    found = process.extract(name.lower(), choices, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_NAME)
+    found = process.extract(
+        name.lower(), choices, scorer=fuzz.ratio, limit=SHOWN, score_cutoff=NEAR_NAME
+    )
     return f"相近的{what}：{'、'.join(choice for choice, _, _ in found)}" if found else ""
 
 
-def _near_values(comparison: Comparison, column: Column, table: str, database: Database, end: float) -> list[str]:
+def _near_values(
+    comparison: Comparison, column: Column, table: str, database: Database, end: float
+) -> list[str]:
     text = comparison.text[:VALUE_CHARACTERS]
     sql = _search(text, column.name, table, database)
     seconds = min(0.2, end - time.monotonic())  # what a hint is worth
     if seconds < 0.01:
         raise DeadlineExceeded
-    found = database.read(sql, Access(frozenset({table}), named=frozenset({table})), seconds, CANDIDATES)
-    values = [value for (value, *_) in found.rows if isinstance(value, str) and len(value) <= VALUE_CHARACTERS]
+    found = database.read(
+        sql, Access(frozenset({table}), named=frozenset({table})), seconds, CANDIDATES
+    )
+    values = [
+        value
+        for (value, *_) in found.rows
+        if isinstance(value, str) and len(value) <= VALUE_CHARACTERS
+    ]
     near = [value for value in values if is_near(text, value)]
     return [value for value, _, _ in process.extract(text, near, scorer=fuzz.ratio, limit=SHOWN)]
 
@@ -97,7 +118,9 @@ def is_near(text: str, value: str) -> bool:
     Of short names a looser measure finds other things with the same ending: another drug is no help, and a danger.
     """
     shorter, longer = sorted((text, value), key=len)
-    return (len(shorter) > 1 and shorter in longer) or Levenshtein.distance(text, value) <= slips(text)
+    return (len(shorter) > 1 and shorter in longer) or Levenshtein.distance(text, value) <= slips(
+        text
+    )
 
 
 def slips(text: str) -> int:
@@ -109,7 +132,10 @@ def _search(text: str, column: str, table: str, database: Database) -> str:
     """The values that share most of the text's first eight pairs of characters."""
     pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:8]
     likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
-    shared = [exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0)) for like in likes]
+    shared = [
+        exp.case().when(like.copy(), exp.Literal.number(1)).else_(exp.Literal.number(0))
+        for like in likes
+    ]
     score: exp.Expression = shared[0]
     for one in shared[1:]:
         score = exp.Add(this=score, expression=one)

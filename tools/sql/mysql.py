@@ -62,7 +62,11 @@ class MysqlDatabase(ServerDatabase):
         """The guard's own text with a limit: MariaDB forgets the order of a subquery that has none."""
         try:
             tree = sqlglot.parse_one(sql, read="mariadb")
-        except (SqlglotError, ValueError, AttributeError) as error:  # the guard read it, and wrote what it cannot read
+        except (
+            SqlglotError,
+            ValueError,
+            AttributeError,
+        ) as error:  # the guard read it, and wrote what it cannot read
             raise StatementError(f"syntax error near: {sql[:60]}") from error
         limit = tree.args.get("limit")
         if limit is not None:
@@ -80,7 +84,11 @@ class MysqlDatabase(ServerDatabase):
     def excess(self, tables: frozenset[str]) -> set[str]:
         grants = [GRANT.match(text) for (text,) in self._ask("SHOW GRANTS")]
         own = {f"SELECT `{self._url.database}`.`{table}`" for table in tables}
-        return {f"{grant[1]} {grant[2] or ''}".strip() for grant in grants if grant and grant[1] != "USAGE"} - own
+        return {
+            f"{grant[1]} {grant[2] or ''}".strip()
+            for grant in grants
+            if grant and grant[1] != "USAGE"
+        } - own
 
     def _explain(self, error: Exception, connection: Any) -> Exception:
         if not isinstance(error, pymysql.MySQLError):

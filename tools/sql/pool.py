@@ -32,7 +32,14 @@ class Worker:
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self.process = subprocess.Popen(
             # -P: the folder somebody works in is no place to import from.
-            [sys.executable, "-P", "-m", "tools.sql.worker", str(theirs.fileno()), str(os.getpid())],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "tools.sql.worker",
+                str(theirs.fileno()),
+                str(os.getpid()),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
@@ -48,13 +55,17 @@ class Worker:
             self.ready = self.ready or self.channel.recv()
             self.channel.send(question)
             answer = self.channel.recv()
-        except BaseException as error:  # what is left in an interrupted caller's channel is nobody's answer
+        except (
+            BaseException
+        ) as error:  # what is left in an interrupted caller's channel is nobody's answer
             self.process.kill()
             code = self.process.wait()
             if not isinstance(error, (EOFError, OSError)):
                 raise
             if not self.ready:
-                raise DatabaseError(f"the process that runs SQL ended as it started (exit code {code})") from None
+                raise DatabaseError(
+                    f"the process that runs SQL ended as it started (exit code {code})"
+                ) from None
             raise Overrun from None
         if isinstance(answer, DatabaseError):
             raise Overrun from answer

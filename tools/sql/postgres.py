@@ -43,7 +43,10 @@ class PostgresDatabase(ServerDatabase):
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         self._run(cursor, f"SELECT * FROM ({sql}) AS described LIMIT 0")
-        return [(column.name, column.type_code not in SETTINGS["short_types"]) for column in cursor.description]
+        return [
+            (column.name, column.type_code not in SETTINGS["short_types"])
+            for column in cursor.description
+        ]
 
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
         return cursor.execute(sql, prepare=True).fetchall()

@@ -29,14 +29,29 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from tools.sql.database import Access, Database, DatabaseError, DeadlineExceeded, StatementError, open_database
+from tools.sql.database import (
+    Access,
+    Database,
+    DatabaseError,
+    DeadlineExceeded,
+    StatementError,
+    open_database,
+)
 from tools.sql.guard import MAX_SQL_BYTES, Refused, check
 from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal
 from tools.sql.pool import POOL, Overrun
 from tools.sql.result import Limits, QueryResult, compact, failure, fit, neutralise, shorten
 from tools.sql.scopes import fold
 
-__all__ = ["DEFAULT_TABLES", "Limits", "QueryResult", "QueryTool", "SchemaTools", "build_tool", "neutralise"]
+__all__ = [
+    "DEFAULT_TABLES",
+    "Limits",
+    "QueryResult",
+    "QueryTool",
+    "SchemaTools",
+    "build_tool",
+    "neutralise",
+]
 
 LOG = logging.getLogger(__name__)
 
@@ -44,7 +59,9 @@ DEFAULT_TABLES = ("drugs_info", "disease")
 DEFAULT_LIMITS = Limits()
 LONGEST = MAX_SQL_BYTES + 1  # characters that need be looked at
 
-BYTES_PER_CHARACTER = 6  # of SQL and JSON text: two for the text, the rest for the rows it was made from
+BYTES_PER_CHARACTER = (
+    6  # of SQL and JSON text: two for the text, the rest for the rows it was made from
+)
 ENTRY_BYTES = 1_500  # of one entry, whatever its size
 
 
@@ -60,7 +77,9 @@ class ResultCache:
 
     def clear(self) -> None:
         self._lock = threading.Lock()
-        self._kept: LRUCache[Hashable, tuple[QueryResult, int]] = LRUCache(self.max_bytes, getsizeof=itemgetter(1))
+        self._kept: LRUCache[Hashable, tuple[QueryResult, int]] = LRUCache(
+            self.max_bytes, getsizeof=itemgetter(1)
+        )
 
     def get(self, key: Hashable) -> QueryResult | None:
         with self._lock:
@@ -116,7 +135,14 @@ class QueryTool:
         database = self.database()
         if not self.cache:
             return self._ask(database, sql)[0]
-        key = (self.database_url, self.allowed_tables, self.limits, self.hints, database.version(), sql)
+        key = (
+            self.database_url,
+            self.allowed_tables,
+            self.limits,
+            self.hints,
+            database.version(),
+            sql,
+        )
         kept = RESULTS.get(key)
         if kept is None:
             kept, repeatable = self._ask(database, sql)
@@ -133,7 +159,9 @@ class QueryTool:
         database = open_database(self.database_url)
         missing = self.allowed_tables - database.tables
         if missing:
-            raise DatabaseError(f"the database {database.label} has no table {', '.join(sorted(missing))}")
+            raise DatabaseError(
+                f"the database {database.label} has no table {', '.join(sorted(missing))}"
+            )
         self.excess = excess_of(database, self.allowed_tables)
         return database
 
@@ -160,11 +188,19 @@ class QueryTool:
             return replace(failure(str(refusal)), hint=hint), True
         try:
             access = Access(self.allowed_tables, statement.own_names, statement.tables)
-            found = database.read(statement.sql, access, end - time.monotonic(), self.limits.max_rows)
+            found = database.read(
+                statement.sql, access, end - time.monotonic(), self.limits.max_rows
+            )
         except DeadlineExceeded:
-            return failure(f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"), False
+            return failure(
+                f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"
+            ), False
         except StatementError as error:
-            hint = hint_for_error(str(error), statement, database, self.allowed_tables) if self.hints else ""
+            hint = (
+                hint_for_error(str(error), statement, database, self.allowed_tables)
+                if self.hints
+                else ""
+            )
             return replace(failure(f"数据库报错：{error}"), hint=hint), True
         result = fit(found, self.limits)
         if result.count or not self.hints:
@@ -182,7 +218,9 @@ def excess_of(database: Database, tables: frozenset[str]) -> str:
 
         message = f"the account of {database.label} may do more than read its tables: {excess}"
         if load_settings().database_strict:
-            raise DatabaseError(f"{message}; DATABASE_STRICT wants the account of docs/sql-safety.md")
+            raise DatabaseError(
+                f"{message}; DATABASE_STRICT wants the account of docs/sql-safety.md"
+            )
         LOG.warning("%s; docs/sql-safety.md says what to grant", message)
     return excess
 
@@ -236,13 +274,19 @@ class SchemaTools:
             reason = f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。"
             return compact({"status": "error", "error": reason})
         result = self._tool.run(f"SELECT * FROM {name} LIMIT 3")
-        samples = {column: [row[at] for row in result.rows] for at, column in enumerate(result.columns)}
+        samples = {
+            column: [row[at] for row in result.rows] for at, column in enumerate(result.columns)
+        }
         columns = []
         for column in database.columns(name):
             described = {"name": column.name, "type": column.type, "comment": column.comment[:60]}
-            entry: dict[str, Any] = {key: neutralise(value) for key, value in described.items() if value}
+            entry: dict[str, Any] = {
+                key: neutralise(value) for key, value in described.items() if value
+            }
             found = [value for value in samples.get(column.name, []) if value is not None]
             if found:
-                entry["samples"] = [shorten(value, 20) if isinstance(value, str) else value for value in found]
+                entry["samples"] = [
+                    shorten(value, 20) if isinstance(value, str) else value for value in found
+                ]
             columns.append(entry)
         return compact({"status": "success", "table": name, "columns": columns})

@@ -75,7 +75,15 @@ class QueryResult:
 
     @cached_property
     def _text(self) -> str:
-        keys = ("status", "columns", "rows", "count", "truncated", "error", *(["hint"] if self.hint else []))
+        keys = (
+            "status",
+            "columns",
+            "rows",
+            "count",
+            "truncated",
+            "error",
+            *(["hint"] if self.hint else []),
+        )
         message = {key: getattr(self, key) for key in keys}
         return compact(message)
 
@@ -101,19 +109,26 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
     size = limits.max_cell
     rows = [[_cell(value, size) for value in row] for row in found.rows]
     while True:
-        used = [0, *accumulate(len(compact(row)) for row in rows)]  # of the text, without names and notes
+        used = [
+            0,
+            *accumulate(len(compact(row)) for row in rows),
+        ]  # of the text, without names and notes
         for shown in range(len(rows), 0, -1) or [0]:
             if used[shown] > limits.max_chars:
                 continue
             note = _note(found, rows[:shown], size)
-            result = QueryResult(columns, rows[:shown], found.count, note, tables_read=found.tables_read)
+            result = QueryResult(
+                columns, rows[:shown], found.count, note, tables_read=found.tables_read
+            )
             if len(result.to_json()) <= limits.max_chars:
                 return result
         if size <= SMALLEST_CELL:
             note = f"结果太宽，共 {found.count} 行，无法显示，请只选需要的列"
             return QueryResult([], [], found.count, note, tables_read=found.tables_read)
         size = max(SMALLEST_CELL, size // 2)
-        rows = [[shorten(cell, size) if isinstance(cell, str) else cell for cell in row] for row in rows]
+        rows = [
+            [shorten(cell, size) if isinstance(cell, str) else cell for cell in row] for row in rows
+        ]
 
 
 def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
@@ -121,7 +136,11 @@ def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
     if found.count > len(shown):
         total = f"共 {found.count} 行" if found.count_is_exact else f"超过 {found.count} 行"
         notes.append(f"{total}，只显示前 {len(shown)} 行")
-    if any(isinstance(cell, str) and len(cell) == size and cell.endswith("…") for row in shown for cell in row):
+    if any(
+        isinstance(cell, str) and len(cell) == size and cell.endswith("…")
+        for row in shown
+        for cell in row
+    ):
         notes.append(f"过长的内容已截断到 {size} 字")
     return "；".join(notes) or False
 
@@ -135,7 +154,9 @@ def _cell(value: Any, size: int) -> Any:
         return str(value)  # infinity has no JSON form
     if value is None or isinstance(value, (int, float)):
         return value
-    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18:  # beyond it, as text
+    if (
+        isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18
+    ):  # beyond it, as text
         return int(value) if value == value.to_integral_value() else float(value)
     return _text(str(value), size)
 

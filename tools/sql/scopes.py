@@ -26,7 +26,11 @@ def fold(name: str) -> str:
 
 def _key(identifier: exp.Expr, dialect: str) -> str:
     """Two names with the same key are the same relation."""
-    return identifier.name if dialect == "postgres" and identifier.args.get("quoted") else fold(identifier.name)
+    return (
+        identifier.name
+        if dialect == "postgres" and identifier.args.get("quoted")
+        else fold(identifier.name)
+    )
 
 
 def _looks(name: str) -> str:
@@ -39,7 +43,11 @@ class Scopes:
     """Resolves the names of one statement, in place; `schema` is where the allowed tables are, "" the dialect's own."""
 
     def __init__(self, dialect: str, allowed_tables: frozenset[str], schema: str) -> None:
-        self._dialect, self._allowed, self._schema = dialect, allowed_tables, schema or DEFAULT_SCHEMAS[dialect]
+        self._dialect, self._allowed, self._schema = (
+            dialect,
+            allowed_tables,
+            schema or DEFAULT_SCHEMAS[dialect],
+        )
         self._own: set[str] = set()
         self._tables: set[str] = set()
         self._seen: set[int] = set()
@@ -61,9 +69,18 @@ class Scopes:
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():
             name = self._define(cte)
-            itself = {name: (cte.args["alias"].this, Size())} if cte.parent.args.get("recursive") else {}
-            visible = {**visible, name: (cte.args["alias"].this, self._query(cte.this, {**visible, **itself}))}
-        nodes = list(query.walk(prune=lambda node: node is not query and isinstance(node, (exp.Query, exp.With))))
+            itself = (
+                {name: (cte.args["alias"].this, Size())} if cte.parent.args.get("recursive") else {}
+            )
+            visible = {
+                **visible,
+                name: (cte.args["alias"].this, self._query(cte.this, {**visible, **itself})),
+            }
+        nodes = list(
+            query.walk(
+                prune=lambda node: node is not query and isinstance(node, (exp.Query, exp.With))
+            )
+        )
         inner = [self._query(node, visible) for node in nodes[1:] if isinstance(node, exp.Query)]
         tables = [self._table(node, visible) for node in nodes if isinstance(node, exp.Table)]
         return size_of(nodes, inner + tables)
@@ -84,7 +101,11 @@ class Scopes:
             identifier, size = visible[name]
             table.set("this", identifier.copy())
             return size
-        if name not in self._allowed or schema not in ("", self._schema) or table.args.get("catalog"):
+        if (
+            name not in self._allowed
+            or schema not in ("", self._schema)
+            or table.args.get("catalog")
+        ):
             raise self._unknown(table)
         self._tables.add(name)
         table.this.set("this", name)
@@ -94,4 +115,6 @@ class Scopes:
 
     def _unknown(self, table: exp.Expr) -> Refused:
         choice = "、".join(sorted(self._allowed))
-        return Refused(f"不能查询 {table.sql(comments=False)}，可用的表：{choice}。", "table", table.name)
+        return Refused(
+            f"不能查询 {table.sql(comments=False)}，可用的表：{choice}。", "table", table.name
+        )

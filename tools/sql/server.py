@@ -20,7 +20,15 @@ from sqlalchemy import URL, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection
 
-from tools.sql.database import Access, Column, Database, DatabaseError, DeadlineExceeded, Rows, StatementError
+from tools.sql.database import (
+    Access,
+    Column,
+    Database,
+    DatabaseError,
+    DeadlineExceeded,
+    Rows,
+    StatementError,
+)
 
 KEPT_CHARACTERS = 4_000  # of one text cell; a result shows less
 MAX_COLUMNS = 64
@@ -54,7 +62,9 @@ class ServerDatabase(Database):
         self._engine = self._pool(self._url, connect_args=self.arguments, pool_reset_on_return=None)
         event.listen(self._engine, "connect", lambda connection, record: self._prepare(connection))
         self._columns: dict[str, list[Column]] = {}
-        self.tables = frozenset(self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()]))
+        self.tables = frozenset(
+            self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()])
+        )
 
     def version(self) -> Hashable:
         return int(time.monotonic() / 300)  # a file tells when it changed, a server does not
@@ -64,7 +74,9 @@ class ServerDatabase(Database):
             return []
         if table not in self._columns:
             found = self._catalog(lambda inspector: inspector.get_columns(table))
-            self._columns[table] = [Column(c["name"], str(c["type"]), c.get("comment") or "") for c in found]
+            self._columns[table] = [
+                Column(c["name"], str(c["type"]), c.get("comment") or "") for c in found
+            ]
         return self._columns[table]
 
     @abstractmethod
@@ -85,7 +97,10 @@ class ServerDatabase(Database):
 
     def _shown(self, sql: str, columns: Columns, max_rows: int) -> str:
         """A statement for the first rows of `sql`, with long values cut."""
-        cut = (self.cut.format(f"c{i}", KEPT_CHARACTERS) if long else f"c{i}" for i, (_, long) in enumerate(columns))
+        cut = (
+            self.cut.format(f"c{i}", KEPT_CHARACTERS) if long else f"c{i}"
+            for i, (_, long) in enumerate(columns)
+        )
         inner = self._limited(sql, max_rows)
         return f"WITH shown({_names(columns)}) AS ({inner}) SELECT {', '.join(cut)} FROM shown LIMIT {max_rows}"
 
@@ -116,7 +131,10 @@ class ServerDatabase(Database):
 
     def _terminate(self, backend: int) -> None:
         engine = create_engine(self._url, connect_args=self.arguments)
-        with suppress(SQLAlchemyError), engine.connect() as connection:  # else the proof fails too (Database.prove)
+        with (
+            suppress(SQLAlchemyError),
+            engine.connect() as connection,
+        ):  # else the proof fails too (Database.prove)
             connection.exec_driver_sql(self.ending.format(backend))
 
     @abstractmethod
@@ -153,10 +171,14 @@ class ServerDatabase(Database):
         if problem is None:
             return found
         if stopped and isinstance(problem, DatabaseError):
-            raise DatabaseError(f"the database {self.label} did not answer in {deadline:g} s and was hung up on")
+            raise DatabaseError(
+                f"the database {self.label} did not answer in {deadline:g} s and was hung up on"
+            )
         raise problem
 
-    def _read_on(self, connection: Any, sql: str, access: Access, end: float, max_rows: int) -> Rows:
+    def _read_on(
+        self, connection: Any, sql: str, access: Access, end: float, max_rows: int
+    ) -> Rows:
         with closing(connection.cursor()) as cursor:
             self._begin(cursor, end - time.monotonic())
             columns = self._describe(cursor, sql)
@@ -165,10 +187,14 @@ class ServerDatabase(Database):
             self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
             rows = self._run(cursor, self._shown(sql, columns, max_rows + 1))
             more = len(rows) > max_rows
-            count, exact = self._count(cursor, sql, columns, end, len(rows)) if more else (len(rows), True)
+            count, exact = (
+                self._count(cursor, sql, columns, end, len(rows)) if more else (len(rows), True)
+            )
             return Rows([name for name, _ in columns], rows[:max_rows], count, exact, access.named)
 
-    def _count(self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int) -> tuple[int, bool]:
+    def _count(
+        self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int
+    ) -> tuple[int, bool]:
         """The number of rows; what is known already when counting takes too long."""
         self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
@@ -179,14 +205,18 @@ class ServerDatabase(Database):
                 return at_least, False
             raise
 
-    def _give_back(self, pooled: PoolProxiedConnection, problem: Exception | None, stopped: bool) -> None:
+    def _give_back(
+        self, pooled: PoolProxiedConnection, problem: Exception | None, stopped: bool
+    ) -> None:
         """Return a connection; close one on which something failed and that cannot be made clean."""
         doubtful = stopped or isinstance(problem, DatabaseError)
         try:
             if problem and not doubtful:
                 self._clean(pooled.driver_connection)
         except Exception:
-            doubtful = True  # what was wrong with the statement is reported; the connection only goes
+            doubtful = (
+                True  # what was wrong with the statement is reported; the connection only goes
+            )
         if doubtful:
             pooled.invalidate()
         pooled.close()

@@ -19,20 +19,39 @@ from urllib.parse import quote
 from sqlalchemy import URL, event
 from sqlalchemy.exc import DisconnectionError
 
-from tools.sql.database import ENGINES, Access, Column, Database, DatabaseError, DeadlineExceeded, Rows, StatementError
+from tools.sql.database import (
+    ENGINES,
+    Access,
+    Column,
+    Database,
+    DatabaseError,
+    DeadlineExceeded,
+    Rows,
+    StatementError,
+)
 from tools.sql.guard import FUNCTIONS
 from tools.sql.scopes import fold
 
-OPERATIONS_PER_CHECK = 10_000  # of SQLite's virtual machine, between two looks at the deadline: a few ms at most
-CLEANUP_SHARE = 0.2  # of the deadline: a large sort's temporary file, once stopped, takes a while to go
-KEPT_BYTES = 40_000  # of one text cell; a result shows less, and many long cells would fill the memory
-COUNTED_BY_READING = 500  # rows; more of them are counted by a second statement, which need not build them
+OPERATIONS_PER_CHECK = (
+    10_000  # of SQLite's virtual machine, between two looks at the deadline: a few ms at most
+)
+CLEANUP_SHARE = (
+    0.2  # of the deadline: a large sort's temporary file, once stopped, takes a while to go
+)
+KEPT_BYTES = (
+    40_000  # of one text cell; a result shows less, and many long cells would fill the memory
+)
+COUNTED_BY_READING = (
+    500  # rows; more of them are counted by a second statement, which need not build them
+)
 
 SETTINGS = ENGINES["sqlite"]
 STATEMENT_CODES = {getattr(sqlite3, f"SQLITE_{name}") for name in SETTINGS["statement_codes"]}
 
 # SQLite keeps the text of CREATE TABLE, so "name TEXT, -- what it is" is where a column's comment can live.
-COLUMN_COMMENT = re.compile(r"""^\s*["`\[]?(\w+)["`\]]?[^\n]*?(?:--\s*|/\*\s*)([^\n*]+)""", re.MULTILINE)
+COLUMN_COMMENT = re.compile(
+    r"""^\s*["`\[]?(\w+)["`\]]?[^\n]*?(?:--\s*|/\*\s*)([^\n*]+)""", re.MULTILINE
+)
 
 
 class SqliteDatabase(Database):
@@ -47,15 +66,24 @@ class SqliteDatabase(Database):
             DatabaseError: in memory, with options, no such file, or not an SQLite database.
         """
         if not url.database or url.database == ":memory:" or url.query:
-            raise DatabaseError("DATABASE_URL must name a file and no options: sqlite:////path/to/medical.db")
+            raise DatabaseError(
+                "DATABASE_URL must name a file and no options: sqlite:////path/to/medical.db"
+            )
         self.path = path = Path(url.database).resolve()
-        self.label, self.url = str(path), url.set(database=str(path)).render_as_string(hide_password=False)
+        self.label, self.url = (
+            str(path),
+            url.set(database=str(path)).render_as_string(hide_password=False),
+        )
         if not path.is_file():
-            raise DatabaseError(f"no database at {path}; run python -m data.build_database, or set DATABASE_URL")
+            raise DatabaseError(
+                f"no database at {path}; run python -m data.build_database, or set DATABASE_URL"
+            )
         self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
         event.listen(self._engine, "connect", self._remember_file)
         event.listen(self._engine, "checkout", self._same_file)
-        self.tables = frozenset(name for (name,) in self._catalog("SELECT lower(name) FROM sqlite_master"))
+        self.tables = frozenset(
+            name for (name,) in self._catalog("SELECT lower(name) FROM sqlite_master")
+        )
 
     def _remember_file(self, connection: sqlite3.Connection, record: Any) -> None:
         record.info["file"] = _state(self.path)[:2]
@@ -92,7 +120,9 @@ class SqliteDatabase(Database):
         finally:
             pooled.close()
 
-    def _read_on(self, connection: sqlite3.Connection, sql: str, access: Access, end: float, max_rows: int) -> Rows:
+    def _read_on(
+        self, connection: sqlite3.Connection, sql: str, access: Access, end: float, max_rows: int
+    ) -> Rows:
         tables_read: set[str] = set()
         connection.set_authorizer(_authorizer(access, self.tables, tables_read))
         connection.set_progress_handler(lambda: time.monotonic() > end, OPERATIONS_PER_CHECK)
@@ -101,7 +131,11 @@ class SqliteDatabase(Database):
                 columns = [column[0] for column in cursor.description or ()]
                 rows = cursor.fetchmany(max_rows)
                 connection.text_factory = bytes  # what is only counted need not be read
-                more = sum(1 for _ in islice(cursor, COUNTED_BY_READING)) if len(rows) == max_rows else 0
+                more = (
+                    sum(1 for _ in islice(cursor, COUNTED_BY_READING))
+                    if len(rows) == max_rows
+                    else 0
+                )
             count, exact = len(rows) + more, more < COUNTED_BY_READING
             if not exact:
                 count, exact = _count(connection, sql, count)
@@ -127,7 +161,9 @@ class SqliteDatabase(Database):
 def _connect(path: Path) -> sqlite3.Connection:
     uri = f"file:{quote(str(path))}?mode=ro"
     # Without a statement cache every statement passes the authorizer of its own call.
-    connection = sqlite3.connect(uri, uri=True, timeout=1.0, check_same_thread=False, cached_statements=0)
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=1.0, check_same_thread=False, cached_statements=0
+    )
     connection.isolation_level = None
     connection.text_factory = _text
     connection.execute("PRAGMA query_only = ON")
@@ -149,11 +185,15 @@ def _state(path: Path) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _authorizer(access: Access, real_names: frozenset[str], tables_read: set[str]) -> Callable[..., int]:
+def _authorizer(
+    access: Access, real_names: frozenset[str], tables_read: set[str]
+) -> Callable[..., int]:
     """SQLite's callback for every action of a statement being compiled; adds the tables read to `tables_read`."""
     functions = FUNCTIONS["sqlite"]
 
-    def authorize(action: int, first: str | None, second: str | None, schema: str | None, trigger: str | None) -> int:
+    def authorize(
+        action: int, first: str | None, second: str | None, schema: str | None, trigger: str | None
+    ) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_FUNCTION and fold(second or "") in functions:

@@ -15,7 +15,11 @@ def main(address, arguments):
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(address)
-            request = {"arguments": arguments, "environment": dict(os.environ), "folder": os.getcwd()}
+            request = {
+                "arguments": arguments,
+                "environment": dict(os.environ),
+                "folder": os.getcwd(),
+            }
             socket.send_fds(server, [b"+"], [0, 1, 2])
             server.sendall(json.dumps(request).encode())
             server.shutdown(socket.SHUT_WR)

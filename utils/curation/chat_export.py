@@ -27,7 +27,13 @@ SESSION_LISTS: list[str] = _TABLE["session_lists"].split()
 USER_ROLES, OTHER_ROLES = (frozenset(_TABLE["roles"][who].split()) for who in ("user", "other"))
 LINES = (".jsonl", ".ndjson")
 FIRST_YEAR, LAST_YEAR = 1990, 2100  # a number outside these years is no time
-DAY_FORMATS = ("%Y%m%d%H%M%S", "%Y年%m月%d日 %H:%M:%S", "%Y年%m月%d日 %H:%M", "%Y年%m月%d日", "%d/%m/%Y %H:%M")
+DAY_FORMATS = (
+    "%Y%m%d%H%M%S",
+    "%Y年%m月%d日 %H:%M:%S",
+    "%Y年%m月%d日 %H:%M",
+    "%Y年%m月%d日",
+    "%d/%m/%Y %H:%M",
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,11 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message |
         SourceError: no such file, an unknown kind, or content that can not be read to its end.
     """
     kind = "line" if path.suffix.lower() in LINES else "row"
-    records = _json_records(path, encoding) if path.suffix.lower() == ".json" else _table_records(path, encoding)
+    records = (
+        _json_records(path, encoding)
+        if path.suffix.lower() == ".json"
+        else _table_records(path, encoding)
+    )
     for number, record in records:
         yield from _messages_of(record, f"{kind} {number}", str(number))
 
@@ -77,7 +87,9 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
     import ijson
 
     if not path.is_file():
-        raise SourceError(f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export")
+        raise SourceError(
+            f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a chat export"
+        )
     with refusing(f"{path} can not be read as JSON"):
         encoding = encoding or detect_encoding(path)
         with path.open(encoding=encoding, newline="") as file:
@@ -100,12 +112,16 @@ def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
         if place == "" and event == "map_key":
             seen.append(value)
     wanted = f"a list of sessions, or an object with one of {', '.join(SESSION_LISTS)}"
-    raise SourceError(f"{path} is an object with {', '.join(seen[:8]) or 'no keys'}; expected {wanted}")
+    raise SourceError(
+        f"{path} is an object with {', '.join(seen[:8]) or 'no keys'}; expected {wanted}"
+    )
 
 
 def _messages_of(record: Any, where: str, number: str) -> Iterator[Message | Unreadable]:
     if not isinstance(record, dict):
-        problem = record if isinstance(record, str) else f"{type(record).__name__}, expected an object"
+        problem = (
+            record if isinstance(record, str) else f"{type(record).__name__}, expected an object"
+        )
         yield Unreadable(where, problem)
         return
     session = _scalar(_value(record, "session")) or _scalar(record.get("id")) or ""
@@ -121,10 +137,14 @@ def _messages_of(record: Any, where: str, number: str) -> Iterator[Message | Unr
             yield Unreadable(there, f"{type(message).__name__}, expected an object")
 
 
-def _message(values: dict[str, Any], session: str, where: str, time: Any = None) -> Message | Unreadable:
+def _message(
+    values: dict[str, Any], session: str, where: str, time: Any = None
+) -> Message | Unreadable:
     text = _text(_value(values, "text"))
     if text is None:
-        return Unreadable(where, f"no text; it has {', '.join(map(str, list(values)[:8])) or 'nothing'}")
+        return Unreadable(
+            where, f"no text; it has {', '.join(map(str, list(values)[:8])) or 'nothing'}"
+        )
     role = (_scalar(_value(values, "role")) or "").strip().lower()
     return Message(session, role, text, as_time(_value(values, "time") or time))
 
@@ -133,7 +153,14 @@ def _value(values: dict[str, Any], field: str, kind: type | None = None) -> Any:
     """The value under the first of the field's names that has one (of the kind)."""
     named = {_plain(str(key)): value for key, value in values.items()}
     found = (named.get(name) for name in NAMES[field])
-    return next((value for value in found if value is not None and (kind is None or isinstance(value, kind))), None)
+    return next(
+        (
+            value
+            for value in found
+            if value is not None and (kind is None or isinstance(value, kind))
+        ),
+        None,
+    )
 
 
 def _plain(name: str) -> str:
@@ -141,14 +168,20 @@ def _plain(name: str) -> str:
 
 
 def _scalar(value: Any) -> str | None:
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    return (
+        str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    )
 
 
 def _text(value: Any) -> str | None:
     """A message's text; a list of parts (OpenAI's form) is joined, its pictures and files left out."""
     if not isinstance(value, list):
         return _scalar(value)
-    texts = [part if isinstance(part, str) else part.get("text") for part in value if isinstance(part, str | dict)]
+    texts = [
+        part if isinstance(part, str) else part.get("text")
+        for part in value
+        if isinstance(part, str | dict)
+    ]
     return "\n".join(text for text in texts if isinstance(text, str))
 
 

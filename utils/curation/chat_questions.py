@@ -16,7 +16,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_PARTS = {name: "|".join(text.split()) for name, text in _TEXTS["words"].items()} | {"marks": _TEXTS["marks"]}
+_PARTS = {name: "|".join(text.split()) for name, text in _TEXTS["words"].items()} | {
+    "marks": _TEXTS["marks"]
+}
 RE = SimpleNamespace(
     **{
         name: re.compile(re.sub(r"{{(\w+)}}", lambda part: _PARTS[part[1]], text), re.I)

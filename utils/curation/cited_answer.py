@@ -24,9 +24,13 @@ from utils.curation.queried_rows import QueriedRow
 MOST_ROWS = 20  # shown to the LLM
 LONGEST_CELL = 1_500  # characters
 SHORTEST_QUOTE = 2  # words' characters
-OWN_CHARACTERS = 24  # a statement may add to its quotes, besides the words of question, name and field
+OWN_CHARACTERS = (
+    24  # a statement may add to its quotes, besides the words of question, name and field
+)
 
-INSTRUCTIONS: str = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["instructions"]
+INSTRUCTIONS: str = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[
+    "instructions"
+]
 
 
 class Refused(Exception):
@@ -67,10 +71,16 @@ def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]
     written as a JSON escape, so that no chat token survives.
     """
     shown = [
-        {"table": row.table, "row_id": row.row_id, **{name: text[:LONGEST_CELL] for name, text in row.cells.items()}}
+        {
+            "table": row.table,
+            "row_id": row.row_id,
+            **{name: text[:LONGEST_CELL] for name, text in row.cells.items()},
+        }
         for row in rows[:MOST_ROWS]
     ]
-    text = json.dumps({"问题": question, "数据库行": shown}, ensure_ascii=False, indent=1).replace("<", "\\u003c")
+    text = json.dumps({"问题": question, "数据库行": shown}, ensure_ascii=False, indent=1).replace(
+        "<", "\\u003c"
+    )
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     user = f"----- 材料开始 {mark} -----\n{text}\n----- 材料结束 {mark} -----"
     return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": user}]
@@ -92,7 +102,12 @@ def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str
         cited = [_cited_row(citation, by_key) for citation in statement.citations]
         _check_statement(statement, question, cited)
         for citation, row in zip(statement.citations, cited, strict=True):
-            item = {"table": row.table, "row_id": row.row_id, "field": citation.field.lower(), "quote": citation.quote}
+            item = {
+                "table": row.table,
+                "row_id": row.row_id,
+                "field": citation.field.lower(),
+                "quote": citation.quote,
+            }
             evidence[json.dumps(item, sort_keys=True)] = item
     return list(evidence.values())
 
@@ -101,7 +116,9 @@ def _cited_row(citation: Citation, by_key: dict[tuple[str, int], QueriedRow]) ->
     place = f"{citation.table}.{citation.field} of row {citation.row_id}"
     row = by_key.get((citation.table.lower(), citation.row_id))
     if row is None:
-        raise Refused("bad_citation", f"the agent found no row {citation.row_id} in {citation.table!r}")
+        raise Refused(
+            "bad_citation", f"the agent found no row {citation.row_id} in {citation.table!r}"
+        )
     cell = row.cells.get(citation.field.lower())
     if cell is None:
         raise Refused("bad_citation", f"{place} is empty or was not read")
@@ -117,11 +134,15 @@ def _check_statement(statement: Statement, question: str, cited: list[QueriedRow
     said = words_only(statement.text)
     for quote in quotes:
         if words_only(quote) not in said:
-            raise Refused("not_quoted", f"{statement.text[:60]!r} does not hold its quote {quote[:60]!r}")
+            raise Refused(
+                "not_quoted", f"{statement.text[:60]!r} does not hold its quote {quote[:60]!r}"
+            )
     known = "\n".join([*quotes, question, *(row.name for row in cited)])
     strange = numbers(statement.text) - numbers(known)
     if strange:
-        raise Refused("own_number", f"{statement.text[:60]!r} says {min(strange):g}, which no quote says")
+        raise Refused(
+            "own_number", f"{statement.text[:60]!r} says {min(strange):g}, which no quote says"
+        )
     for text in sorted([*quotes, *(row.name for row in cited)], key=len, reverse=True):
         said = said.replace(words_only(text), "") if words_only(text) else said
     own = "".join(char for char in said if char not in words_only(question))

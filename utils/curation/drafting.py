@@ -41,14 +41,18 @@ class Drafter:
         LLMError: cause "setup", the model's endpoint does not speak OpenAI's chat completions.
     """
 
-    def __init__(self, client: LLMClient, settings: Settings, database_url: str | None, max_turns: int) -> None:
+    def __init__(
+        self, client: LLMClient, settings: Settings, database_url: str | None, max_turns: int
+    ) -> None:
         url = database_url or settings.database_url
         self.client, self.max_turns = client, max_turns
         self.timeout = settings.episode_timeout
         self.endpoint = agent_endpoint(client)
         # Nobody judges an episode here: what is drafted from it is checked against the database.
         unjudged = {"teacher_model": None, "reward_model_url": None, "second_judge_model": None}
-        self.environment = AGENT.open(settings.model_copy(update={"database_url": url, **unjudged}), {})
+        self.environment = AGENT.open(
+            settings.model_copy(update={"database_url": url, **unjudged}), {}
+        )
         self.finder, self.checker = RowFinder(url), Checker(url)
         self.depends: Row = {
             "version": VERSION,
@@ -72,30 +76,55 @@ class Drafter:
 
     async def _play(self, question: str) -> Episode:
         self.episodes += 1
-        task, policy = SqlTask(id="draft", question=question), ChatPolicy(self.endpoint, self.max_turns)
+        task, policy = (
+            SqlTask(id="draft", question=question),
+            ChatPolicy(self.endpoint, self.max_turns),
+        )
         episode = self.environment.play(task, policy)
         played = await play(self.environment, task, episode, policy, self.timeout)
         if played.detail:
             late = played.reward.unscored == "timeout"
-            raise LLMError(clean(played.detail, self.endpoint.api_key), "timeout" if late else "status")
+            raise LLMError(
+                clean(played.detail, self.endpoint.api_key), "timeout" if late else "status"
+            )
         return played.episode
 
     async def _from(self, row: Row, episode: Episode) -> Row:
-        queries = {query.sql: query.result for query in episode.events if query.result.ok and query.result.rows}
+        queries = {
+            query.sql: query.result
+            for query in episode.events
+            if query.result.ok and query.result.rows
+        }
         rows_of = {sql: await asyncio.to_thread(self.finder.rows_of, sql) for sql in queries}
         rows = merged(shown for listed in rows_of.values() for shown in listed)
         if not rows:
-            ran = f"{len(queries)} of {len(episode.events)} queries gave rows, {episode.stop_reason}"
+            ran = (
+                f"{len(queries)} of {len(episode.events)} queries gave rows, {episode.stop_reason}"
+            )
             raise Refused("no_rows", f"the agent found no row that can be cited ({ran})")
-        draft = (await self.client.ask(build_messages(row["question"], rows), Draft, max_tokens=ANSWER_TOKENS)).value
+        draft = (
+            await self.client.ask(
+                build_messages(row["question"], rows), Draft, max_tokens=ANSWER_TOKENS
+            )
+        ).value
         evidence = verify(draft, row["question"], rows)
         cited = {(item["table"], item["row_id"]) for item in evidence}
-        cited_by = {sql: cited & {shown.key for shown in shown_rows} for sql, shown_rows in rows_of.items()}
-        used = {sql: of for sql, of in queries.items() if of.count == len(of.rows) and cited_by[sql]}
+        cited_by = {
+            sql: cited & {shown.key for shown in shown_rows} for sql, shown_rows in rows_of.items()
+        }
+        used = {
+            sql: of for sql, of in queries.items() if of.count == len(of.rows) and cited_by[sql]
+        }
         names = dict.fromkeys(shown.name for shown in rows if shown.key in cited and shown.name)
         answer = "\n".join(statement.text.strip() for statement in draft.statements)
-        columns = {"answer": answer, "evidence": compact(evidence), "entities": compact(list(names))}
-        return await self._checked(row, columns | {"sql": list(used)}, gold_of([*used.values()], evidence))
+        columns = {
+            "answer": answer,
+            "evidence": compact(evidence),
+            "entities": compact(list(names)),
+        }
+        return await self._checked(
+            row, columns | {"sql": list(used)}, gold_of([*used.values()], evidence)
+        )
 
     async def _checked(self, row: Row, columns: Row, gold: str) -> Row:
         """The columns with the gold table if the answer says all of it, else without; both checked like a data set.
@@ -107,7 +136,9 @@ class Drafter:
         for structured in filter(None, (gold, " ")):
             candidate = columns | {"structured_gt": structured.strip()}
             (finding,) = await asyncio.to_thread(self.checker.check, [row | candidate])
-            if not finding.problems and not any(field == "evidence" for field, _ in finding.unchecked):
+            if not finding.problems and not any(
+                field == "evidence" for field, _ in finding.unchecked
+            ):
                 return candidate | {"sql": sql[0] if len(sql) == 1 else sql}
             problem = ": ".join((finding.problems + finding.unchecked)[0])
         raise Refused("check_failed", problem)

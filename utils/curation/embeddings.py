@@ -47,27 +47,46 @@ class Embeddings:
             for text, vector in zip(batch, await self._vectors(batch), strict=True):
                 kept[text] = base64.b64encode(vector.tobytes()).decode()
                 self._cache.put(self._key(text), kept[text] or "")
-        rows = [numpy.frombuffer(base64.b64decode(kept[text] or ""), dtype=numpy.float32) for text in texts]
+        rows = [
+            numpy.frombuffer(base64.b64decode(kept[text] or ""), dtype=numpy.float32)
+            for text in texts
+        ]
         if len({len(row) for row in rows}) > 1:
-            raise LLMError(f"{self.model}: its vectors differ in length; was the model changed?", "malformed")
+            raise LLMError(
+                f"{self.model}: its vectors differ in length; was the model changed?", "malformed"
+            )
         return numpy.stack(rows)
 
     def _key(self, text: str) -> str:
-        return hashlib.sha256(f"{self.model}\n{self._endpoint.base_url}\n{text}".encode()).hexdigest()
+        return hashlib.sha256(
+            f"{self.model}\n{self._endpoint.base_url}\n{text}".encode()
+        ).hexdigest()
 
     async def _vectors(self, texts: list[str]) -> numpy.ndarray:
         load_litellm()  # importing it takes seconds once, which are not the endpoint's
-        return await persist(lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT)
+        return await persist(
+            lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT
+        )
 
     async def _request(self, texts: list[str]) -> numpy.ndarray:
         self.calls += 1
-        reply = await self._endpoint.call_litellm("aembedding", input=texts, encoding_format="float")
+        reply = await self._endpoint.call_litellm(
+            "aembedding", input=texts, encoding_format="float"
+        )
         try:
             rows = sorted(reply.data, key=lambda item: item["index"])
             table = numpy.asarray([item["embedding"] for item in rows], dtype=numpy.float32)
             lengths = numpy.linalg.norm(table, axis=1, keepdims=True)
-            if len(table) != len(texts) or not numpy.isfinite(table).all() or not (lengths > 0).all():
-                raise ValueError(f"asked for {len(texts)} vectors, got {len(table)}, or some are zero")
+            if (
+                len(table) != len(texts)
+                or not numpy.isfinite(table).all()
+                or not (lengths > 0).all()
+            ):
+                raise ValueError(
+                    f"asked for {len(texts)} vectors, got {len(table)}, or some are zero"
+                )
         except (TypeError, ValueError, KeyError) as error:
-            raise LLMError(f"{self.model}: a reply that holds no vectors ({error})", "malformed") from None
+            raise LLMError(
+                f"{self.model}: a reply that holds no vectors ({error})", "malformed"
+            ) from None
         return table / lengths

@@ -62,10 +62,31 @@ def run_program(
     add("--output", type=Path, required=True, metavar="OUT.jsonl", help="the rows that are kept")
     add("--model", help="litellm's name of the LLM (default: TEACHER_MODEL)")
     add("--limit", type=positive(int), metavar="N", help="only the first N rows, for a try")
-    add("--concurrency", type=positive(int), default=8, metavar="N", help="calls at once (default: 8)")
-    add("--requests-per-minute", type=positive(float), metavar="N", help="calls started a minute (default: no limit)")
-    add("--timeout", type=positive(float), default=180.0, metavar="S", help="seconds for a row, retries included (180)")
-    add("--force", action="store_true", help="replace existing outputs and start over; known replies cost no call")
+    add(
+        "--concurrency",
+        type=positive(int),
+        default=8,
+        metavar="N",
+        help="calls at once (default: 8)",
+    )
+    add(
+        "--requests-per-minute",
+        type=positive(float),
+        metavar="N",
+        help="calls started a minute (default: no limit)",
+    )
+    add(
+        "--timeout",
+        type=positive(float),
+        default=180.0,
+        metavar="S",
+        help="seconds for a row, retries included (180)",
+    )
+    add(
+        "--force",
+        action="store_true",
+        help="replace existing outputs and start over; known replies cost no call",
+    )
     add_more(parser)
     options = parser.parse_args(argv)
 
@@ -73,7 +94,9 @@ def run_program(
         rows = JsonlRows(*options.input, texts=("id", "question"), limit=options.limit)
         settings = load_settings()
         limits = {name: getattr(options, name) for name in LIMITS}
-        return body(options, rows, client_from_settings(settings, cache=settings.llm_cache, **limits))
+        return body(
+            options, rows, client_from_settings(settings, cache=settings.llm_cache, **limits)
+        )
 
     return run_command(program, run, AFTERWARDS)
 
@@ -113,8 +136,14 @@ def run_pass(
         if file.resolve() in {path.resolve() for path in rows.paths}:
             raise FileError(f"{file} is an input and would be an output; give another --output")
     where = {"program": program, "model": client.model, "endpoint": client.endpoint}
-    fingerprint = {**where, **work.depends, "input": ",".join(file_digest(path)[:16] for path in rows.paths)}
-    with open_journal(options.output, fingerprint, force=options.force, others=(dropped, failed, *others)) as journal:
+    fingerprint = {
+        **where,
+        **work.depends,
+        "input": ",".join(file_digest(path)[:16] for path in rows.paths),
+    }
+    with open_journal(
+        options.output, fingerprint, force=options.force, others=(dropped, failed, *others)
+    ) as journal:
         everything = run_all(
             rows,
             key=work.key,
@@ -129,9 +158,13 @@ def run_pass(
         judged = [judge(row, result) for row, result in results if not isinstance(result, Failed)]
         kept = write_jsonl(options.output, (row for row, is_kept in judged if is_kept), force=True)
         left = write_jsonl(dropped, (row for row, is_kept in judged if not is_kept), force=True)
-        print(f"{program}: {kept:,} kept in {options.output}, {left:,} dropped in {dropped}; {client.usage}")
+        print(
+            f"{program}: {kept:,} kept in {options.output}, {left:,} dropped in {dropped}; {client.usage}"
+        )
         finish()
-        errors = [row | {"error": result.reason} for row, result in results if isinstance(result, Failed)]
+        errors = [
+            row | {"error": result.reason} for row, result in results if isinstance(result, Failed)
+        ]
         if not errors:
             failed.unlink(missing_ok=True)  # an earlier run's
             journal.remove()

@@ -17,7 +17,9 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-CHINESE_DIGITS = dict(zip("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789", strict=True))
+CHINESE_DIGITS = dict(
+    zip("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789", strict=True)
+)
 # Characters that nobody sees or that only mark another one: control, format, half, private, unassigned, combining.
 UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"}
 BEFORE_ADDRESS = re.compile(r".*(?:家?住[在址]?|地址[是为]?|位于|来自|搬到|寄到|[在到])")
@@ -45,7 +47,9 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 PATTERNS = {kind: [_pattern(text) for text in table["patterns"]] for kind, table in KINDS.items()}
-NAMES = {how: [_pattern(text) for text in KINDS["name"][how]] for how in ("patterns", "likely", "alone")}
+NAMES = {
+    how: [_pattern(text) for text in KINDS["name"][how]] for how in ("patterns", "likely", "alone")
+}
 TAGGED_NAME, NO_PERSON = _pattern(KINDS["name"]["tagged"]), _pattern(KINDS["name"]["no_person"])
 SURNAME = _pattern(
     "(?!<not_names>)(?:<compound>|(?![<rarely>])[<surnames>]<han>|[<rarely>]<usual>)"
@@ -56,7 +60,11 @@ NOT_NAMES, USUAL_NAME = _pattern("<not_names>"), _pattern("[<surnames>]<usual>{1
 def visible(text: str) -> str:
     """The text without characters that nobody sees, each run of white space as one space."""
     text = unicodedata.normalize("NFC", text)
-    kept = (char for char in text if char.isspace() or unicodedata.category(char) not in UNSEEN_CATEGORIES)
+    kept = (
+        char
+        for char in text
+        if char.isspace() or unicodedata.category(char) not in UNSEEN_CATEGORIES
+    )
     return " ".join("".join(kept).split())
 
 
@@ -87,7 +95,11 @@ def _spans(kind: str, text: str) -> Iterator[Span]:
     if kind == "name":
         yield from _names(text)
         return
-    text = plain("".join(CHINESE_DIGITS.get(char, char) for char in text) if KINDS[kind].get("numerals") else text)
+    text = plain(
+        "".join(CHINESE_DIGITS.get(char, char) for char in text)
+        if KINDS[kind].get("numerals")
+        else text
+    )
     for pattern in PATTERNS[kind]:
         for match in pattern.finditer(text):
             start, end = match.span(1 if pattern.groups else 0)
@@ -117,7 +129,9 @@ def _by_rule(how: str, text: str, words: Words) -> Iterator[Span]:
             start, end = match.span("name")
             medical = NOT_NAMES.match(match["name"])
             word_end, tag = words.get(start, (start, ""))
-            if not medical and (_may_be_name(text, start, word_end, tag) or not match["name"].isalpha()):
+            if not medical and (
+                _may_be_name(text, start, word_end, tag) or not match["name"].isalpha()
+            ):
                 yield start, max(end, word_end)
             place = start + len(medical[0]) if medical else end
 
@@ -133,7 +147,9 @@ def _tagged(text: str) -> Words:
     import jieba.posseg  # late: it takes most of a second
 
     jieba.setLogLevel("CRITICAL")
-    jieba.dt.tmp_dir = str(Path(jieba.__file__).parent)  # its cache is unmarshalled: not from everybody's
+    jieba.dt.tmp_dir = str(
+        Path(jieba.__file__).parent
+    )  # its cache is unmarshalled: not from everybody's
     words, end = {}, 0
     for word, tag in jieba.posseg.cut(text):
         start, end = end, end + len(word)

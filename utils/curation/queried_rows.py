@@ -60,7 +60,10 @@ class RowFinder:
         self.tool = QueryTool(database_url, limits=LIMITS)
         database = self.tool.database()
         self.dialect = database.dialect
-        self.columns = {table: [column.name.lower() for column in database.columns(table)] for table in NAME_COLUMN}
+        self.columns = {
+            table: [column.name.lower() for column in database.columns(table)]
+            for table in NAME_COLUMN
+        }
 
     def rows_of(self, sql: str) -> list[QueriedRow]:
         """The rows that a statement the tool accepts read; [] where its form does not let them be told."""
@@ -68,12 +71,20 @@ class RowFinder:
             tree = sqlglot.parse_one(sql, read=self.dialect)
         except SqlglotError:  # the tool's guard says so to the agent; there is nothing to find
             return []
-        return merged(row for select in tree.find_all(exp.Select) for row in self._rows_of_select(select))
+        return merged(
+            row for select in tree.find_all(exp.Select) for row in self._rows_of_select(select)
+        )
 
     def _rows_of_select(self, select: exp.Select) -> Iterator[QueriedRow]:
-        clauses = [select.args.get("from_") or select.args.get("from"), *(select.args.get("joins") or [])]
+        clauses = [
+            select.args.get("from_") or select.args.get("from"),
+            *(select.args.get("joins") or []),
+        ]
         sources = [clause.this for clause in clauses if clause is not None]
-        if not all(isinstance(source, exp.Table) and source.name.lower() in self.columns for source in sources):
+        if not all(
+            isinstance(source, exp.Table) and source.name.lower() in self.columns
+            for source in sources
+        ):
             return
         for source in sources:
             table = source.name.lower()
@@ -82,10 +93,14 @@ class RowFinder:
             grouping = ("group", "having", "order") if select.args.get("group") else ()
             for clause in ("distinct", "with_", "with", *grouping):
                 asked.set(clause, None)
-            asked.set("expressions", [exp.column(column, source.alias_or_name) for column in columns])
+            asked.set(
+                "expressions", [exp.column(column, source.alias_or_name) for column in columns]
+            )
             for values in self.tool.run(asked.sql(dialect=self.dialect)).rows:
                 named = zip(columns, values, strict=True)
-                cells = {name: str(value) for name, value in named if value is not None and name != KEY}
+                cells = {
+                    name: str(value) for name, value in named if value is not None and name != KEY
+                }
                 if isinstance(values[0], int):
                     yield QueriedRow(table, values[0], cells.get(NAME_COLUMN[table], ""), cells)
 

@@ -27,7 +27,9 @@ def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale
     """The map of that kind. Raises UsageError: fewer than two different scores, or some of no sensible size."""
     huge = [score for score in scores if abs(score) > LARGEST]
     if huge:
-        raise UsageError(f"{len(huge)} scores are beyond {LARGEST:g}, such as {huge[0]:g}; is the endpoint broken?")
+        raise UsageError(
+            f"{len(huge)} scores are beyond {LARGEST:g}, such as {huge[0]:g}; is the endpoint broken?"
+        )
     if len(set(scores)) < 2:
         seen = f"all {len(scores)} are {scores[0]:g}" if scores else "there are none"
         raise UsageError(f"a map needs scores that differ, and {seen}")
@@ -41,7 +43,9 @@ def fit_quantile(scores: Sequence[float]) -> QuantileScale:
     """
     shares = numpy.linspace(0, 1, POINTS)
     raw, place = numpy.unique(numpy.quantile(scores, shares), return_inverse=True)
-    return QuantileScale(raw=raw.tolist(), unit=(numpy.bincount(place, shares) / numpy.bincount(place)).tolist())
+    return QuantileScale(
+        raw=raw.tolist(), unit=(numpy.bincount(place, shares) / numpy.bincount(place)).tolist()
+    )
 
 
 def fit_logistic(scores: Sequence[float]) -> LogisticScale:
@@ -53,13 +57,23 @@ def fit_logistic(scores: Sequence[float]) -> LogisticScale:
     low, median, high = (float(numpy.quantile(scores, share)) for share in (0.25, 0.5, 0.75))
     scale = (high - low) / (2 * math.log(3)) or statistics.pstdev(scores) * math.sqrt(3) / math.pi
     if not scale > 0:
-        raise UsageError(f"the scores differ by too little for a logistic map ({min(scores)} to {max(scores)})")
+        raise UsageError(
+            f"the scores differ by too little for a logistic map ({min(scores)} to {max(scores)})"
+        )
     return LogisticScale(center=median, scale=scale)
 
 
 def summary(scores: Sequence[float]) -> dict[str, float]:
     """What a reader wants to know of the scores; needs two at least."""
-    named = {"least": 0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "greatest": 1}
+    named = {
+        "least": 0,
+        "5 %": 0.05,
+        "25 %": 0.25,
+        "median": 0.5,
+        "75 %": 0.75,
+        "95 %": 0.95,
+        "greatest": 1,
+    }
     return {
         "mean": statistics.fmean(scores),
         "standard deviation": statistics.pstdev(scores),
@@ -81,7 +95,9 @@ def draw(scores: Sequence[float], scale: Scale, title: str, path: Path) -> None:
     curve.plot(raw, [scale.apply(score) for score in raw], color="tab:blue")
     if isinstance(scale, QuantileScale):
         curve.plot(scale.raw, scale.unit, "o", color="tab:blue", markersize=3)
-    curve.set(title=f"map: {scale.kind}", xlabel="raw score", ylabel="score in [0, 1]", ylim=(-0.02, 1.02))
+    curve.set(
+        title=f"map: {scale.kind}", xlabel="raw score", ylabel="score in [0, 1]", ylim=(-0.02, 1.02)
+    )
     after.hist([scale.apply(score) for score in scores], bins=BINS, range=(0, 1), color="tab:green")
     after.set(title="after", xlabel="score in [0, 1]", ylabel="answers")
     with replacing(path) as draft:

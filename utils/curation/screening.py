@@ -25,7 +25,9 @@ LONGEST_QUESTION = 2_000  # characters shown to the LLM
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 MEANINGS: dict[str, str] = _TEXTS["types"]
 # Nobody asks about these.
-WORKING_COLUMNS = frozenset(["id", "med_name_initial", "created_at", "create_at", "update_at", "source"])
+WORKING_COLUMNS = frozenset(
+    ["id", "med_name_initial", "created_at", "create_at", "update_at", "source"]
+)
 
 
 class Verdict(BaseModel):
@@ -65,14 +67,18 @@ class Screening:
 
 def build_messages(question: str, instructions: str) -> list[dict[str, str]]:
     """The prompt. As JSON with "<" escaped, a question holds no chat token and cannot leave its place."""
-    text = json.dumps({"问题": question[:LONGEST_QUESTION]}, ensure_ascii=False).replace("<", "\\u003c")
+    text = json.dumps({"问题": question[:LONGEST_QUESTION]}, ensure_ascii=False).replace(
+        "<", "\\u003c"
+    )
     return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
 
 
 def _instructions(rules: str) -> str:
     lines = []
     for table, columns in TABLES.items():
-        asked = [f"{label}（{name}）" for name, label in columns.items() if name not in WORKING_COLUMNS]
+        asked = [
+            f"{label}（{name}）" for name, label in columns.items() if name not in WORKING_COLUMNS
+        ]
         lines.append(f"{table}：{'、'.join(asked)}")
     types = "\n".join(f"- {name}：{meaning}" for name, meaning in MEANINGS.items())
     return _TEXTS["task"].format(tables="\n".join(lines), types=types, rules=rules)

@@ -17,11 +17,25 @@ from tools.sandbox import sandbox as sandbox_module
 def bubblewrap() -> None:
     """Skips unless bubblewrap itself can run a program here; what it then allows ours is for the tests."""
     if not shutil.which("bwrap"):
-        pytest.skip("bubblewrap is not installed (apt-get install bubblewrap): the sandbox is not tested")
-    line = ["bwrap", "--unshare-all", "--unshare-user", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+        pytest.skip(
+            "bubblewrap is not installed (apt-get install bubblewrap): the sandbox is not tested"
+        )
+    line = [
+        "bwrap",
+        "--unshare-all",
+        "--unshare-user",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "true",
+    ]
     tried = subprocess.run(line, capture_output=True, text=True)
     if tried.returncode:
-        pytest.skip(f"this machine allows no sandbox (docs/sandbox.md), so it is not tested: {tried.stderr.strip()}")
+        pytest.skip(
+            f"this machine allows no sandbox (docs/sandbox.md), so it is not tested: {tried.stderr.strip()}"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,10 @@ Attack = dict[str, Any]
 
 def attacks() -> dict[str, list[Attack]]:
     """By kind, those of the open file and of the sealed one in turn."""
-    files = [(CORPUS / f"attacks{part}.jsonl").read_text(encoding="utf-8").splitlines() for part in ("", "_sealed")]
+    files = [
+        (CORPUS / f"attacks{part}.jsonl").read_text(encoding="utf-8").splitlines()
+        for part in ("", "_sealed")
+    ]
     found: dict[str, list[Attack]] = {}
     for line in (line for lines in files for line in lines):
         attack = json.loads(line)
@@ -39,7 +42,9 @@ def attacks() -> dict[str, list[Attack]]:
 
 ATTACKS = attacks()
 SHARES = [
-    pytest.param(kind, those[start::5], id=f"{kind}-{start}", marks=[pytest.mark.nightly] if start else [])
+    pytest.param(
+        kind, those[start::5], id=f"{kind}-{start}", marks=[pytest.mark.nightly] if start else []
+    )
     for kind, those in ATTACKS.items()
     for start in range(5)
 ]
@@ -54,7 +59,12 @@ class Machine:
     pid: int
 
     def filled(self, text: str) -> str:
-        planted = {"repo": ROOT, "secret_file": self.secret_file, "port": self.port, "pid": self.pid}
+        planted = {
+            "repo": ROOT,
+            "secret_file": self.secret_file,
+            "port": self.port,
+            "pid": self.pid,
+        }
         for name, value in {**planted, "env_name": VARIABLE}.items():
             text = text.replace(f"{{{name}}}", str(value))
         return text
@@ -66,7 +76,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
     folder = tmp_path / "host"
     folder.mkdir()
     (folder / "secret.txt").write_text(SECRET)
-    with socket.create_server(("127.0.0.1", 0)) as server, subprocess.Popen(["sleep", "600"]) as host:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        subprocess.Popen(["sleep", "600"]) as host,
+    ):
         yield Machine(folder / "secret.txt", server.getsockname()[1], host.pid)
         assert host.poll() is None, "a process of the host was ended"
         host.kill()
@@ -78,7 +91,9 @@ async def test_no_attack_gets_anywhere(kind: str, those: list[Attack], machine: 
 
     async def play(attack: Attack) -> None:
         async with turn:
-            problems.extend(f"{attack['id']}: {problem}" for problem in await tried(sandbox, attack, machine))
+            problems.extend(
+                f"{attack['id']}: {problem}" for problem in await tried(sandbox, attack, machine)
+            )
 
     try:
         await asyncio.gather(*map(play, those))
@@ -95,28 +110,43 @@ async def tried(sandbox: Sandbox, attack: Attack, machine: Machine) -> list[str]
 
     async def neighbour(wait: float) -> Run | None:
         await asyncio.sleep(wait)
-        return await sandbox.run(machine.filled(attack["neighbour"]), f"{name} neighbour", deadline=DEADLINE)
+        return await sandbox.run(
+            machine.filled(attack["neighbour"]), f"{name} neighbour", deadline=DEADLINE
+        )
 
     for program in attack.get("setup") or []:
         await sandbox.run(machine.filled(program), name, deadline=DEADLINE)
-    beside = asyncio.create_task(neighbour(1.0)) if attack.get("neighbour_when") == "during" else None
-    run = await sandbox.run(machine.filled(attack["code"]), name, attack["language"], deadline=DEADLINE)
+    beside = (
+        asyncio.create_task(neighbour(1.0)) if attack.get("neighbour_when") == "during" else None
+    )
+    run = await sandbox.run(
+        machine.filled(attack["code"]), name, attack["language"], deadline=DEADLINE
+    )
     if beside is None and attack.get("neighbour"):
         beside = asyncio.create_task(neighbour(0.0))
     heard = await beside if beside else None
-    third, *own = [await sandbox.run("print(6 * 7)", episode) for episode in (f"{name} third", name, name)]
+    third, *own = [
+        await sandbox.run("print(6 * 7)", episode) for episode in (f"{name} third", name, name)
+    ]
     for episode in (name, f"{name} third", f"{name} neighbour"):
         await sandbox.end(episode)
-    return [problem for problem, found in problems_of(attack, run, heard, third, own).items() if found]
+    return [
+        problem for problem, found in problems_of(attack, run, heard, third, own).items() if found
+    ]
 
 
-def problems_of(attack: Attack, run: Run, heard: Run | None, third: Run, own: list[Run]) -> dict[str, bool]:
+def problems_of(
+    attack: Attack, run: Run, heard: Run | None, third: Run, own: list[Run]
+) -> dict[str, bool]:
     escaped = attack["escaped"].replace("{secret}", re.escape(SECRET))
     return {
         f"escaped: {run.output[-300:]!r}": bool(re.search(escaped, run.output)),
         f"took {run.seconds:.1f} s": run.seconds > HANGS,
         f"printed {len(run.output)}": len(run.output.encode()) > MOST,
-        f"its neighbour: {heard}": bool(heard and heard.output.strip() != attack["neighbour_prints"].strip()),
+        f"its neighbour: {heard}": bool(
+            heard and heard.output.strip() != attack["neighbour_prints"].strip()
+        ),
         f"a third episode: {third}": third.output.strip() != "42",
-        f"its own episode afterwards: {own}": own[-1].status not in ("ok", "error"),  # it may have changed its print
+        f"its own episode afterwards: {own}": own[-1].status
+        not in ("ok", "error"),  # it may have changed its print
     }

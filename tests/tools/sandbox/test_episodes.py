@@ -61,7 +61,9 @@ async def test_a_traceback_shows_the_programs_own_lines(run) -> None:
     await run("def half(x):\n    return x / 2")
     failed = await run("# of a later program\nhalf('3')")
     assert failed.status == "error"
-    assert [row.strip() for row in failed.output.splitlines() if "^" not in row and "~" not in row] == [
+    assert [
+        row.strip() for row in failed.output.splitlines() if "^" not in row and "~" not in row
+    ] == [
         "Traceback (most recent call last):",
         'File "<program 2>", line 2, in <module>',
         "half('3')",
@@ -114,7 +116,9 @@ while not os.path.exists('/scratch/beat'):
 
 async def test_a_thread_left_behind_stands_still_between_programs(run) -> None:
     code = "import threading, time\nn = 0\ndef count():\n global n\n while True: n += 1; time.sleep(0.001)\n"
-    await run(code + "threading.Thread(target=count, daemon=True).start()\ntime.sleep(0.05)\nprint(n)")
+    await run(
+        code + "threading.Thread(target=count, daemon=True).start()\ntime.sleep(0.05)\nprint(n)"
+    )
     before = int((await run("print(n)")).output)
     await asyncio.sleep(0.3)
     assert int((await run("print(n)")).output) - before < 50
@@ -132,14 +136,19 @@ async def test_data_is_there_to_read_only(run, sandbox: Sandbox) -> None:
     (place,) = sandbox.paths.values()
     read = await run(f"import pandas; print(pandas.read_csv('{place}/patients.csv').age.sum())")
     assert read.output == "70\n"
-    for code in (f"open('{place}/patients.csv', 'a')", f"import os; os.remove('{place}/patients.csv')"):
+    for code in (
+        f"open('{place}/patients.csv', 'a')",
+        f"import os; os.remove('{place}/patients.csv')",
+    ):
         assert "Read-only file system" in (await run(code)).output
 
 
 async def test_many_at_once_end_each_by_its_own_doing(run) -> None:
     codes = {"fine": "print('ok')", "dies": "import os; os._exit(1)", "hangs": "while True: pass"}
     pairs = [(name, number) for number in range(6) for name in codes]
-    ended = await asyncio.gather(*(run(codes[name], f"{name} {n}", deadline=3.0) for name, n in pairs))
+    ended = await asyncio.gather(
+        *(run(codes[name], f"{name} {n}", deadline=3.0) for name, n in pairs)
+    )
     wanted = {"fine": ("ok", "ok\n"), "dies": ("crashed", ""), "hangs": ("timeout", "")}
     assert [(run.status, run.output) for run in ended] == [wanted[name] for name, _ in pairs]
 
@@ -147,7 +156,10 @@ async def test_many_at_once_end_each_by_its_own_doing(run) -> None:
 async def test_one_episodes_programs_run_one_after_another(run) -> None:
     await run("order = []")
     await asyncio.gather(
-        *(run(f"import time; order.append({n}); time.sleep(0.02); order.append({n})") for n in range(4))
+        *(
+            run(f"import time; order.append({n}); time.sleep(0.02); order.append({n})")
+            for n in range(4)
+        )
     )
     assert (await run("print(order)")).output == "[0, 0, 1, 1, 2, 2, 3, 3]\n"
 

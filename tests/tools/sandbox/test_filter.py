@@ -22,7 +22,27 @@ from tools.sandbox.seccomp import (
 )
 
 NEW_USER, SIGNAL = 0x10000000, 17
-ORDINARY = (0, 1, 3, 9, 12, 59, 60, 63, 64, 93, 96, 221, 222, 228, 257, 281, 424, 434, 439)  # none is refused on either
+ORDINARY = (
+    0,
+    1,
+    3,
+    9,
+    12,
+    59,
+    60,
+    63,
+    64,
+    93,
+    96,
+    221,
+    222,
+    228,
+    257,
+    281,
+    424,
+    434,
+    439,
+)  # none is refused on either
 
 
 def verdict(program: bytes, machine: int, number: int, argument: int = 0) -> int:
@@ -37,7 +57,11 @@ def verdict(program: bytes, machine: int, number: int, argument: int = 0) -> int
         if code == 0x20:
             (value,) = struct.unpack_from("<I", data, constant)
         else:
-            holds = {0x15: value == constant, 0x35: value >= constant, 0x45: bool(value & constant)}[code]
+            holds = {
+                0x15: value == constant,
+                0x35: value >= constant,
+                0x45: bool(value & constant),
+            }[code]
             place += yes if holds else no
 
 

@@ -59,9 +59,11 @@ pytestmark = pytest.mark.usefixtures("bubblewrap")
 async def test_is_refused(run, code: str) -> None:
     ended = await run(code)
     assert ended.status == "error"
-    assert re.search(r"^(PermissionError|OSError|FileNotFoundError|ValueError|ModuleNotFound)", ended.output, re.M) or (
-        "urlopen error" in ended.output
-    )
+    assert re.search(
+        r"^(PermissionError|OSError|FileNotFoundError|ValueError|ModuleNotFound)",
+        ended.output,
+        re.M,
+    ) or ("urlopen error" in ended.output)
 
 
 async def test_nothing_of_this_process_is_seen(run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +82,19 @@ print(json.dumps([sorted(os.environ), os.listdir('/'), len(numbers), os.getuid()
     names, root, processes, user, host = shown
     assert "TEACHER_API_KEY" not in names
     assert "sk-secret" not in everything.output
-    assert sorted(root) == ["bin", "dev", "etc", "lib", "lib64", "packages", "proc", "python", "scratch", "tmp", "usr"]
+    assert sorted(root) == [
+        "bin",
+        "dev",
+        "etc",
+        "lib",
+        "lib64",
+        "packages",
+        "proc",
+        "python",
+        "scratch",
+        "tmp",
+        "usr",
+    ]
     assert (processes, user, host) == (2, 1000, "sandbox")
 
 
@@ -97,7 +111,12 @@ print(os.access('/dev/shm', os.W_OK), [name for name in os.listdir('/dev') if na
 async def test_no_rights_are_left(run) -> None:
     status = (await run("print(open('/proc/self/status').read())")).output
     facts = dict(re.findall(r"^(\w+):\s*(\S+)", status, re.M))
-    assert [int(facts[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [0, 0, 0, 0]
+    assert [int(facts[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")] == [
+        0,
+        0,
+        0,
+        0,
+    ]
     assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
 
 
@@ -136,15 +155,24 @@ async def test_signals_do_not_reach_the_supervisor(run) -> None:
             "import os, time\nfor _ in range(8): os.fork() or (b'x' * 2**28, time.sleep(9))\nos.wait()",
             {"memory"},
         ),
-        ("import os\nfor n in range(99):\n    with open(f'{n}', 'wb') as f: f.write(bytes(2**26))", {"error"}),
+        (
+            "import os\nfor n in range(99):\n    with open(f'{n}', 'wb') as f: f.write(bytes(2**26))",
+            {"error"},
+        ),
         ("with open('big', 'wb') as f:\n    while True: f.write(bytes(2**26))", {"error"}),
         ("files = [open('/dev/zero') for _ in range(500)]", {"error"}),
         ("while True: print('x' * 1000)", {"timeout"}),
         ("import os\nwhile True: os.write(2, bytes(2**20))", {"timeout"}),
-        ("import os, signal\nsignal.pthread_sigmask(0, range(1, 65))\nwhile True: pass", {"timeout"}),
+        (
+            "import os, signal\nsignal.pthread_sigmask(0, range(1, 65))\nwhile True: pass",
+            {"timeout"},
+        ),
         ("import os; os.kill(os.getpid(), 19)", {"timeout"}),
         ("import os; os.closerange(0, 100)", {"crashed"}),
-        ("import os\nfor file in range(100):\n    try: os.write(file, b'+' * 5000)\n    except OSError: pass", {"ok"}),
+        (
+            "import os\nfor file in range(100):\n    try: os.write(file, b'+' * 5000)\n    except OSError: pass",
+            {"ok"},
+        ),
         ("import sys; sys.stdout.close(); sys.stderr = None", {"ok"}),
     ],
 )
@@ -188,7 +216,10 @@ for file in os.listdir('/proc/self/fd'):
 """
     await run(forge)
     later = await run("1 / 0")
-    assert later.status in ("error", "crashed")  # its interpreter may find that nobody reads its own report any more
+    assert later.status in (
+        "error",
+        "crashed",
+    )  # its interpreter may find that nobody reads its own report any more
     assert "fake" not in later.output
     assert (await run("print(1)", "other")).output == "1\n"
 
@@ -205,7 +236,9 @@ def test_it_ends_with_its_caller_who_needs_no_main_guard(tmp_path: Path) -> None
         encoding="utf-8",
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, env=environment) as caller:
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, env=environment
+    ) as caller:
         assert caller.stdout
         assert caller.stdout.readline() == b"ready\n"
         inside = psutil.Process(caller.pid).children(recursive=True)

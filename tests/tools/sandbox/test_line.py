@@ -56,13 +56,17 @@ async def test_a_question_goes_as_it_is_and_the_answer_comes_with_its_seconds(li
 async def test_a_supervisor_that_refuses_says_why(line) -> None:
     episode, theirs, _ = line
     theirs.sendall(frame({"refused": "no namespaces"}))
-    with pytest.raises(SandboxError, match=rf"^no sandbox for programs: no namespaces; {mounts.HELP}$"):
+    with pytest.raises(
+        SandboxError, match=rf"^no sandbox for programs: no namespaces; {mounts.HELP}$"
+    ):
         await episode.ask(QUESTION, 1.0)
     assert episode.line is None
 
 
 @pytest.mark.parametrize("ready", [True, False])
-async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(line, monkeypatch, ready: bool) -> None:
+async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(
+    line, monkeypatch, ready: bool
+) -> None:
     """Its program would go on beside the next of the same episode, and take its memory."""
     episode, theirs, process = line
     monkeypatch.setattr(sandbox_module, "GRACE", 0.1)

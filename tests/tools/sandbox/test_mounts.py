@@ -50,11 +50,23 @@ def test_it_sees_the_system_the_interpreter_its_packages_and_the_data_read_only(
     bound = {words[1]: (name, words[0]) for name, *words in options if name.startswith("--ro-bind")}
     base = Path(sys.base_prefix)
     wanted = {place: ("--ro-bind-try", place) for place in mounts.SYSTEM}
-    wanted |= {"/python/bin": ("--ro-bind", str(base / "bin")), "/python/lib": ("--ro-bind", str(base / "lib"))}
-    wanted |= {"/packages": ("--ro-bind", sysconfig.get_path("platlib")), "/data/tables": ("--ro-bind", "/here/tables")}
-    wanted |= {folder: ("--ro-bind", folder) for folder in ("/bin", "/lib", "/lib64") if not Path(folder).is_symlink()}
+    wanted |= {
+        "/python/bin": ("--ro-bind", str(base / "bin")),
+        "/python/lib": ("--ro-bind", str(base / "lib")),
+    }
+    wanted |= {
+        "/packages": ("--ro-bind", sysconfig.get_path("platlib")),
+        "/data/tables": ("--ro-bind", "/here/tables"),
+    }
+    wanted |= {
+        folder: ("--ro-bind", folder)
+        for folder in ("/bin", "/lib", "/lib64")
+        if not Path(folder).is_symlink()
+    }
     assert bound == wanted
-    assert [words for name, *words in options if name == "--dev-bind"] == [[one, one] for one in mounts.DEVICES]
+    assert [words for name, *words in options if name == "--dev-bind"] == [
+        [one, one] for one in mounts.DEVICES
+    ]
     assert [words for name, *words in options if name == "--dir"] == [["/dev/shm"], ["/scratch"]]
     assert ("--proc", "/proc") in options
     assert options[-1] == ("--remount-ro", "/"), "last: what comes after could be written"
@@ -63,8 +75,16 @@ def test_it_sees_the_system_the_interpreter_its_packages_and_the_data_read_only(
 def test_links_lead_where_the_system_s_do(shown) -> None:
     options, (python, *arguments) = shown
     links = {words[1]: words[0] for name, *words in options if name == "--symlink"}
-    wanted = {folder: os.readlink(folder) for folder in ("/bin", "/lib", "/lib64") if Path(folder).is_symlink()}
-    wanted |= {"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1"}
+    wanted = {
+        folder: os.readlink(folder)
+        for folder in ("/bin", "/lib", "/lib64")
+        if Path(folder).is_symlink()
+    }
+    wanted |= {
+        "/dev/fd": "/proc/self/fd",
+        "/dev/stdin": "/proc/self/fd/0",
+        "/dev/stdout": "/proc/self/fd/1",
+    }
     wanted |= {"/dev/stderr": "/proc/self/fd/2", "/tmp": "scratch", "/usr/local/bin/python": python}
     assert links == wanted
     assert python == f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
@@ -73,7 +93,9 @@ def test_links_lead_where_the_system_s_do(shown) -> None:
 
 def test_it_has_the_variables_listed_and_none_of_this_process(shown) -> None:
     options, _ = shown
-    assert {words[0]: words[1] for name, *words in options if name == "--setenv"} == mounts.ENVIRONMENT
+    assert {
+        words[0]: words[1] for name, *words in options if name == "--setenv"
+    } == mounts.ENVIRONMENT
     assert "--clearenv" in [option[0] for option in options]
 
 
@@ -107,23 +129,34 @@ def test_data_is_named_by_its_last_part_and_must_be_there(tmp_path: Path) -> Non
         (tmp_path / folder / "tables").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "a" / "tables")
     paths = mounts.data_paths([tmp_path / "link", str(tmp_path / "a" / "tables"), tmp_path / "b"])
-    assert paths == {(tmp_path / "a" / "tables").resolve(): "/data/tables", (tmp_path / "b").resolve(): "/data/b"}
+    assert paths == {
+        (tmp_path / "a" / "tables").resolve(): "/data/tables",
+        (tmp_path / "b").resolve(): "/data/b",
+    }
     with pytest.raises(SandboxError, match=rf"^no data for the sandbox at {tmp_path / 'c'}$"):
         mounts.data_paths([tmp_path / "c"])
     both = [tmp_path / folder / "tables" for folder in ("a", "b")]
-    with pytest.raises(SandboxError, match=rf"^data of the sandbox must differ in name: {both[0]}, {both[1]}$"):
+    with pytest.raises(
+        SandboxError, match=rf"^data of the sandbox must differ in name: {both[0]}, {both[1]}$"
+    ):
         mounts.data_paths(both)
 
 
 def test_without_a_sandbox_it_has_a_path_and_no_other_variable_of_this_process() -> None:
-    assert mounts.unprotected() == ([sys.executable, "-I", "-"], {"PATH": os.defpath, **mounts.LIBRARIES})
+    assert mounts.unprotected() == (
+        [sys.executable, "-I", "-"],
+        {"PATH": os.defpath, **mounts.LIBRARIES},
+    )
 
 
 def test_the_program_inside_is_the_modules_in_their_order_and_what_they_are_told() -> None:
     first, *rest = ast.parse(mounts.program({"memory": 7}).decode()).body[1:]
     assert isinstance(first, ast.For)
     texts = ast.literal_eval(first.iter.func.value)  # type: ignore[attr-defined]
-    names = [f"tools.sandbox.inside.{name}" for name in ("kernel", "frames", "worker", "supervisor", "warm")]
+    names = [
+        f"tools.sandbox.inside.{name}"
+        for name in ("kernel", "frames", "worker", "supervisor", "warm")
+    ]
     assert list(texts) == names
     folder = Path(mounts.__file__).with_name("inside")
     assert [*texts.values()] == [

@@ -38,7 +38,8 @@ HANGS = "import time; time.sleep(60)"
 
 
 @pytest.mark.parametrize(
-    ("program", "seconds", "seen"), [(SAYS, 60.0, "'no memory \ufffd'"), (HANGS, 0.1, "TimeoutError()")]
+    ("program", "seconds", "seen"),
+    [(SAYS, 60.0, "'no memory \ufffd'"), (HANGS, 0.1, "TimeoutError()")],
 )
 async def test_one_that_does_not_start_is_given_up_with_its_last_words(
     bare, program: str, seconds: float, seen: str
@@ -82,15 +83,21 @@ def test_what_runs_programs_is_started_as_it_is_set_with_an_environment_of_its_o
     sandbox._start()
     sandbox._control.close()
     ((line, how),) = seen
-    assert (line, how["env"]) == (mounts.protected(sandbox.paths) if protected else mounts.unprotected())
+    assert (line, how["env"]) == (
+        mounts.protected(sandbox.paths) if protected else mounts.unprotected()
+    )
     assert (f"/data/{tmp_path.name}" in line) is protected
     assert how["process_group"] == 0, "Ctrl-C at the terminal is not for it"
     assert how["stdout"] == subprocess.DEVNULL
 
 
-def test_what_the_processes_inside_are_told(bare, tmp_path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_processes_inside_are_told(
+    bare, tmp_path, caplog: pytest.LogCaptureFixture
+) -> None:
     sandbox = Sandbox(data=[tmp_path], memory=7)
-    assert sandbox.paths == {tmp_path.resolve(): str(tmp_path.resolve())}, "where it is: nothing is mounted"
+    assert sandbox.paths == {tmp_path.resolve(): str(tmp_path.resolve())}, (
+        "where it is: nothing is mounted"
+    )
     assert caplog.messages == [sandbox_module.UNPROTECTED]
     limits = sandbox_module.LIMITS
     told = {
@@ -109,7 +116,12 @@ def test_what_the_processes_inside_are_told(bare, tmp_path, caplog: pytest.LogCa
     load_settings.cache_clear()
     protected = Sandbox(data=[tmp_path])
     assert protected.paths == {tmp_path.resolve(): f"/data/{tmp_path.name}"}
-    inside = {"namespaces": True, "limits": limits, "packages": [mounts.PACKAGES], "memory": sandbox_module.MEMORY}
+    inside = {
+        "namespaces": True,
+        "limits": limits,
+        "packages": [mounts.PACKAGES],
+        "memory": sandbox_module.MEMORY,
+    }
     assert protected._settings() == told | inside
     assert len(caplog.messages) == 1
 

@@ -52,7 +52,11 @@ def find_program(name: str, *folders: str) -> str | None:
 
 def as_user(name: str) -> dict:
     """How to start a process as the server's own user; nothing when this is not root."""
-    return {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []} if os.getuid() == 0 else {}
+    return (
+        {"user": name, "group": pwd.getpwnam(name).pw_gid, "extra_groups": []}
+        if os.getuid() == 0
+        else {}
+    )
 
 
 @contextlib.contextmanager
@@ -68,7 +72,9 @@ def server_folder(user: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def running(command: list[str], user: str, folder: Path, ready, end: signal.Signals) -> Iterator[subprocess.Popen]:
+def running(
+    command: list[str], user: str, folder: Path, ready, end: signal.Signals
+) -> Iterator[subprocess.Popen]:
     """Run a server until the block ends it with a signal; `ready` raises until it takes connections."""
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **as_user(user))
@@ -107,7 +113,19 @@ def postgres_server() -> Iterator[tuple[str, subprocess.Popen]]:
     with server_folder("postgres") as folder:
         data = str(folder / "data")
         subprocess.run(
-            [initdb, "-D", data, "-U", "admin", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
+            [
+                initdb,
+                "-D",
+                data,
+                "-U",
+                "admin",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+            ],
             check=True,
             capture_output=True,
             cwd=folder,
@@ -117,7 +135,9 @@ def postgres_server() -> Iterator[tuple[str, subprocess.Popen]]:
         command = [str(Path(initdb).with_name("postgres")), "-D", data, *options]
         url = f"postgresql://admin@127.0.0.1:{port}/postgres"
         # SIGTERM would wait for every connection that is still open
-        with running(command, "postgres", folder, lambda: psycopg.connect(url).close(), signal.SIGQUIT) as process:
+        with running(
+            command, "postgres", folder, lambda: psycopg.connect(url).close(), signal.SIGQUIT
+        ) as process:
             yield url, process
 
 
@@ -132,7 +152,12 @@ def mariadb_server() -> Iterator[tuple[str, subprocess.Popen]]:
     port = free_port()
     with server_folder("mysql") as folder:
         subprocess.run(
-            [install, "--no-defaults", f"--datadir={folder}/data", "--auth-root-authentication-method=normal"],
+            [
+                install,
+                "--no-defaults",
+                f"--datadir={folder}/data",
+                "--auth-root-authentication-method=normal",
+            ],
             check=True,
             capture_output=True,
             cwd=folder,
@@ -153,7 +178,9 @@ def mariadb_server() -> Iterator[tuple[str, subprocess.Popen]]:
 
         def ready() -> None:
             with pymysql.connect(host="127.0.0.1", port=port, user="root") as connection:
-                connection.cursor().execute("CREATE DATABASE IF NOT EXISTS medical CHARACTER SET utf8mb4")
+                connection.cursor().execute(
+                    "CREATE DATABASE IF NOT EXISTS medical CHARACTER SET utf8mb4"
+                )
 
         with running(command, "mysql", folder, ready, signal.SIGKILL) as process:
             yield f"mysql+pymysql://root@127.0.0.1:{port}/medical?charset=utf8mb4", process

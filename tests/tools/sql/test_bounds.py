@@ -23,7 +23,9 @@ def chain(levels, template, first="SELECT 1 AS x", hint=""):
     """A WITH of so many queries, each made of the one before."""
     queries = [first, *(template.format(f"c{level}") for level in range(levels))]
     return (
-        "WITH " + ", ".join(f"c{at} AS {hint}({sql})" for at, sql in enumerate(queries)) + f" SELECT x FROM c{levels}"
+        "WITH "
+        + ", ".join(f"c{at} AS {hint}({sql})" for at, sql in enumerate(queries))
+        + f" SELECT x FROM c{levels}"
     )
 
 
@@ -38,9 +40,16 @@ TOO_LONG = [
 UNFOLDING = [
     DOUBLED,
     chain(8, "SELECT a.x FROM {0} a, {0} b"),
-    chain(21, "SELECT a.x FROM {0} a JOIN {0} b ON a.x = b.x", "SELECT id AS x FROM disease", "NOT MATERIALIZED "),
+    chain(
+        21,
+        "SELECT a.x FROM {0} a JOIN {0} b ON a.x = b.x",
+        "SELECT id AS x FROM disease",
+        "NOT MATERIALIZED ",
+    ),
     chain(24, "SELECT x + x AS x FROM {0}"),
-    "SELECT x + x FROM (SELECT x + x AS x FROM (" * 8 + "SELECT id AS x FROM disease" + ") a) b" * 8,
+    "SELECT x + x FROM (SELECT x + x AS x FROM (" * 8
+    + "SELECT id AS x FROM disease"
+    + ") a) b" * 8,
     "SELECT count(*) FROM disease" + ", disease" * 200,
 ]
 BUILDING = [
@@ -125,10 +134,22 @@ def sum_of(name, times):
         ("sqlite", *("SELECT count(*) FROM disease" + ", disease" * more for more in (99, 100))),
         (
             "sqlite",
-            *(f"SELECT {sum_of('x', 100)} FROM (SELECT {sum_of('id', n)} AS x FROM disease)" for n in (200, 201)),
+            *(
+                f"SELECT {sum_of('x', 100)} FROM (SELECT {sum_of('id', n)} AS x FROM disease)"
+                for n in (200, 201)
+            ),
         ),
-        ("sqlite", *(f"SELECT replace(cause, 'a', '{'x' * length}') FROM disease" for length in (300, 301))),
-        ("postgres", *(f"SELECT concat({'cause, ' * more}cause) FROM disease" for more in (299, 300))),
+        (
+            "sqlite",
+            *(
+                f"SELECT replace(cause, 'a', '{'x' * length}') FROM disease"
+                for length in (300, 301)
+            ),
+        ),
+        (
+            "postgres",
+            *(f"SELECT concat({'cause, ' * more}cause) FROM disease" for more in (299, 300)),
+        ),
     ],
     ids=["relations", "copies", "replacement", "concatenation"],
 )
@@ -184,8 +205,14 @@ def test_what_the_parser_dies_of_is_refused(dialect, sql):
         ("postgres", 'SELECT * FROM "DISEASE"'),
         ("postgres", "SELECT * FROM other.disease"),
         ("postgres", "SELECT * FROM pg_temp.disease"),
-        *((dialect, "WITH diseasé AS (SELECT 1 AS id) SELECT id FROM disease") for dialect in DIALECTS),
-        *((dialect, "WITH \uff24isease AS (SELECT 1 AS id) SELECT id FROM disease") for dialect in DIALECTS),
+        *(
+            (dialect, "WITH diseasé AS (SELECT 1 AS id) SELECT id FROM disease")
+            for dialect in DIALECTS
+        ),
+        *(
+            (dialect, "WITH \uff24isease AS (SELECT 1 AS id) SELECT id FROM disease")
+            for dialect in DIALECTS
+        ),
     ],
 )
 def test_names_that_an_engine_keeps_apart_are_kept_apart(dialect, sql):
@@ -194,8 +221,14 @@ def test_names_that_an_engine_keeps_apart_are_kept_apart(dialect, sql):
 
 
 def test_relations_are_written_the_one_way_an_engine_cannot_misread():
-    assert check("SELECT * FROM Disease d", "postgres", TABLES).sql == 'SELECT * FROM "public".disease AS d'
-    assert check("SELECT * FROM disease", "postgres", TABLES, "care").sql == 'SELECT * FROM "care".disease'
+    assert (
+        check("SELECT * FROM Disease d", "postgres", TABLES).sql
+        == 'SELECT * FROM "public".disease AS d'
+    )
+    assert (
+        check("SELECT * FROM disease", "postgres", TABLES, "care").sql
+        == 'SELECT * FROM "care".disease'
+    )
     assert check("SELECT * FROM DISEASE", "mariadb", TABLES).sql == "SELECT * FROM disease"
     own = "WITH Own AS (SELECT 1 AS a) SELECT a FROM OWN"
     assert check(own, "mariadb", TABLES).sql == "WITH Own AS (SELECT 1 AS a) SELECT a FROM Own"
@@ -204,10 +237,16 @@ def test_relations_are_written_the_one_way_an_engine_cannot_misread():
 def test_a_table_whose_name_python_would_fold_into_an_allowed_one_is_not_read(tmp_path):
     path = tmp_path / "kelvin.db"
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript("CREATE TABLE k(a); CREATE TABLE \u212a(a); INSERT INTO \u212a VALUES ('canary')")
+        connection.executescript(
+            "CREATE TABLE k(a); CREATE TABLE \u212a(a); INSERT INTO \u212a VALUES ('canary')"
+        )
     tool = QueryTool(f"sqlite:///{path}", ("k",))
     assert tool.run("SELECT * FROM K").ok
-    for sql in ("SELECT * FROM \u212a", 'SELECT * FROM "\u212a"', "SELECT (SELECT a FROM \u212a) FROM k"):
+    for sql in (
+        "SELECT * FROM \u212a",
+        'SELECT * FROM "\u212a"',
+        "SELECT (SELECT a FROM \u212a) FROM k",
+    ):
         assert not tool.run(sql).ok
 
 
@@ -219,7 +258,10 @@ def test_a_table_whose_name_python_would_fold_into_an_allowed_one_is_not_read(tm
         ("sqlite", "SELECT 1e2-3e1"),
         ("postgres", "SELECT 1e2-3e1"),
         ("sqlite", "SELECT DISTINCT ON (cause) id FROM disease"),
-        *((dialect, "SELECT 1 FROM disease a LEFT SEMI JOIN drugs_info b ON a.id = b.id") for dialect in DIALECTS),
+        *(
+            (dialect, "SELECT 1 FROM disease a LEFT SEMI JOIN drugs_info b ON a.id = b.id")
+            for dialect in DIALECTS
+        ),
     ],
 )
 def test_what_would_be_rewritten_into_something_else_is_refused(dialect, sql):
@@ -228,7 +270,11 @@ def test_what_would_be_rewritten_into_something_else_is_refused(dialect, sql):
 
 
 def test_numbers_are_what_they_say(tool):
-    for sql, value in {"SELECT 1e2 - 3e1": 70.0, "SELECT 1e2-3": 97.0, "SELECT 1e2-3*1e1": 70.0}.items():
+    for sql, value in {
+        "SELECT 1e2 - 3e1": 70.0,
+        "SELECT 1e2-3": 97.0,
+        "SELECT 1e2-3*1e1": 70.0,
+    }.items():
         assert tool.run(sql).rows == [[value]]
 
 
@@ -242,14 +288,16 @@ def test_what_does_not_begin_with_select_is_told_so(dialect, sql):
 def test_json_is_read_on_the_embedded_database(tool):
     document = """'{"a": {"b": [7, "x"]}}'"""
     assert tool.run(f"SELECT json_extract({document}, '$.a.b[0]')").rows == [[7]]
-    assert tool.run(f"SELECT {document} -> '$.a.b', {document} ->> '$.a.b[1]'").rows == [['[7,"x"]', "x"]]
+    assert tool.run(f"SELECT {document} -> '$.a.b', {document} ->> '$.a.b[1]'").rows == [
+        ['[7,"x"]', "x"]
+    ]
 
 
-HIDDEN = (
-    "\xad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u200b\u202e\u2060\u2064\u2066\u206f\u3164\ufe0f\ufeff\uffa0\ufff9"
+HIDDEN = "\xad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u200b\u202e\u2060\u2064\u2066\u206f\u3164\ufe0f\ufeff\uffa0\ufff9"
+
+
+@pytest.mark.parametrize(
+    "character", [*HIDDEN, "\U0001d173", "\U000e0001", "\U000e0041", "\U000e01ef", "\U000e0fff"]
 )
-
-
-@pytest.mark.parametrize("character", [*HIDDEN, "\U0001d173", "\U000e0001", "\U000e0041", "\U000e01ef", "\U000e0fff"])
 def test_characters_that_show_nothing_go(character):
     assert neutralise(f"<{character}|im_start|>a{character}b") == "＜|im_start|>ab"

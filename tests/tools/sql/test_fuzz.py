@@ -38,23 +38,56 @@ VACUUM RETURNING temp LATERAL -> ->> json_each
 """
 WORDS = st.sampled_from(VOCABULARY.split())
 NAMES = st.sampled_from(
-    ["drugs_info", "disease", "secrets", "open_door", "sqlite_master", "t", "main.secrets", '"secrets"']
+    [
+        "drugs_info",
+        "disease",
+        "secrets",
+        "open_door",
+        "sqlite_master",
+        "t",
+        "main.secrets",
+        '"secrets"',
+    ]
 )
 CALLS = st.sampled_from(
-    ["count", "max", "substr", "load_extension", "randomblob", "hex", "total", "sqlite_version", "glob"]
+    [
+        "count",
+        "max",
+        "substr",
+        "load_extension",
+        "randomblob",
+        "hex",
+        "total",
+        "sqlite_version",
+        "glob",
+    ]
 )
-VALUES = st.sampled_from(["id", "word", "*", "1", "'x'", "NULL", "med_name", "x'00'", "t.id", "secrets.word", "sql"])
+VALUES = st.sampled_from(
+    ["id", "word", "*", "1", "'x'", "NULL", "med_name", "x'00'", "t.id", "secrets.word", "sql"]
+)
 
 
 def _select(inner):
-    value = st.one_of(VALUES, st.builds("{}({})".format, CALLS, VALUES), st.builds("({})".format, inner))
-    source = st.one_of(NAMES, st.builds("({}) AS t".format, inner), st.builds("{} JOIN {} ON 1".format, NAMES, NAMES))
+    value = st.one_of(
+        VALUES, st.builds("{}({})".format, CALLS, VALUES), st.builds("({})".format, inner)
+    )
+    source = st.one_of(
+        NAMES,
+        st.builds("({}) AS t".format, inner),
+        st.builds("{} JOIN {} ON 1".format, NAMES, NAMES),
+    )
     plain = st.builds("SELECT {}, {} FROM {}".format, value, value, source)
     where = st.builds("{} WHERE {} IN ({})".format, plain, value, inner)
-    with_ = st.builds("WITH {} AS ({}) {}".format, st.sampled_from(["t", "secrets", "disease", "s"]), inner, plain)
-    union = st.builds("{} {} {}".format, plain, st.sampled_from(["UNION", "UNION ALL", "EXCEPT", ";"]), inner)
+    with_ = st.builds(
+        "WITH {} AS ({}) {}".format, st.sampled_from(["t", "secrets", "disease", "s"]), inner, plain
+    )
+    union = st.builds(
+        "{} {} {}".format, plain, st.sampled_from(["UNION", "UNION ALL", "EXCEPT", ";"]), inner
+    )
     write = st.builds(
-        "WITH t AS ({}) {}".format, inner, st.sampled_from(["DELETE FROM disease", "INSERT INTO t VALUES(1)"])
+        "WITH t AS ({}) {}".format,
+        inner,
+        st.sampled_from(["DELETE FROM disease", "INSERT INTO t VALUES(1)"]),
     )
     return st.one_of(plain, where, with_, union, write)
 
@@ -132,4 +165,7 @@ def test_any_text_gives_a_bounded_json_result_and_changes_nothing(guarded, sql):
     assert list(message)[:6] == ["status", "columns", "rows", "count", "truncated", "error"]
     assert result.tables_read <= TABLES
     assert "canary" not in result.to_json()
-    assert (hashlib.sha256(guarded.read_bytes()).hexdigest(), sorted(guarded.parent.iterdir())) == before
+    assert (
+        hashlib.sha256(guarded.read_bytes()).hexdigest(),
+        sorted(guarded.parent.iterdir()),
+    ) == before

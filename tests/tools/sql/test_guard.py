@@ -121,7 +121,9 @@ def guarded(database):
 
 
 def state(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest(), sorted(item.name for item in path.parent.iterdir())
+    return hashlib.sha256(path.read_bytes()).hexdigest(), sorted(
+        item.name for item in path.parent.iterdir()
+    )
 
 
 @pytest.mark.parametrize("sql", LEGAL)

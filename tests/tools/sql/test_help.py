@@ -55,17 +55,26 @@ def test_an_empty_result_gets_the_near_values(tool, form):
         ("伦莎诺氏病", "奇多诺氏病", False),  # the same ending, another disease
         ("妮克", "妮梅", True),
         ("梅", "妮克梅片", False),  # one character is a part of too much
-        ("阿莫西林克拉维酸钾分散片", "阿莫西林克拉维酸甲分散片剂", True),  # a slip for every six characters
+        (
+            "阿莫西林克拉维酸钾分散片",
+            "阿莫西林克拉维酸甲分散片剂",
+            True,
+        ),  # a slip for every six characters
         ("阿莫西林克拉维酸钾分散片", "阿莫西林舒巴坦钠分散片", False),
     ],
 )
-def test_a_value_is_near_where_a_slip_may_have_missed_it(asked: str, stored: str, near: bool) -> None:
+def test_a_value_is_near_where_a_slip_may_have_missed_it(
+    asked: str, stored: str, near: bool
+) -> None:
     """A hint that names another drug for its ending invites to answer about that one."""
     assert is_near(asked, stored) == near
 
 
 def test_without_anything_near_there_is_no_hint(tool):
-    for sql in ("SELECT id FROM disease WHERE id = -1", "SELECT id FROM disease WHERE disease_name = 'qqq'"):
+    for sql in (
+        "SELECT id FROM disease WHERE id = -1",
+        "SELECT id FROM disease WHERE disease_name = 'qqq'",
+    ):
         assert "hint" not in json.loads(tool.run(sql).to_json())
 
 
@@ -85,7 +94,10 @@ def test_identical_sql_is_answered_from_memory_until_the_file_changes(database):
     tool = QueryTool(f"sqlite:///{database}")
     first = tool.run("SELECT count(*) FROM disease")
     assert tool.run("SELECT count(*) FROM disease") is first
-    assert QueryTool(f"sqlite:///{database}", cache=False).run("SELECT count(*) FROM disease") is not first
+    assert (
+        QueryTool(f"sqlite:///{database}", cache=False).run("SELECT count(*) FROM disease")
+        is not first
+    )
     with sqlite3.connect(database) as connection:
         connection.execute("DELETE FROM disease WHERE id = 1")
     connection.close()
@@ -121,7 +133,10 @@ def test_a_child_process_has_a_cache_it_can_use(tool):
 
 def test_tables_and_columns_are_described(tool):
     tools = SchemaTools(tool)
-    assert json.loads(tools.list_tables()) == {"status": "success", "tables": ["disease", "drugs_info"]}
+    assert json.loads(tools.list_tables()) == {
+        "status": "success",
+        "tables": ["disease", "drugs_info"],
+    }
     described = json.loads(tools.describe_table("DRUGS_INFO"))
     column = next(column for column in described["columns"] if column["name"] == "med_name")
     assert len(column["samples"]) == 3
@@ -131,7 +146,11 @@ def test_tables_and_columns_are_described(tool):
 def test_comments_are_read_from_the_text_of_create_table(tmp_path):
     path = tmp_path / "x.db"
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t(\n  id INTEGER, -- 编号\n  name TEXT /* 名称 */,\n  other TEXT\n)")
+        connection.execute(
+            "CREATE TABLE t(\n  id INTEGER, -- 编号\n  name TEXT /* 名称 */,\n  other TEXT\n)"
+        )
     connection.close()
-    columns = json.loads(SchemaTools(QueryTool(f"sqlite:///{path}", ("t",))).describe_table("t"))["columns"]
+    columns = json.loads(SchemaTools(QueryTool(f"sqlite:///{path}", ("t",))).describe_table("t"))[
+        "columns"
+    ]
     assert [column.get("comment") for column in columns] == ["编号", "名称", None]

@@ -77,7 +77,12 @@ def test_a_result_has_the_documented_shape(tool):
 
 def test_an_empty_result_is_a_success(tool):
     result = tool.run("SELECT med_name FROM drugs_info WHERE med_name = '没有'")
-    assert (result.status, result.columns, result.rows, result.count) == ("success", ["med_name"], [], 0)
+    assert (result.status, result.columns, result.rows, result.count) == (
+        "success",
+        ["med_name"],
+        [],
+        0,
+    )
     assert result.tables_read == {"drugs_info"}
 
 
@@ -235,9 +240,14 @@ def test_results_of_one_tool_are_not_another_s(tool):
     url, sql = tool.database_url, "SELECT id FROM drugs_info"
     shown = [len(QueryTool(url, limits=Limits(max_rows=rows)).run(sql).rows) for rows in (3, 20, 3)]
     assert shown == [3, 20, 3]
-    assert [QueryTool(url, tables).run(sql).ok for tables in (["disease"], ["drugs_info"])] == [False, True]
+    assert [QueryTool(url, tables).run(sql).ok for tables in (["disease"], ["drugs_info"])] == [
+        False,
+        True,
+    ]
     wrong = "SELECT med_nam FROM drugs_info"
-    assert [bool(QueryTool(url, hints=hints).run(wrong).hint) for hints in (False, True, False)] == [
+    assert [
+        bool(QueryTool(url, hints=hints).run(wrong).hint) for hints in (False, True, False)
+    ] == [
         False,
         True,
         False,
@@ -255,7 +265,9 @@ def test_results_of_one_database_are_not_another_s(strange, tool, monkeypatch):
 
 def test_many_threads_share_one_tool(tool):
     def ask(number):
-        return tool.run(f"SELECT id, med_name FROM drugs_info WHERE id = {number % 300 + 1}").rows[0][0]
+        return tool.run(f"SELECT id, med_name FROM drugs_info WHERE id = {number % 300 + 1}").rows[
+            0
+        ][0]
 
     with ThreadPoolExecutor(24) as threads:
         assert list(threads.map(ask, range(600))) == [number % 300 + 1 for number in range(600)]
@@ -317,8 +329,14 @@ def test_a_database_without_the_tables_raises(tmp_path):
         ("sqlite:////nowhere/at/all.db", "no database at /nowhere/at/all.db"),
         (f"sqlite:///{ROOT / 'data' / 'train.parquet'}", "not a database"),
         ("oracle://user:canary@host/db", "use sqlite, postgresql, mysql or mariadb"),
-        ("postgresql://user:canary@127.0.0.1:9/db", "cannot read the database postgresql://user:\\*\\*\\*@"),
-        ("mariadb://user:canary@127.0.0.1:9/db", "cannot read the database mariadb://user:\\*\\*\\*@"),
+        (
+            "postgresql://user:canary@127.0.0.1:9/db",
+            "cannot read the database postgresql://user:\\*\\*\\*@",
+        ),
+        (
+            "mariadb://user:canary@127.0.0.1:9/db",
+            "cannot read the database mariadb://user:\\*\\*\\*@",
+        ),
     ],
 )
 def test_an_unusable_url_is_one_clear_line(url, message):

@@ -136,14 +136,18 @@ def test_a_refusal_says_what_to_write_instead(dialect: str, sql: str, reason: st
 
 
 @pytest.mark.parametrize(("dialect", "sql", "reason", "kind", "name"), NAMED)
-def test_what_is_not_allowed_is_named_for_the_hint(dialect: str, sql: str, reason: str, kind: str, name: str) -> None:
+def test_what_is_not_allowed_is_named_for_the_hint(
+    dialect: str, sql: str, reason: str, kind: str, name: str
+) -> None:
     with pytest.raises(Refused) as caught:
         check(sql, dialect, TABLES)
     assert (str(caught.value), caught.value.kind, caught.value.name) == (reason, kind, name)
 
 
 @pytest.mark.parametrize(("dialect", "text", "own", "name"), RUN_AS_IT_IS)
-def test_the_text_that_will_run_is_looked_at_once_more(dialect: str, text: str, own: str, name: str | None) -> None:
+def test_the_text_that_will_run_is_looked_at_once_more(
+    dialect: str, text: str, own: str, name: str | None
+) -> None:
     """Whatever sqlglot made of a statement on the way: a function that is not listed does not reach the database."""
     if name is None:
         _check_words(text, dialect, frozenset({own}))
@@ -158,7 +162,11 @@ def test_what_is_allowed_is_written_anew_and_its_names_are_known(
 ) -> None:
     for padding in ("", " " * CACHED_BYTES):  # long statements are not kept, and checked alike
         found = check(sql + padding, dialect, TABLES)
-        assert (found.sql, found.own_names, found.tables) == (written, {*own.split()}, {*tables.split()})
+        assert (found.sql, found.own_names, found.tables) == (
+            written,
+            {*own.split()},
+            {*tables.split()},
+        )
 
 
 def test_tables_of_a_schema_are_written_with_it() -> None:
@@ -171,8 +179,13 @@ def test_tables_of_a_schema_are_written_with_it() -> None:
 def test_comparisons_are_the_first_four_of_a_column_with_a_text() -> None:
     """Hints about names that are not there are looked up by them."""
     sql = "SELECT id FROM drugs_info WHERE Name = '阿片' AND form LIKE '%片_ ' AND id = 3 AND '' = a AND b = '%_ '"
-    assert check(sql, "sqlite", TABLES).comparisons == (Comparison("name", "阿片"), Comparison("form", "片"))
+    assert check(sql, "sqlite", TABLES).comparisons == (
+        Comparison("name", "阿片"),
+        Comparison("form", "片"),
+    )
     anyhow = check("SELECT id FROM drugs_info WHERE name ILIKE '%阿片%'", "postgres", TABLES)
     assert anyhow.comparisons == (Comparison("name", "阿片"),)
-    many = check("SELECT id FROM disease WHERE a='1' OR b='2' OR c='3' OR d='4' OR e='5'", "sqlite", TABLES)
+    many = check(
+        "SELECT id FROM disease WHERE a='1' OR b='2' OR c='3' OR d='4' OR e='5'", "sqlite", TABLES
+    )
     assert len(many.comparisons) == 4

@@ -18,7 +18,9 @@ from tools.sql.result import SMALLEST_CELL, Limits, QueryResult, failure, fit, s
 
 def rows(*found: list[Any], count: int | None = None, exact: bool = True, columns: int = 1) -> Rows:
     names = [f"c{number}" for number in range(columns)]
-    return Rows(names, list(found), len(found) if count is None else count, exact, frozenset({"disease"}))
+    return Rows(
+        names, list(found), len(found) if count is None else count, exact, frozenset({"disease"})
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,13 +52,20 @@ def test_every_kind_of_cell_has_one_form(cell: Any, shown: Any) -> None:
 
 def test_a_text_is_cut_to_its_size_and_hidden_characters_do_not_count() -> None:
     limits = Limits(max_cell=10)
-    texts = {"a" * 10: "a" * 10, "a" * 11: "a" * 9 + "…", "a\u200b" * 9: "a" * 9, "a\u200b" * 40: "a" * 9 + "…"}
+    texts = {
+        "a" * 10: "a" * 10,
+        "a" * 11: "a" * 9 + "…",
+        "a\u200b" * 9: "a" * 9,
+        "a\u200b" * 40: "a" * 9 + "…",
+    }
     texts |= {"\u200b" * 20 + "abc": "…", "\u200b" * 16 + "abc": "abc"}
     texts |= {"\u200b" * 17 + "abc": "abc"}  # all that is looked at
     for text, shown in texts.items():
         result = fit(rows([text]), limits)
         assert result.rows == [[shown]], repr(text)
-        assert result.truncated == ("过长的内容已截断到 10 字" if len(shown) == 10 and shown[-1] == "…" else False)
+        assert result.truncated == (
+            "过长的内容已截断到 10 字" if len(shown) == 10 and shown[-1] == "…" else False
+        )
     assert [shorten("abc", size) for size in (4, 3, 2, 1)] == ["abc", "abc", "a…", "…"]
 
 
@@ -85,7 +94,11 @@ def test_cells_shrink_by_half_before_the_last_row_is_given_up() -> None:
 
 def test_rows_go_before_cells_shrink_and_numbers_do_not_shrink() -> None:
     many = fit(rows(*[["药" * 400, "x" * 400]] * 10, columns=2), Limits(max_chars=2_000))
-    assert (len(many.rows), len(many.rows[0][0]), many.truncated) == (2, 400, "共 10 行，只显示前 2 行")
+    assert (len(many.rows), len(many.rows[0][0]), many.truncated) == (
+        2,
+        400,
+        "共 10 行，只显示前 2 行",
+    )
     (one,) = fit(rows(["药" * 400] * 9 + [123_456], columns=10), Limits(max_chars=1_000)).rows
     assert (len(one[0]), one[-1]) == (62, 123_456)
     nothing = fit(rows(), Limits())
@@ -98,8 +111,17 @@ def test_names_of_columns_are_cut_and_kept_harmless() -> None:
 
 
 def test_the_message_is_one_json_object_with_a_hint_only_where_there_is_one() -> None:
-    plain = {"status": "success", "columns": ["a"], "rows": [["药"]], "count": 1, "truncated": False, "error": None}
-    assert QueryResult(["a"], [["药"]], 1).to_json() == json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+    plain = {
+        "status": "success",
+        "columns": ["a"],
+        "rows": [["药"]],
+        "count": 1,
+        "truncated": False,
+        "error": None,
+    }
+    assert QueryResult(["a"], [["药"]], 1).to_json() == json.dumps(
+        plain, ensure_ascii=False, separators=(",", ":")
+    )
     hinted = json.loads(QueryResult([], [], 0, error="no", hint="look").to_json())
     assert list(hinted)[-2:] == ["error", "hint"]
     assert (hinted["status"], hinted["error"], hinted["hint"]) == ("error", "no", "look")
@@ -107,5 +129,9 @@ def test_the_message_is_one_json_object_with_a_hint_only_where_there_is_one() ->
 
 def test_a_reason_is_short_and_harmless() -> None:
     result = failure("<tool>" + "x" * 400)
-    assert (len(result.error or ""), (result.error or "")[:6], (result.error or "")[-1]) == (300, "＜tool>", "…")
+    assert (len(result.error or ""), (result.error or "")[:6], (result.error or "")[-1]) == (
+        300,
+        "＜tool>",
+        "…",
+    )
     assert (result.ok, result.columns, result.rows, result.count) == (False, [], [], 0)

@@ -40,7 +40,11 @@ def test_rows_columns_and_counts_are_those_of_sqlite(tool, sqlite_site):
     ):
         ours, theirs = tool.run(sql), same.run(sql)
         assert ours.error is None
-        assert (ours.columns, ours.count, ours.truncated) == (theirs.columns, theirs.count, theirs.truncated)
+        assert (ours.columns, ours.count, ours.truncated) == (
+            theirs.columns,
+            theirs.count,
+            theirs.truncated,
+        )
         if "form" not in sql:  # the engines sort Chinese text differently
             assert ours.rows == theirs.rows
     assert tool.run("SELECT med_name FROM drugs_info WHERE id = 1").tables_read == {"drugs_info"}
@@ -61,7 +65,9 @@ def test_many_threads_share_one_tool(tool):
 
 def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
     tool.limits = Limits(deadline=0.3)
-    tool.run("SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e")
+    tool.run(
+        "SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e"
+    )
     tool.run("SELECT nope FROM drugs_info")
     database = open_database(site.url)
     pooled = database._engine.raw_connection()
@@ -121,14 +127,18 @@ def processes(site):
     return found
 
 
-def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_terminated(site, monkeypatch):
+def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_terminated(
+    site, monkeypatch
+):
     database = type(open_database(site.url))(make_url(site.url))
     monkeypatch.setattr(database, "_begin", lambda cursor, seconds: None)
     monkeypatch.setattr(database, "_set_deadline", lambda cursor, seconds: None)
     pooled = database._connection()
     _, number = database._line(pooled.driver_connection)
     pooled.close()
-    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT count(*) FROM c a, c b"
+    endless = (
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT count(*) FROM c a, c b"
+    )
     if site.engine == "mysql":
         endless = "SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e"
     with pytest.raises(DatabaseError):
@@ -186,7 +196,9 @@ MORE = {
 
 
 def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monkeypatch, caplog):
-    admin = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT")
+    admin = create_engine(
+        site.url.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT"
+    )
     reader = make_url(site.url).set(username="reader").render_as_string(hide_password=False)
 
     def opened():
@@ -227,7 +239,9 @@ def test_a_table_that_comes_first_on_the_search_path_later_is_not_read(postgres_
     tool, database = QueryTool(postgres_site.url, cache=False), open_database(postgres_site.url)
     admin = create_engine(postgres_site.url.replace("postgresql://", "postgresql+psycopg://"))
     with admin.begin() as connection:
-        connection.exec_driver_sql("CREATE SCHEMA admin CREATE TABLE disease (id int, cause text)")  # "$user"
+        connection.exec_driver_sql(
+            "CREATE SCHEMA admin CREATE TABLE disease (id int, cause text)"
+        )  # "$user"
         connection.exec_driver_sql(f"INSERT INTO admin.disease VALUES (1, '{sites.SECRET}')")
     try:
         answer, _ = tool.answer(database, "SELECT * FROM disease ORDER BY id")

@@ -39,7 +39,10 @@ STRICTER = {
     "'SELECT 0b101 + 0 AS v'",
     "'SELECT INTERVAL(23, 1, 15, 17, 30, 44) AS v'",
 }
-OWN_NAME = ("'WITH `Secret` AS (SELECT 1 AS token)", "'WITH `SECRET` AS (SELECT 1 AS token)")  # MariaDB: one name
+OWN_NAME = (
+    "'WITH `Secret` AS (SELECT 1 AS token)",
+    "'WITH `SECRET` AS (SELECT 1 AS token)",
+)  # MariaDB: one name
 NEWER = "NULLS LAST"  # sqlglot writes for MariaDB what it cannot say itself
 
 
@@ -54,7 +57,9 @@ def test_statements_of_strangers(engine, every, request):
     tool, state = QueryTool(site.url, limits=LIMITS, cache=False), site.state()
     lines = STATEMENTS.read_text(encoding="utf-8").splitlines()[::every]
     try:
-        problems = [problem for line in lines if (problem := _problem(json.loads(line), engine, tool, raw))]
+        problems = [
+            problem for line in lines if (problem := _problem(json.loads(line), engine, tool, raw))
+        ]
         assert problems == []
         assert site.state() == state
     finally:

@@ -92,7 +92,9 @@ def test_a_wide_result_fills_nobodys_memory(tool):
 
 def test_shaping_looks_at_no_more_than_it_shows(monkeypatch):
     looked, neutralise = [], result.neutralise
-    monkeypatch.setattr(result, "neutralise", lambda text: looked.append(len(text)) or neutralise(text))
+    monkeypatch.setattr(
+        result, "neutralise", lambda text: looked.append(len(text)) or neutralise(text)
+    )
     cells = [("<|a " * 9_000,) * 60] * 20
     shown = result.fit(Rows(["a"] * 60, cells, 20, True), Limits())
     assert shown.rows
@@ -103,7 +105,9 @@ def test_a_worker_that_died_between_questions_is_replaced(tool):
     assert tool.run("SELECT 1").ok
     for worker in filter(None, POOL.workers.queue):
         worker.process.kill()
-        worker.process.wait(20)  # a process is a zombie while threads of it still end, and not yet over
+        worker.process.wait(
+            20
+        )  # a process is a zombie while threads of it still end, and not yet over
     assert tool.run("SELECT 2").rows == [[2]]
 
 
@@ -126,7 +130,11 @@ def play(program, *arguments, **options):
     """Run a program without a main guard, where the folder it runs in is not imported from."""
     command = [sys.executable, "-P", "-c", textwrap.dedent(program), *arguments]
     return subprocess.run(
-        command, text=True, capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, **options
+        command,
+        text=True,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        **options,
     )
 
 

@@ -21,8 +21,20 @@ DUMPABLE, SECCOMP, SUBREAPER, NO_NEW_PRIVILEGES = 4, 22, 36, 38
 CAPABILITY_VERSION = 0x20080522
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-LIBC.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
-LIBC.prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong]
+LIBC.mount.argtypes = [
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+    ctypes.c_ulong,
+    ctypes.c_char_p,
+]
+LIBC.prctl.argtypes = [
+    ctypes.c_int,
+    ctypes.c_ulong,
+    ctypes.c_void_p,
+    ctypes.c_ulong,
+    ctypes.c_ulong,
+]
 NICE = 5  # of programs, beside their supervisor's 0
 SPARSE = 4  # times as much address space as memory, for shared memory can be taken out of the count
 Settings = dict[str, Any]  # `Sandbox._settings`
@@ -70,13 +82,24 @@ def seclude(settings: Settings) -> str:
     system("mount", None, b"/", None, RECURSIVE | PRIVATE, None)
     before = os.open("/proc", os.O_DIRECTORY)
     write(before, "self/oom_score_adj", "1000")  # if the machine's memory ends, programs go first
-    for device in settings["devices"]:  # whose owner could change their mode, and root owns this machine's
-        system("mount", None, device.encode(), None, REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_PROGRAMS, None)
+    for device in settings[
+        "devices"
+    ]:  # whose owner could change their mode, and root owns this machine's
+        system(
+            "mount",
+            None,
+            device.encode(),
+            None,
+            REMOUNT | BIND | READ_ONLY | NO_SETUID | NO_PROGRAMS,
+            None,
+        )
     for place, size in settings["scratch"].items():
         options = f"size={size},nr_inodes=8192,mode=0777".encode()
         system("mount", b"tmpfs", place.encode(), b"tmpfs", NO_SETUID | NO_DEVICES, options)
     # Read-only, for root's programs are root to /proc/sys without any capability.
-    system("mount", b"proc", b"/proc", b"proc", READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS, None)
+    system(
+        "mount", b"proc", b"/proc", b"proc", READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS, None
+    )
     user, group = os.getuid(), os.getgid()
     system("unshare", NEWUSER)  # which counts its processes by itself, and owns none of the mounts
     write(before, "self/setgroups", "deny")
@@ -122,7 +145,9 @@ class Process(NamedTuple):
 
 def processes() -> list[Process]:
     """Those of this episode that run or stand still, without the supervisor."""
-    found = [process for name in os.listdir("/proc") if name.isdigit() and (process := look(int(name)))]
+    found = [
+        process for name in os.listdir("/proc") if name.isdigit() and (process := look(int(name)))
+    ]
     if os.getpid() == 1:
         return [process for process in found if process.number != 1]
     family = [os.getpid()]
@@ -135,15 +160,26 @@ def look(number: int) -> Process | None:
     """The process; None when it has ended. Nothing here waits for a lock that the process may hold."""
     try:
         first = facts = status(f"{number}")
-        if first["State"][0] == "Z":  # its first thread has ended; others that go on have the memory
-            threads = [status(f"{number}/task/{thread}") for thread in os.listdir(f"/proc/{number}/task")]
+        if (
+            first["State"][0] == "Z"
+        ):  # its first thread has ended; others that go on have the memory
+            threads = [
+                status(f"{number}/task/{thread}") for thread in os.listdir(f"/proc/{number}/task")
+            ]
             facts = next((thread for thread in threads if thread["State"][0] != "Z"), {})
     except (FileNotFoundError, ProcessLookupError):
         return None
     if not facts:
         return None
-    anonymous, shared, size = (int(facts.get(kind, "0")[0]) * 1024 for kind in ("RssAnon", "RssShmem", "VmSize"))
-    return Process(number, int(first["PPid"][0]), int(first["Threads"][0]), max(anonymous + shared, size // SPARSE))
+    anonymous, shared, size = (
+        int(facts.get(kind, "0")[0]) * 1024 for kind in ("RssAnon", "RssShmem", "VmSize")
+    )
+    return Process(
+        number,
+        int(first["PPid"][0]),
+        int(first["Threads"][0]),
+        max(anonymous + shared, size // SPARSE),
+    )
 
 
 def status(process: str) -> dict[str, list[str]]:

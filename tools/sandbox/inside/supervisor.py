@@ -32,7 +32,10 @@ from tools.sandbox.inside.kernel import (
 )
 from tools.sandbox.inside.worker import DONE, FAILED, command, interpret
 
-HEAD, TAIL = 48 * 1024, 16 * 1024 - 64  # bytes kept of an output's beginning and end; between them stands a note
+HEAD, TAIL = (
+    48 * 1024,
+    16 * 1024 - 64,
+)  # bytes kept of an output's beginning and end; between them stands a note
 DRAINS = 32  # reads that empty any pipe; one who was told to end may still be writing
 TICK = 0.05  # seconds between two looks at an episode's processes
 PAUSE = 20  # times what a look took, so that looks take at most a twentieth of the time
@@ -45,7 +48,9 @@ def supervise(line: socket.socket, settings: Settings) -> None:
     os.setsid()  # processor time is shared out among sessions, so among episodes, however many processes they have
     socket.send_fds(line, [b"+"], [os.pidfd_open(os.getpid())])
     try:
-        scratch = seclude(settings) if settings["namespaces"] else tempfile.mkdtemp(prefix="sandbox-")
+        scratch = (
+            seclude(settings) if settings["namespaces"] else tempfile.mkdtemp(prefix="sandbox-")
+        )
         os.chdir(scratch)
     except OSError as error:
         line.sendall(frame({"refused": str(error)}))
@@ -87,7 +92,11 @@ class Output:
         """At most 64 KiB of UTF-8; bytes that are none are question marks."""
         dropped = self.size - len(self.head) - len(self.tail)
         note = b"\n[... %d bytes ...]\n" % dropped if dropped else b""
-        return (self.head + note + self.tail).decode(errors="replace").replace("\N{REPLACEMENT CHARACTER}", "?")
+        return (
+            (self.head + note + self.tail)
+            .decode(errors="replace")
+            .replace("\N{REPLACEMENT CHARACTER}", "?")
+        )
 
 
 class Supervisor:
@@ -96,7 +105,9 @@ class Supervisor:
     def __init__(self, line: socket.socket, settings: Settings) -> None:
         self.line, self.settings = line, settings
         self.interpreter = 0  # its number, when there is one
-        self.commands: socket.socket  # its end of the line over which the interpreter takes programs
+        self.commands: (
+            socket.socket
+        )  # its end of the line over which the interpreter takes programs
         own = look(os.getpid())
         self.spare = own.memory if own else 0  # what every fork begins with
 
@@ -112,7 +123,9 @@ class Supervisor:
         os.close(out_in)
         os.close(done_in)
         handle = os.pidfd_open(worker)
-        status = self.watch(worker, handle, done if language == "python" else handle, output, deadline)
+        status = self.watch(
+            worker, handle, done if language == "python" else handle, output, deadline
+        )
         self.end_all(keep=status in ("ok", "error"))
         for _ in range(DRAINS):
             if not output.read():

@@ -55,7 +55,9 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
 def print_to(out: int, standard: int) -> Any:
     """A standard output that is `out`, whatever the last program did to it; what ends a program loses no line."""
     os.dup2(out, standard)
-    return open(standard, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+    return open(
+        standard, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
+    )
 
 
 def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
@@ -72,5 +74,7 @@ def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
             report = FAILED
     except BaseException as error:
         report = FAILED
-        traceback.print_exception(type(error), error, error.__traceback__ and error.__traceback__.tb_next)
+        traceback.print_exception(
+            type(error), error, error.__traceback__ and error.__traceback__.tb_next
+        )
     return report
