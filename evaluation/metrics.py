@@ -161,9 +161,12 @@ def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
     """The clusters of each number in a column of named numbers, by its name; values of unscored episodes left out."""
     names = dict.fromkeys(name for record in records for name in record.get(column, {}))
     scored = [record for record in records if record["score"] is not None]
-    return {
-        name: clusters(scored, lambda r, name=name: r.get(column, {}).get(name)) for name in names
-    }  # type: ignore[misc]
+    return {name: clusters(scored, _number(column, name)) for name in names}
+
+
+def _number(column: str, name: str) -> Callable[[Record], float | None]:
+    """Return what reads the number `name` of a record's column; None where the record has none of that name."""
+    return lambda record: record.get(column, {}).get(name)
 
 
 def _latency(seconds: Sequence[float]) -> dict[str, float] | None:

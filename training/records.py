@@ -116,9 +116,8 @@ def step_metrics(
             len(one) > 1 and len(set(one)) == 1 for one in groups
         )
     if scored:
-        metrics[f"{prefix}/reward/mean"] = fsum(record.reward or 0.0 for record in scored) / len(
-            scored
-        )
+        total = fsum(record.reward or 0.0 for record in scored)
+        metrics[f"{prefix}/reward/mean"] = total / len(scored)
         metrics[f"{prefix}/sequences_per_rollout"] = sum(
             record.sequences for record in scored
         ) / len(scored)

@@ -167,8 +167,10 @@ def assert_refused(answers: list[storm.Answer]) -> None:
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_malformed_calls_reach_no_model(
-    kind: str, servers: list[StandInVllm], monkeypatch: Any
-) -> None:  # noqa: F811
+    kind: str,
+    servers: list[StandInVllm],  # noqa: F811
+    monkeypatch: Any,
+) -> None:
     monkeypatch.setattr(proxy, "MOST_BYTES", 2**19)
     async with served(token=storm.TOKEN) as store:
         policy = access(kind, servers, store, token=storm.TOKEN)
