@@ -55,10 +55,11 @@ def is_loopback(host: str, setting: str) -> bool:
 
 class Guard:
     """Refuses before `app` is asked: 429 for too many requests of one address within a second, 401 without the token,
-    413 for a longer body, 415 for a compressed one.
+    404 for what is not served, 413 for a longer body, 415 for a compressed one.
 
-    free: paths that need no token. problem: what else is wrong with a path and its body, to be answered 400. Without a
-    token everybody is let in. The app never sees the header.
+    free: paths that need no token. serves: whether a method and path are for the app at all. problem: what else is
+    wrong with a path and its body, to be answered 400. Without a token everybody is let in. The app never sees the
+    header.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class Guard:
         free: Collection[str] = (),
         problem: Callable[[str, bytes], str | None] = lambda path, body: None,
         most_per_second: int = MOST_PER_SECOND,
+        serves: Callable[[str, str], bool] = lambda method, path: True,
     ) -> None:
+        self.serves = serves
         self.app, self.most_bytes, self.free, self.problem = app, most_bytes, free, problem
         self.most_per_second, self.second, self.asked = most_per_second, 0, Counter[str]()
         self.expected = f"Bearer {token}".encode() if token else None
@@ -86,6 +89,8 @@ class Guard:
             if not hmac.compare_digest(headers.get(HEADER, b""), self.expected):
                 return await _refuse(scope, send, 401, ADVICE)
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != HEADER]}
+        if not self.serves(scope.get("method", ""), scope["path"]):  # a web socket has no method
+            return await _refuse(scope, send, 404, f"{scope['path']} is not served here")
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         if (

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -21,13 +22,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
+import orjson
 from agentlightning import LLM, LightningStore, LLMProxy, ProxyLLM
 from agentlightning.llm_proxy import ModelConfig
 from agentlightning.utils.server_launcher import PythonServerLauncher, PythonServerLauncherArgs
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.proxy._types import LitellmUserRoles, UserAPIKeyAuth
 from litellm.proxy.proxy_server import app, user_api_key_auth
+from litellm.proxy.shutdown.graceful_shutdown_manager import GracefulShutdownManager
+from litellm.types.utils import all_litellm_params
 from omegaconf import DictConfig
+from starlette.middleware.cors import CORSMiddleware
 
 from common.access import Guard
 from training.direct import HEALTH, DirectEndpoint, direct_proxy
@@ -41,6 +46,9 @@ from training.watch import RunStopped
 RESOURCE = "main_llm"
 START_SECONDS = 90.0
 MOST_BYTES = 32 * 2**20  # of a call: the messages of an episode so far
+CALL = re.compile(r"/rollout/[^/]+/attempt/[^/]+(/v1)?/chat/completions")
+# What litellm lets a request's body decide beside the completion: another address, another key, what is called back.
+NOT_THE_CALLERS = frozenset(all_litellm_params) - {"metadata"} | {"base_url", "user_config"}
 
 
 class PolicyAccess:
@@ -161,7 +169,9 @@ class PolicyAccess:
             ]
             self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
         server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
-        guarded: Any = Guard(server.app, token, MOST_BYTES, free=[HEALTH])
+        guarded: Any = Guard(
+            server.app, token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
+        )
         server.app = guarded
         public = self.plan.proxy_public_host or _reachable(host)
         self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
@@ -204,8 +214,10 @@ def litellm_proxy(
     os.environ.pop(
         "DATABASE_URL", None
     )  # the agent's: litellm would take it for its own, and not start
+    GracefulShutdownManager.reset()  # one that ended before in this process left its app "shutting down"
     RecordingMiddleware.default = recorder
     app.dependency_overrides[user_api_key_auth] = _anyone
+    app.user_middleware[:] = [one for one in app.user_middleware if one.cls is not CORSMiddleware]
     asked = ["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"]
     return LLMProxy(
         store=store,
@@ -238,11 +250,32 @@ class TakeTokenIds(CustomLogger):
         return response
 
 
+def serves(method: str, path: str) -> bool:
+    """Whether a request is one of a runner, or asks whether the proxy lives: litellm has 700 other routes."""
+    if method == "GET":
+        return path == HEALTH
+    return method == "POST" and CALL.fullmatch(path) is not None
+
+
+def problem_of(path: str, body: bytes) -> str | None:
+    """What is wrong with a call's body. Python's own reader of JSON lets NaN and half characters in, and litellm lets
+    a body say where the call goes."""
+    if path == HEALTH:
+        return None
+    try:
+        request = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        return f"the body is no JSON: {error}"
+    if not isinstance(request, dict):
+        return "the body is no JSON object"
+    if found := sorted(NOT_THE_CALLERS.intersection(request)):
+        return f"the body sets {', '.join(found)}, which the run decides; leave it out"
+    return None
+
+
 async def _anyone() -> UserAPIKeyAuth:
-    """Lets every call pass, without the search for a key's rights: the proxy serves the runners of one run, no keys."""
-    return UserAPIKeyAuth(
-        user_role=LitellmUserRoles.PROXY_ADMIN
-    )  # what litellm says where no key is set
+    """Lets every call that passed the guard pass, without the search for a key's rights: the run has no such keys."""
+    return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
 
 
 def _reachable(host: str) -> str:

@@ -33,6 +33,7 @@ from training.tracing import ProxyTraceToTriplet
 from training.watch import RunStopped
 
 MODEL = "tiny"
+CALLS = "/rollout/ro/attempt/at/v1/chat/completions"
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 VALIDATION = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
 
@@ -277,10 +278,11 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
         policy = access("direct", servers, store)
         await policy.start()
         try:
-            url = f"{policy.address}/v1/chat/completions"
+            url = f"{policy.address}{CALLS}"
             async with httpx.AsyncClient() as client:
                 answers = {
                     "not json": await client.post(url, content=b"{"),
+                    "no rollout": await client.post(f"{policy.address}/v1/chat/completions"),
                     "no model": await client.post(url, json={"messages": []}),
                     "unknown": await client.post(url, json={"model": "other", "messages": []}),
                     "stream": await client.post(
@@ -298,6 +300,7 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
             await policy.stop()
     assert {name: answer.status_code for name, answer in answers.items()} == {
         "not json": 400,
+        "no rollout": 404,
         "no model": 400,
         "unknown": 404,
         "stream": 400,
