@@ -20,6 +20,7 @@ from typing import Any
 
 from common.command import UsageError
 
+TOKEN = "AGL_TOKEN"  # the variable that holds it
 HEADER = b"authorization"
 MOST_PER_SECOND = (
     5000  # requests of one address: above what a run's machines send, bench.rollouts included

@@ -97,14 +97,14 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
 
 def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
-    """Return where this rollout's policy is called, with the trainer's own sampling parameters; the proxy's token."""
+    """Return where this rollout's policy is called, with the trainer's own sampling parameters; the run's token."""
     base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
     sampling = dict(llm.sampling_parameters)
     known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
     traced = not isinstance(
         llm, agl.ProxyLLM
     )  # the proxy records; without it, the tracer of this process
-    key = llm.api_key or (None if traced else token)
+    key = llm.api_key or token
     return Endpoint(base_url, llm.model, key, extra=sampling, traced=traced, **known)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import ray
 from omegaconf import DictConfig, OmegaConf
 
+from training.doors import run_token
 from training.plan import Plan
 
 
@@ -15,7 +17,8 @@ class TrainingActor:
     """Holds trainer, rollout manager and proxy; `run` returns when training ends."""
 
     def run(self, config: DictConfig, plan: Plan) -> None:
-        """Train to the end. Raises RunStopped: see `training.watch`."""
+        """Train to the end; the plan comes without its token. Raises RunStopped: see `training.watch`."""
+        plan = dataclasses.replace(plan, token=run_token())
         OmegaConf.resolve(config)
         with ThreadPoolExecutor() as pool:  # processes start beside the imports
             queue = pool.submit(_start_queue, config)

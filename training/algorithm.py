@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ import psutil
 from agentlightning.algorithm import Algorithm
 from omegaconf import DictConfig
 
+from common.access import TOKEN
 from training.cluster import check_nodes_found
 from training.device import environment
+from training.doors import keep_in_ray
 from training.plan import Plan
 from training.progress import Progress, in_flight, planned_steps, wants_view
 from training.store import serving
@@ -92,7 +94,7 @@ class VerlAlgorithm(Algorithm):
         store = StoreClient(self.plan.store_address, self.plan.token)
         actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
         finished, looks, flight = (
-            actor.run.remote(self.config, self.plan),
+            actor.run.remote(self.config, replace(self.plan, token=None)),
             itertools.count(),
             dict[str, int](),
         )
@@ -118,6 +120,9 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     if not cluster:
         # Ray 2.60 replaces 127.0.0.1 by the machine's own address unless told that there is no cluster.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        os.environ["RAY_AUTH_TOKEN"] = (
+            plan.token or ""
+        )  # before ~/.ray/auth_token, which outlives a run
     import ray
     import ray.util.scheduling_strategies
 
@@ -128,11 +133,16 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         runtime_env = dict(get_ppo_ray_runtime_env(config))
     runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **environment(plan.device)}
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
+    runtime_env["worker_process_setup_hook"] = "training.doors.guard_sockets"
     level = logging.INFO if plan.debug else logging.ERROR
     common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
     stop = signal.getsignal(signal.SIGTERM)
     if cluster:
+        runtime_env["env_vars"][TOKEN] = (
+            ""  # no other run's; what is here is shown on command lines
+        )
         ray.init(**common)
+        keep_in_ray(str(plan.token))
     else:
         sizes = {
             key: value

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from common.access import bearer
 from training.middleware import RecordingMiddleware, take_from_body
 from training.recorder import ASK_FOR_LOG_PROBS, CallRecorder
 
@@ -35,10 +36,18 @@ class DirectEndpoint:
         servers: base URL of the vLLM server behind each model name, such as {"policy-0": "http://127.0.0.1:8000"}.
         model: the name vLLM serves the model under.
         log_probs: ask vLLM for the log-probabilities of what it samples, too.
+        token: what vLLM asks for.
     """
 
-    def __init__(self, servers: dict[str, str], model: str, log_probs: bool = False) -> None:
+    def __init__(
+        self,
+        servers: dict[str, str],
+        model: str,
+        log_probs: bool = False,
+        token: str | None = None,
+    ) -> None:
         self.servers = servers
+        self.headers = {"content-type": "application/json", **bearer(token)}
         self.asked = {
             "model": model,
             "return_token_ids": True,
@@ -76,9 +85,7 @@ class DirectEndpoint:
                 connector=unlimited, timeout=aiohttp.ClientTimeout(total=None)
             )
         try:
-            async with self._session.post(
-                url, data=body, headers={"content-type": "application/json"}
-            ) as reply:
+            async with self._session.post(url, data=body, headers=self.headers) as reply:
                 return reply.status, take_from_body(await reply.read())
         except aiohttp.ClientError as error:
             return 502, _error(f"vLLM at {url} does not answer: {type(error).__name__} {error}")

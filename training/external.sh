@@ -3,7 +3,9 @@
 # On several machines the same three commands run with the store's and the proxy's real addresses; see docs/settings.md.
 #
 #   AGENT=sql bash training/external.sh [flags and key=value of train_sql_agent.py; default: --ci-fast]
-#   STORE_DIR=store AGL_TOKEN=... bash training/external.sh     # the store kept in a folder; all three with the token
+#   STORE_DIR=store AGL_TOKEN=... bash training/external.sh     # the store kept in a folder
+#
+# All three need the same AGL_TOKEN; where none is set, one is drawn for this run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,6 +14,7 @@ TRAIN="train_${AGENT:-sql}_agent.py"
 PORT="${STORE_PORT:-4747}"
 STORE="http://127.0.0.1:$PORT"
 [ $# -gt 0 ] || set -- --ci-fast
+export AGL_TOKEN="${AGL_TOKEN:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')}"
 
 pids=()
 stop() {

@@ -84,7 +84,7 @@ def check_and_train(
         checkpoint_factor,
         checkpoints_to_come,
     )
-    from training.run import check_store
+    from training.run import check_store, with_token
 
     flags = own_options(agent, options)
     settings = with_turns(agent, load_settings().under(flags), options.max_turns)
@@ -123,6 +123,7 @@ def check_and_train(
     if plan.lora_adapter_path:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)
     check_store(plan)
+    plan = with_token(plan)
     if plan.role != "runner":
         check_nodes_asked(config)
     return start(agent, flags, settings, config, plan, rows)

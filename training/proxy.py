@@ -34,7 +34,7 @@ from litellm.types.utils import all_litellm_params
 from omegaconf import DictConfig
 from starlette.middleware.cors import CORSMiddleware
 
-from common.access import Guard
+from common.access import TOKEN, Guard
 from training.direct import HEALTH, DirectEndpoint, direct_proxy
 from training.gate import CallGate, RequestSeeds
 from training.middleware import TAKEN, RecordingMiddleware
@@ -154,7 +154,7 @@ class PolicyAccess:
         )
         if self.plan.proxy == "direct":
             self.proxy = direct_proxy(
-                DirectEndpoint(self.servers, self.model, self.log_probs), recorder, launcher
+                DirectEndpoint(self.servers, self.model, self.log_probs, token), recorder, launcher
             )
         else:
             models: list[ModelConfig] = [
@@ -163,6 +163,8 @@ class PolicyAccess:
                     "litellm_params": {
                         "model": f"hosted_vllm/{self.model}",
                         "api_base": f"{url}/v1",
+                        # By its name: agent-lightning writes this into a file.
+                        "api_key": f"os.environ/{TOKEN}",
                     },
                 }
                 for name, url in self.servers.items()

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import signal
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib.metadata import distributions
 from itertools import count
 from pathlib import Path
@@ -23,8 +25,9 @@ from urllib.parse import quote
 
 from omegaconf import DictConfig, OmegaConf
 
-from common.access import bearer, require_token
+from common.access import TOKEN, bearer, require_token
 from common.jsonl import write_jsonl
+from common.settings import load_settings
 from training.chat_template import TEMPLATE, choose_template
 from training.checkpoints import run_of, step_of, sweep
 from training.plan import ConfigError, Plan
@@ -123,6 +126,11 @@ def check_store(plan: Plan) -> None:
         )
     if not plan.managed_store and not plan.external_store_address:
         raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
+    if not plan.token and (plan.external_store_address or plan.role != "both"):
+        raise ConfigError(
+            "AGL_TOKEN is not set: store, trainer and runners that are started one by one need the same one, on one "
+            "machine, too. Set it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
+        )
     if plan.external_store_address:
         check_external(plan.external_store_address, plan.token)
     elif plan.role != "runner":
@@ -134,6 +142,17 @@ def check_store(plan: Plan) -> None:
         require_token(plan.proxy_host, plan.token, "LLM_PROXY_HOST")
     if plan.proxy_port and plan.role != "runner":
         require_free(plan.proxy_host, plan.proxy_port, "LLM_PROXY_PORT")
+
+
+def with_token(plan: Plan) -> Plan:
+    """The plan with a token of this run alone where AGL_TOKEN names none; what this process starts inherits it.
+
+    The plan has passed `check_store`, which refuses to go on where others have to know the token.
+    """
+    token = plan.token or secrets.token_urlsafe(32)
+    os.environ[TOKEN] = token
+    load_settings.cache_clear()
+    return replace(plan, token=token)
 
 
 def prepare_run_dir(plan: Plan, config: DictConfig) -> None:

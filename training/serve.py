@@ -206,6 +206,7 @@ def command(
         ),
         *parser,
         *("--max-model-len", "auto"),
+        *("--allowed-origins", "[]"),  # no page in a browser may ask it
         *(
             "--generation-config",
             "vllm",

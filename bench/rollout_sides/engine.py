@@ -44,15 +44,18 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     from training.algorithm import _start_ray, _stop_ray
     from training.config import build_config
     from training.presets import choose
+    from training.run import with_token
 
     chosen = choose(AGENT, "ci", device, 1)
-    plan = plan_for(
-        "",
-        run_dir,
-        max_turns,
-        device=device,
-        model=AGENT.model,
-        max_tokens=AGENT.sizes(device).reply,
+    plan = with_token(
+        plan_for(
+            "",
+            run_dir,
+            max_turns,
+            device=device,
+            model=AGENT.model,
+            max_tokens=AGENT.sizes(device).reply,
+        )
     )
     files = {name: str(run_dir / f"{name}.jsonl") for name in ("train", "val")}
     for name, path in files.items():

@@ -19,6 +19,7 @@ from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from bench._harness import at_once, medians
 from bench.rollout_sides.fixed_latency import QUESTION, manager
 from bench.rollout_sides.processes import AGENT, START_SECONDS, background, llm, store, wait_for
+from common.access import TOKEN
 from sql_agent.prompts import first_messages
 from training.direct import HEALTH
 from training.ports import free_port
@@ -92,7 +93,11 @@ def serve_agl(port: int, address: str, name: str, model: str, server: str) -> No
         startup_timeout=START_SECONDS,
         log_level=logging.WARNING,
     )
-    backend = {"model": f"hosted_vllm/{model}", "api_base": f"{server}/v1"}
+    backend = {
+        "model": f"hosted_vllm/{model}",
+        "api_base": f"{server}/v1",
+        "api_key": f"os.environ/{TOKEN}",
+    }
 
     async def serve() -> None:
         models: list[ModelConfig] = [{"model_name": name, "litellm_params": backend}]

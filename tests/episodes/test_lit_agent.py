@@ -229,4 +229,4 @@ def test_the_proxys_address_names_the_rollout() -> None:
     llm = agl.LLM(endpoint="http://127.0.0.1:1/v1", model="tiny", sampling_parameters={})
     found = endpoint_of(llm, rollout, "token")
     assert found.traced
-    assert found.api_key is None, "the token is the proxy's, and nobody else's"
+    assert found.api_key == "token", "vLLM asks for it, too"

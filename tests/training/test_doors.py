@@ -1,0 +1,115 @@
+"""ZeroMQ sockets and vLLM's port in front of people who have no token, with real sockets.
+
+Keeps of docs/security.md.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import zmq
+
+from common.access import TOKEN, bearer
+from training import doors
+from training.doors import Door, guard_sockets
+
+WAIT_MILLISECONDS = 1000
+
+
+@pytest.fixture
+def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process as Ray's worker of a run."""
+    monkeypatch.setenv(TOKEN, "the-run's")
+    monkeypatch.setattr(zmq.Socket, "bind", zmq.Socket.bind)  # put back at the end
+    monkeypatch.setattr(zmq.Socket, "connect", zmq.Socket.connect)
+    guard_sockets()
+    return
+
+
+def send(port: int, token: str | None) -> None:
+    """What a process does that has this token, or none and no guard either."""
+    if token:
+        os.environ[TOKEN] = token
+        guard_sockets()
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = WAIT_MILLISECONDS
+        socket.connect(f"tcp://127.0.0.1:{port}")
+        socket.send(f"from {token}".encode())
+
+
+@pytest.mark.usefixtures("guarded")
+@pytest.mark.parametrize(
+    ("token", "heard"), [("the-run's", True), ("another", False), (None, False)]
+)
+def test_a_socket_hears_those_who_have_the_token(token: str | None, heard: bool) -> None:
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
+        port = socket.bind_to_random_port("tcp://127.0.0.1")
+        process = multiprocessing.get_context("spawn").Process(target=send, args=(port, token))
+        process.start()
+        process.join()
+        assert process.exitcode == 0
+        assert bool(socket.poll(WAIT_MILLISECONDS)) == heard
+        if heard:
+            assert socket.recv_multipart()[1] == b"from the-run's"
+
+
+@pytest.mark.usefixtures("guarded")
+def test_sockets_within_a_process_are_as_before() -> None:
+    with (
+        zmq.Context() as context,
+        context.socket(zmq.PAIR) as one,
+        context.socket(zmq.PAIR) as other,
+    ):
+        one.bind("inproc://here")
+        other.connect("inproc://here")
+        other.send(b"x")
+        assert one.recv() == b"x"
+
+
+async def test_vllm_answers_completions_to_who_has_the_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(TOKEN, "the-run's")
+    asked = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    transport = httpx.ASGITransport(Door(app))
+    found = {}
+    async with httpx.AsyncClient(transport=transport, base_url="http://vllm") as client:
+        for method, path in (
+            ("GET", "/health"),
+            ("GET", "/v1/models"),
+            ("GET", "/metrics"),
+            ("POST", "/v1/load_lora_adapter"),
+            ("POST", "/tokenize"),
+            ("POST", "/v1/chat/completions"),
+        ):
+            answers = [
+                (await client.request(method, path, content=b"{}", headers=bearer(token)))
+                for token in (None, "another", "the-run's")
+            ]
+            found[path] = [answer.status_code for answer in answers]
+    refused = [401, 401, 404]
+    assert found == {
+        "/health": [200, 200, 200],
+        "/v1/models": refused,
+        "/metrics": refused,
+        "/v1/load_lora_adapter": refused,
+        "/tokenize": refused,
+        "/v1/chat/completions": [401, 401, 200],
+    }
+    assert set(asked) == {"/health", "/v1/chat/completions"}
+
+
+def test_a_token_makes_one_pair_of_keys() -> None:
+    assert doors.keys("a") == doors.keys("a") != doors.keys("b")
+    assert all(len(key) == 40 for key in doors.keys("a"))
