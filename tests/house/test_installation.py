@@ -60,7 +60,7 @@ def test_what_costs_all_triplets_is_locked(lock: str) -> None:
 def test_the_gpu_lock_has_the_engine_verl_asks_for() -> None:
     gpu = LOCKS["gpu.txt"]
     assert (gpu["verl"], gpu["vllm"], gpu["torch"]) == ("0.9.1", "0.24.0", "2.11.0")
-    assert (gpu["torchvision"], gpu["transformers"]) == ("0.26.0", "5.9.0")
+    assert (gpu["torchvision"], gpu["transformers"]) == ("0.26.0", "5.10.4")
 
 
 def test_vllm_is_registered_under_its_name(tmp_path: Path) -> None:

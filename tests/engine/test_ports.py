@@ -1,0 +1,157 @@
+"""A stranger on the machine of a run: every port of it is found, thrown bytes at, and asked for what it must not give.
+
+Keeps of docs/security.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.runs import Run
+
+pytestmark = pytest.mark.engine
+
+PAGE = b"Host: x\r\nOrigin: http://a.page\r\n"
+CALL = b'{"model": "policy-0", "messages": [{"role": "user", "content": "x"}]}'
+BYTES = (
+    b"GET / HTTP/1.1\r\n" + PAGE + b"\r\n",
+    b"GET /v1/models HTTP/1.1\r\n" + PAGE + b"\r\n",
+    b"POST /v1/chat/completions HTTP/1.1\r\n"
+    + PAGE
+    + b"Content-Length: %d\r\n\r\n%s" % (len(CALL), CALL),
+    b"POST /get_or_create_runtime_env HTTP/1.1\r\n" + PAGE + b"Content-Length: 3\r\n\r\nabc",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00" * 64,
+    b"\x16\x03\x01\x02\x00\x01\x00\x01",
+    b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x03\x00NULL" + bytes(48),  # ZeroMQ without a key
+    bytes(range(256)) * 4096,
+    b"",
+)
+# Ray's own counters, which no setting closes; they say how much memory and how many workers there are.
+METRICS = re.compile(rb"^# (HELP|TYPE) \w+", re.MULTILINE)
+SECONDS = 0.5
+
+
+def ports(run: Run) -> set[tuple[str, int]]:
+    """Address and port of every TCP socket that a process of the run listens on."""
+    found = set()
+    for process in run.alive():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            for one in process.net_connections("tcp"):
+                if one.status == psutil.CONN_LISTEN:
+                    found.add((one.laddr.ip.removeprefix("::ffff:"), one.laddr.port))
+    return found
+
+
+def answer(address: tuple[str, int], sent: bytes) -> bytes:
+    """What a port says to these bytes, as far as it comes at once."""
+    said = b""
+    with contextlib.suppress(OSError), socket.create_connection(address, SECONDS) as connection:
+        connection.settimeout(SECONDS)
+        connection.sendall(sent)
+        while part := connection.recv(2**16):
+            said += part
+    return said
+
+
+@dataclass
+class Visit:
+    """A run that a stranger visited in its first step, and what was seen there; it then went on to its end."""
+
+    run: Run
+    code: int
+    token: str
+    said: dict[tuple[str, int], list[bytes]]
+    shown: str
+    session: Path
+    asked_ray: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def visit(start: Callable[..., Run]) -> Visit:
+    steps = ("trainer.total_epochs=6", "trainer.total_training_steps=6")
+    run = start("--ci-fast", *steps, AGL_TOKEN="")
+    run.wait_for(lambda run: run.text("episodes.jsonl"))
+    processes = {process.name(): process for process in run.alive()}
+    token = processes["raylet"].environ()["AGL_TOKEN"]
+    told = " ".join(processes["gcs_server"].cmdline())
+    session = Path(re.search(r"--log_dir=(\S+)/logs", told)[1])  # type: ignore[index]
+    gcs = next(
+        one.laddr.port
+        for one in processes["gcs_server"].net_connections("tcp")
+        if one.status == psutil.CONN_LISTEN
+    )
+    shown = "\n".join(" ".join(process.cmdline()) for process in run.alive())
+    said = {one: [answer(one, sent) for sent in BYTES] for one in ports(run)}
+    asked = {name: ask_ray(gcs, value) for name, value in (("own", token), ("other", "0" * 64))}
+    return Visit(run, run.wait(), token, said, shown, session, asked)
+
+
+ASK_RAY = """
+import sys
+from ray._raylet import GcsClient
+print(len(GcsClient(address=f"127.0.0.1:{sys.argv[1]}").internal_kv_keys(b"", None, 10)))
+"""
+
+
+def ask_ray(port: int, token: str) -> str:
+    """What Ray's memory says to who comes with this token: a number of keys, or the last line of an error."""
+    told = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+    asked = subprocess.run(
+        [sys.executable, "-c", ASK_RAY, str(port)],
+        capture_output=True,
+        text=True,
+        env=told,
+        check=False,
+        timeout=120,
+    )
+    return (asked.stdout or asked.stderr).strip().splitlines()[-1]
+
+
+def test_bytes_of_a_stranger_end_nothing(visit: Visit) -> None:
+    assert visit.code == 0, visit.run.output
+    assert len(visit.said) > 20
+    assert len(visit.run.steps()) == 6
+    assert "worker died" not in visit.run.output
+
+
+def test_no_port_answers_a_stranger(visit: Visit) -> None:
+    """With no more than that it refuses, and Ray's counters."""
+    heads = Counter[bytes]()
+    for said in visit.said.values():
+        for one in said:
+            assert b"access-control" not in one.lower()
+            if one.startswith(b"HTTP/") and not METRICS.search(one):
+                heads[one.split()[1]] += 1
+    assert set(heads) <= {b"400", b"401", b"404", b"405", b"408"}, heads
+    assert heads[b"401"] >= 3 * 3, "store, proxy and vLLM, each asked three times over HTTP"
+
+
+def test_ray_asks_for_the_runs_token(visit: Visit) -> None:
+    assert int(visit.asked_ray["own"]) > 0
+    assert "uthenticat" in visit.asked_ray["other"]
+
+
+def test_a_token_that_was_drawn_is_written_nowhere(visit: Visit) -> None:
+    assert len(visit.token) > 40
+    assert visit.token not in visit.shown
+    assert visit.token not in visit.run.output
+    files = [
+        path
+        for folder in (visit.run.run_dir, visit.session)
+        for path in folder.rglob("*")
+        if path.is_file()
+    ]
+    assert len(files) > 20
+    assert [path for path in files if visit.token.encode() in path.read_bytes()] == []
