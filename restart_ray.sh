@@ -75,7 +75,7 @@ start() {
     fi
     if [ "$role" = head ]; then
         answers "$address" && fail "port $RAY_PORT is in use by a program this project did not start; choose another: RAY_PORT=6380 ./restart_ray.sh"
-        [ -s "$TOKEN_FILE" ] || "$RAY" get-auth-token --generate >/dev/null 2>&1 || fail "Ray could not write its token, $TOKEN_FILE"
+        [ -s "$TOKEN_FILE" ] || (umask 077 && "$RAY" get-auth-token --generate) >/dev/null 2>&1 || fail "Ray could not write its token, $TOKEN_FILE"
         options+=(--head --port "$RAY_PORT" --include-dashboard "$JOBS")
     else
         [ -s "$TOKEN_FILE" ] || fail "$TOKEN_FILE is missing; copy it from the machine of the head"

@@ -19,7 +19,7 @@ USAGE = """Train the {name} agent.
 
     python train_{name}_agent.py --ci-fast                   one step on this machine, to see it work
     python train_{name}_agent.py                             the long run
-    AGL_MANAGED_STORE=0 python train_{name}_agent.py --llm-proxy --model DIR --external-store-address http://HOST:4747
+    AGL_TOKEN=... AGL_MANAGED_STORE=0 python train_{name}_agent.py --llm-proxy --model DIR --external-store-address http://HOST:4747
 
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """

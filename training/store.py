@@ -4,7 +4,7 @@
     python -m training.store status http://HOST:4747
 
 The first serves one for several processes or machines; with --persist one that is started again goes on where it was
-(`training.kept_store`). It binds the loopback address; any other needs AGL_TOKEN, which every request must carry then.
+(`training.kept_store`). It binds the loopback address and needs AGL_TOKEN, which every request must carry.
 The second shows what waits, what is played, what ended, and which runners were heard of.
 """
 
@@ -139,7 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
     add(
         "--host",
         default="127.0.0.1",
-        help="address to bind (default: loopback only); any other needs AGL_TOKEN",
+        help="address to bind (default: loopback only); AGL_TOKEN is needed on any",
     )
     add("--port", type=int, default=4747, help="port to listen on (default: 4747)")
     add(
