@@ -22,7 +22,8 @@ from common.access import TOKEN, Guard
 
 KEPT = b"medical-agent-rl-token-"  # in the Ray that was joined, beside the id of the run's job
 MOST_BYTES = 32 * 2**20
-SERVED = (("POST", "/v1/chat/completions"), ("GET", "/health"))
+SERVED = {("POST", "/v1/chat/completions"), ("GET", "/health")}
+BESIDE = {("POST", "/v1/completions"), ("GET", "/v1/models")}
 
 _Socket: Any = zmq.Socket
 _bind = _Socket.bind
@@ -86,7 +87,7 @@ def keys(token: str) -> tuple[bytes, bytes]:
 
 
 class Door(Guard):
-    """vLLM's middleware: completions for who has the token, and whether it lives for everybody; no other route."""
+    """vLLM's middleware in a run: completions for who has the token, for others only whether it lives."""
 
     def __init__(self, app: Any) -> None:
         super().__init__(
@@ -95,4 +96,19 @@ class Door(Guard):
             MOST_BYTES,
             free=["/health"],
             serves=lambda method, path: (method, path) in SERVED,
+        )
+
+
+class ServedDoor(Guard):
+    """vLLM's middleware outside of training (`training.serve`): completions for who is on this machine.
+
+    vLLM's other routes load adapters from any folder, count, and translate tokens.
+    """
+
+    def __init__(self, app: Any) -> None:
+        super().__init__(
+            app,
+            None,
+            MOST_BYTES,
+            serves=lambda method, path: (method, path) in SERVED | BESIDE,
         )

@@ -206,7 +206,7 @@ def command(
         ),
         *parser,
         *("--max-model-len", "auto"),
-        *("--allowed-origins", "[]"),  # no page in a browser may ask it
+        *("--middleware", "training.doors.ServedDoor", "--allowed-origins", "[]"),
         *(
             "--generation-config",
             "vllm",

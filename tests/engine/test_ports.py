@@ -11,8 +11,8 @@ import re
 import socket
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +40,8 @@ BYTES = (
 )
 # Ray's own counters, which no setting closes; they say how much memory and how many workers there are.
 METRICS = re.compile(rb"^# (HELP|TYPE) \w+", re.MULTILINE)
-SECONDS = 0.5
+SECONDS = 2.0
+STEPS = 12  # enough for the visit to end before the run does
 
 
 def ports(run: Run) -> set[tuple[str, int]]:
@@ -80,7 +81,7 @@ class Visit:
 
 @pytest.fixture(scope="module")
 def visit(start: Callable[..., Run]) -> Visit:
-    steps = ("trainer.total_epochs=6", "trainer.total_training_steps=6")
+    steps = (f"trainer.total_epochs={STEPS}", f"trainer.total_training_steps={STEPS}")
     run = start("--ci-fast", *steps, AGL_TOKEN="")
     run.wait_for(lambda run: run.text("episodes.jsonl"))
     processes = {process.name(): process for process in run.alive()}
@@ -93,8 +94,17 @@ def visit(start: Callable[..., Run]) -> Visit:
         if one.status == psutil.CONN_LISTEN
     )
     shown = "\n".join(" ".join(process.cmdline()) for process in run.alive())
-    said = {one: [answer(one, sent) for sent in BYTES] for one in ports(run)}
-    asked = {name: ask_ray(gcs, value) for name, value in (("own", token), ("other", "0" * 64))}
+    with ThreadPoolExecutor(64) as pool:  # silent ports take their time, and the run goes on
+        asking = {
+            name: pool.submit(ask_ray, gcs, value)
+            for name, value in (("own", token), ("other", "0" * 64))
+        }
+        coming = {
+            one: [pool.submit(answer, one, sent) for sent in BYTES] for one in sorted(ports(run))
+        }
+        said = {one: [answered.result() for answered in every] for one, every in coming.items()}
+        asked = {name: answered.result() for name, answered in asking.items()}
+    assert run.process.poll() is None, "the run ended before all was asked"
     return Visit(run, run.wait(), token, said, shown, session, asked)
 
 
@@ -122,20 +132,21 @@ def ask_ray(port: int, token: str) -> str:
 def test_bytes_of_a_stranger_end_nothing(visit: Visit) -> None:
     assert visit.code == 0, visit.run.output
     assert len(visit.said) > 20
-    assert len(visit.run.steps()) == 6
+    assert len(visit.run.steps()) == STEPS
     assert "worker died" not in visit.run.output
 
 
 def test_no_port_answers_a_stranger(visit: Visit) -> None:
     """With no more than that it refuses, and Ray's counters."""
-    heads = Counter[bytes]()
-    for said in visit.said.values():
+    asked_for_a_token = set()
+    for port, said in visit.said.items():
         for one in said:
             assert b"access-control" not in one.lower()
             if one.startswith(b"HTTP/") and not METRICS.search(one):
-                heads[one.split()[1]] += 1
-    assert set(heads) <= {b"400", b"401", b"404", b"405", b"408"}, heads
-    assert heads[b"401"] >= 3 * 3, "store, proxy and vLLM, each asked three times over HTTP"
+                status = int(one.split()[1])
+                assert status in (400, 401, 405), (port, one)
+                asked_for_a_token |= {port} if status == 401 else set()
+    assert len(asked_for_a_token) >= 3, "store, proxy and vLLM"
 
 
 def test_ray_asks_for_the_runs_token(visit: Visit) -> None:

@@ -16,7 +16,7 @@ import zmq
 
 from common.access import TOKEN, bearer
 from training import doors
-from training.doors import Door, guard_sockets
+from training.doors import Door, ServedDoor, guard_sockets
 
 WAIT_MILLISECONDS = 1000
 
@@ -108,6 +108,25 @@ async def test_vllm_answers_completions_to_who_has_the_token(
         "/v1/chat/completions": [401, 401, 200],
     }
     assert set(asked) == {"/health", "/v1/chat/completions"}
+
+
+async def test_vllm_outside_of_training_answers_completions_alone() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    transport = httpx.ASGITransport(ServedDoor(app))
+    async with httpx.AsyncClient(transport=transport, base_url="http://vllm") as client:
+        for method, path, status in (
+            ("GET", "/health", 200),
+            ("GET", "/v1/models", 200),
+            ("POST", "/v1/completions", 200),
+            ("POST", "/v1/chat/completions", 200),
+            ("POST", "/v1/load_lora_adapter", 404),
+            ("OPTIONS", "/v1/chat/completions", 404),
+            ("GET", "/metrics", 404),
+        ):
+            assert (await client.request(method, path, content=b"{}")).status_code == status, path
 
 
 def test_a_token_makes_one_pair_of_keys() -> None:
