@@ -188,3 +188,107 @@ def test_the_dockerfile_installs_from_the_locks() -> None:
     copied = [source for line in lines if line.startswith("COPY") for source in line.split()[2:-1]]
     assert all((ROOT / source).exists() for source in copied)
     assert all(line.split()[1] != "root" for line in lines if line.startswith("USER"))
+
+
+def bare_machine(folder: Path, user: int, apt: str | None) -> dict[str, str]:
+    """A PATH with what install.sh itself needs, an account, and an apt-get that does what is said (None: there is none)."""
+    programs = folder / "bin"
+    programs.mkdir()
+    needed = "bash dirname grep tail tr uname cat sha256sum cut rm chmod"
+    for name in needed.split():
+        (programs / name).symlink_to(str(shutil.which(name)))
+    (programs / "id").write_text(f"#!/bin/sh\necho {user}\n")
+    if apt is not None:
+        (programs / "apt-get").write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n{apt}\n')
+    for name in ("id", "apt-get"):
+        if (programs / name).exists():
+            (programs / name).chmod(0o755)
+    return {"PATH": str(programs), "DEBIAN_FRONTEND": "", "VENV": str(folder / "venv")}
+
+
+def copied_installer(folder: Path) -> Path:
+    """install.sh in a folder of its own, without a Python: it says what it does about packages, and ends."""
+    copy = folder / "copy"
+    (copy / "some_agent").mkdir(parents=True)
+    (copy / "requirements").mkdir()
+    (copy / "requirements" / "cpu.txt").touch()
+    shutil.copy(ROOT / "install.sh", copy)
+    (copy / "some_agent" / "debian-packages.txt").write_text(
+        "# why\nbash bash\nno_such_program its-package\n/no/such/*/file another-package\n"
+    )
+    return copy / "install.sh"
+
+
+@pytest.mark.parametrize(("user", "apt"), [(1000, "exit 0"), (0, None)])
+def test_who_cannot_install_packages_is_told_the_line_and_the_rest_goes_on(
+    tmp_path: Path, user: int, apt: str | None
+) -> None:
+    environment = bare_machine(tmp_path, user, apt)
+    script = copied_installer(tmp_path)
+    told = subprocess.run(
+        [script, "some_agent"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "not on this machine: its-package another-package. As root" in told.stderr
+    line = "apt-get update && apt-get install -y --no-install-recommends its-package another"
+    assert line in told.stderr
+    assert "no Python 3.11 or 3.12 found" in told.stderr, "it ended before the rest"
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="writes policy-rc.d, as root does")
+@pytest.mark.parametrize("fails", [False, True])
+def test_root_gets_the_packages_and_no_server_of_them_is_started(
+    tmp_path: Path, fails: bool
+) -> None:
+    policy = Path("/usr/sbin/policy-rc.d")
+    there_before = policy.exists()
+    seen = f"/bin/cp {policy} {tmp_path}/policy; echo unable to locate; exit {int(fails)}"
+    environment = bare_machine(tmp_path, 0, f'[ "$1" = update ] || {{ {seen}; }}')
+    script = copied_installer(tmp_path)
+    told = subprocess.run(
+        [script, "some_agent"], env=environment, capture_output=True, text=True, check=False
+    )
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked[0] == "update -qq"
+    assert asked[1].endswith("--no-install-recommends its-package another-package")
+    assert "exit 101" in (tmp_path / "policy").read_text()
+    assert policy.exists() == there_before
+    assert ("unable to locate" in told.stderr) == fails
+    assert ("apt could not install its-package another-package" in told.stderr) == fails
+    assert "no Python 3.11 or 3.12 found" in told.stderr, "it ended before the rest"
+
+
+def test_a_folder_that_is_none_and_an_unknown_option_are_refused(tmp_path: Path) -> None:
+    script = copied_installer(tmp_path)
+    for argument, said in {"no_agent": "there is no folder no_agent", "--again": "--again"}.items():
+        told = subprocess.run([script, argument], capture_output=True, text=True, check=False)
+        assert (told.returncode, said in told.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("target", "folder"), [("train AGENT=code", "code_agent"), ("test", "tests"), ("unit", "")]
+)
+def test_a_target_installs_the_packages_it_needs_and_no_others(target: str, folder: str) -> None:
+    line = subprocess.run(
+        ["make", "-n", *target.split()], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()[0]
+    assert line.split() == ["./install.sh", *folder.split()]
+
+
+def test_what_is_looked_for_is_what_brings_it() -> None:
+    """The sandbox of the code agent, and of the tests also what they skip without."""
+    lists = {
+        place: [
+            line.split()
+            for line in (ROOT / place / "debian-packages.txt").read_text().splitlines()
+            if not line.startswith("#")
+        ]
+        for place in ("code_agent", "tests")
+    }
+    assert lists["code_agent"] == [["bwrap", "bubblewrap"]]
+    assert {package for _, package in lists["tests"]} == {
+        "bubblewrap",
+        "postgresql",
+        "mariadb-server",
+        "chromium",
+    }
