@@ -125,7 +125,7 @@ def write_card(
         ),
         configuration=_table(("setting", "value"), settings),
         versions=", ".join(f"{name} {number}" for name, number in versions),
-        curve=_table(("step", "reward in training", "validation"), steps),
+        curve=_table(("step", "reward in training", "validation reward"), steps),
         evaluation=_evaluation(scores),
     )
     (folder / CARD).write_text(text, encoding="utf-8")
