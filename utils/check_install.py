@@ -119,10 +119,12 @@ def check_accelerator() -> str:
 
 
 def check_disk() -> str:
+    from common.files import check_temporary
+
     free = shutil.disk_usage(ROOT).free / 2**30
     if free < DISK_NEEDED:
         raise Failure(f"{free:.0f} GiB free; a run wants {DISK_NEEDED} GiB")
-    return f"{free:.0f} GiB free"
+    return f"{free:.0f} GiB free, and room in {check_temporary()}"
 
 
 def check_memory() -> str:
@@ -229,7 +231,10 @@ CHECKS: dict[str, tuple[Callable[..., str], str]] = {
         check_accelerator,
         "mend the driver, use --device cpu, or remove .venv, then DEVICE=gpu ./install.sh",
     ),
-    "disk": (check_disk, "free some, or put runs elsewhere with --run-dir"),
+    "disk": (
+        check_disk,
+        "free some, or put runs elsewhere with --run-dir, temporary files with TMPDIR",
+    ),
     "memory": (check_memory, "end other programs, or lower --n-runners"),
     "settings": (check_settings, "mend the variable, or the line in .env"),
 }

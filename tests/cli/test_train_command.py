@@ -237,6 +237,28 @@ def test_a_judge_that_is_down(
     assert "Start the judge, or set TEACHER_MODEL" in message
 
 
+def test_a_run_folder_that_cannot_be_written_is_said_before_the_judge_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its questions may be paid for."""
+    choose_free_port(monkeypatch)
+    server = Server()
+    server.replies = [(200, '{"score": 1.0}')]
+    monkeypatch.setenv("REWARD_MODEL_URL", f"{server.url}/score")
+    with serving(server):
+        message = refused(capsys, "--ci-fast", "--device", "cpu", "--run-dir", "/proc/mine")
+    assert "/proc/mine can not be written" in message
+    assert "--run-dir" in message
+    assert server.requests == []
+
+
+def test_a_full_folder_for_temporary_files_stops_the_run_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("common.files.TEMPORARY_BYTES", 10**18)
+    assert "for temporary files, is full" in refused(capsys, "--ci-fast", "--device", "cpu")
+
+
 def test_a_judge_that_likes_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
