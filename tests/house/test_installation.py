@@ -292,6 +292,7 @@ def test_what_is_looked_for_is_what_brings_it() -> None:
         "postgresql",
         "mariadb-server",
         "chromium",
+        "libatomic1",
     }
 
 
