@@ -331,3 +331,26 @@ def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_install
     assert module.read_text() == "def damaged("
     run(*INSTALL_GPU.split()[2:])
     assert module.read_text() == "VALUE = 1\n"
+
+
+def ignored(rules: list[str], path: str) -> bool:
+    """Whether Docker leaves a path out: the last rule that matches it, or a folder above it, decides."""
+    places = [path, *map(str, Path(path).parents)][:-1]
+    found = False
+    for rule in rules:
+        pattern = re.escape(rule.lstrip("!")).replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*")
+        if any(re.fullmatch(pattern, place) for place in places):
+            found = not rule.startswith("!")
+    return found
+
+
+def test_the_image_gets_what_is_committed_and_neither_keys_nor_databases() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    kept = "sql_agent/agent.py common/settings.py env_template data/medical.db tools/sql/sqlite.py"
+    kept += " data/ehr/tables/hospital.db requirements/cpu.txt sql_agent/tiny_model/tokenizer.json"
+    assert [path for path in kept.split() if ignored(rules, path)] == []
+    out = ".env .env.prod code_agent/.env server.pem certs/tls.key id_rsa keys/id_ed25519 .netrc"
+    out += " credentials.toml code_agent/credentials.json patients.db data/mine.sqlite3 a/b.duckdb"
+    out += " runs/mine/summary.json store/store.sqlite .aws/credentials data/medical.db-wal x/dump.sql.gz"
+    assert [path for path in out.split() if not ignored(rules, path)] == []
