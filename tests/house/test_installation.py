@@ -16,7 +16,9 @@ import yaml
 from common.settings import ROOT
 from episodes import registry
 from requirements.vllm_metadata import write_metadata
+from training.direct import HEALTH
 from training.presets import choose
+from training.store import HEALTH_PATH
 from utils.check_install import INSTALL_GPU, read_lock
 
 AGENTS = [
@@ -178,6 +180,27 @@ def test_compose_starts_the_roles_with_a_token_and_opens_nothing() -> None:
         module = program[1].replace(".", "/") + ".py" if program[0] == "-m" else program[0]
         assert (ROOT / module).exists()
         assert "PASSWORD" not in services[name]["command"], "ps would show it"
+
+
+def test_compose_bounds_what_its_containers_may_use_write_and_show() -> None:
+    whole = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+    services = whole["services"]
+    for name, service in services.items():
+        assert {"mem_limit", "pids_limit"} <= service.keys(), name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        lasting = {"postgres", "store", "runners", "trainer"}
+        assert ("healthcheck" in service) == (name in lasting), name
+        if name != "postgres":
+            assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
+            mounted = [*service["tmpfs"], *service.get("volumes", [])]
+            assert any(place.startswith("/tmp") for place in mounted), name
+            assert name == "store" or any("/app/runs" in place for place in mounted), name
+    # A secret made of the environment cannot be put into a read-only file system.
+    assert not services["postgres"].get("read_only")
+    assert "POSTGRES_PASSWORD" not in services["postgres"]["environment"]
+    assert services["postgres"]["secrets"] == [*whole["secrets"]]
+    assert HEALTH in services["trainer"]["healthcheck"]["test"]
+    assert HEALTH_PATH in services["store"]["healthcheck"]["test"]
 
 
 def test_the_dockerfile_installs_from_the_locks() -> None:
