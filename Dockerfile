@@ -14,7 +14,11 @@
 # reached from other machines; the mounts keep downloaded models and vLLM's compiled kernels between runs. The user in the image has
 # id 1000: the mounted folders must be writable for it, or add --user "$(id -u)".
 
-FROM python:3.11-slim-bookworm AS base
+# The digest of the image that was checked belongs here, as python:3.11-slim-bookworm@sha256:...: none is known where this file
+# was made, which reached no registry. `docker buildx imagetools inspect python:3.11-slim-bookworm` shows it;
+# docker build --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:... pins it.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE} AS base
 ENV AGENT=sql PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     HOME=/cache HF_HOME=/cache/huggingface VLLM_CACHE_ROOT=/cache/vllm \
     PATH=/app/.venv/bin:$PATH

@@ -3,6 +3,9 @@
 
 PYTHON_BIN := .venv/bin/python
 AGENT ?= sql
+# Whose Debian packages a target needs: a folder with a debian-packages.txt.
+train demo train-external: NEEDS = $(AGENT)_agent
+test nightly faults bench: NEEDS = tests
 
 .PHONY: help train demo test unit nightly mutants faults lint types imports bench fuzz train-external check-install install clean
 
@@ -55,7 +58,7 @@ check-install: install  ## One table: versions, ports, database, judge, model, d
 	$(PYTHON_BIN) -m utils.check_install
 
 install:        ## Make .venv and install the lock; at once when it is already there
-	@./install.sh
+	@./install.sh $(NEEDS)
 
 clean:          ## Remove caches; runs/ and .venv stay
 	rm -rf .pytest_cache .hypothesis .ruff_cache .mypy_cache .import_linter_cache

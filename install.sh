@@ -4,7 +4,11 @@
 #
 #   ./install.sh                 CPU:  requirements/cpu.txt, and torch without CUDA packages
 #   DEVICE=gpu ./install.sh      CUDA: requirements/gpu.txt (resolved, not run)
+#   ./install.sh code_agent      also what code_agent/debian-packages.txt lists and this machine has not; or: tests
+#   ./install.sh --repair        every package anew, whatever the stamp says: files of a package are gone or were changed
 #
+# Packages of Debian or Ubuntu are installed by root, with apt; for anybody else the line that root must type is said, and the
+# rest goes on: tests without their packages are skipped by name, an agent without them says so when it starts.
 # Variables: PYTHON (interpreter to use), VENV (folder, default .venv), DEVICE (cpu or gpu).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -20,30 +24,67 @@ TORCH_INDEX="https://download.pytorch.org/whl/cpu"
 
 fail() { printf 'install.sh: %s\n' "$1" >&2; exit "${2:-1}"; }
 
+# Prints the packages of a folder's debian-packages.txt whose program or file (a pattern) is not on this machine.
+missing_packages() {
+    local sign package
+    [ -f "$1/debian-packages.txt" ] || return 0
+    while read -r sign package; do
+        PATH="$PATH:/usr/sbin" command -v "$sign" >/dev/null || compgen -G "$sign" >/dev/null || echo "$package"
+    done < <(grep -v '^#' "$1/debian-packages.txt")
+}
+
+# The packages of servers start them at once; nothing here needs those, so none is started.
+apt_install() (
+    export DEBIAN_FRONTEND=noninteractive
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+        chmod 755 /usr/sbin/policy-rc.d
+    fi
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@"
+)
+
+# Installs packages of Debian; where that is not possible, says the line that installs them, and goes on.
+install_packages() {
+    local said line="apt-get update && apt-get install -y --no-install-recommends $*"
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        echo "install.sh: not on this machine: $*. As root, on Debian or Ubuntu: $line" >&2
+        return
+    fi
+    echo "Installing Debian packages: $* ..."
+    said="$(apt_install "$@" 2>&1)" || printf '%s\ninstall.sh: apt could not install %s (its last words are above); when that is mended: %s\n' "$(tail -n 5 <<<"$said")" "$*" "$line" >&2
+}
+
 # Prints "3.11" or "3.12"; fails for every other version and for what is not a Python.
 supported_version() {
     "$1" -c 'import sys; v = sys.version_info[:2]; print("%d.%d" % v); sys.exit(v not in ((3, 11), (3, 12)))' 2>/dev/null
 }
 
-choose_python() {
+# Prints the first Python that is supported and can make environments; fails where there is none.
+find_python() {
     local candidate
+    for candidate in python3.11 python3 python3.12; do
+        if supported_version "$candidate" >/dev/null && "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+choose_python() {
     if [ -n "${PYTHON:-}" ]; then
         supported_version "$PYTHON" >/dev/null || fail "PYTHON=$PYTHON is $("$PYTHON" --version 2>&1 || echo 'not a Python'); needed: Python 3.11 (run) or 3.12 (resolved, not run)." 2
         echo "$PYTHON"
         return
     fi
-    for candidate in python3.11 python3 python3.12; do
-        if supported_version "$candidate" >/dev/null; then
-            echo "$candidate"
-            return
-        fi
-    done
-    fail "no Python 3.11 or 3.12 found (python3 is: $(python3 --version 2>&1 || echo missing)). On Debian 12: apt-get install python3.11 python3.11-venv; elsewhere name one: PYTHON=/path/to/python3.11 ./install.sh" 2
+    find_python || fail "no Python 3.11 or 3.12 found that can make a virtual environment (python3 is: $(python3 --version 2>&1 || echo missing)). On Debian 12, as root: apt-get install python3 python3-venv; elsewhere name one: PYTHON=/path/to/python3.11 ./install.sh" 2
 }
 
 make_environment() {
     local python
     if [ ! -x "$VENV/bin/python" ] || ! "$VENV/bin/python" -m pip --version >/dev/null 2>&1; then
+        [ -n "${PYTHON:-}" ] || find_python >/dev/null || install_packages python3 python3-venv
         python="$(choose_python)"
         "$python" -m venv "$VENV" || fail "$python cannot make a virtual environment (message above). On Debian/Ubuntu: apt-get install python3-venv, or python3.11-venv for that Python."
     fi
@@ -54,7 +95,7 @@ make_environment() {
 }
 
 # pip's words go to the log; it does not compile, because it would on one core only.
-pip_install() { "$VENV/bin/python" -m pip install --no-deps --no-compile --progress-bar off "$@" >>"$LOG" 2>&1; }
+pip_install() { "$VENV/bin/python" -m pip install --no-deps --no-compile --progress-bar off ${REPAIR:+--force-reinstall} "$@" >>"$LOG" 2>&1; }
 
 fail_with_log() {
     tail -n 15 "$LOG" >&2
@@ -81,7 +122,7 @@ PYTHON_SOURCE
 
 # CPU torch comes from wherever pip is set up to look, else from PyTorch's own CPU index, for this one package.
 install_cpu_torch() {
-    if [ "$("$VENV/bin/python" -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null)" = "${TORCH#torch==}" ]; then
+    if [ -z "$REPAIR" ] && [ "$("$VENV/bin/python" -c 'from importlib.metadata import version; print(version("torch"))' 2>/dev/null)" = "${TORCH#torch==}" ]; then
         return
     fi
     if pip_install "$TORCH"; then
@@ -111,14 +152,31 @@ install_lock() {
 
 checksum() { cat "$LOCK" install.sh requirements/vllm_metadata.py | sha256sum | cut -d ' ' -f 1; }
 
+REPAIR=
+folders=()
+for argument in "$@"; do
+    case "$argument" in
+        --repair) REPAIR=yes ;;
+        -*) fail "unknown option $argument; the only one is --repair" 2 ;;
+        *)
+            [ -d "$argument" ] || fail "there is no folder $argument here; name an agent's, as code_agent, or tests" 2
+            folders+=("$argument")
+            ;;
+    esac
+done
 [ -f "$LOCK" ] || fail "DEVICE=$DEVICE: there is no $LOCK; use cpu or gpu." 2
 case "$(uname -s)-$(uname -m)" in
     Linux-x86_64) ;;
     *) fail "this is $(uname -s) $(uname -m); the locks are for Linux x86-64." 2 ;;
 esac
 
+packages=()
+for folder in ${folders[@]+"${folders[@]}"}; do
+    mapfile -t -O "${#packages[@]}" packages < <(missing_packages "$folder")
+done
+[ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
 make_environment
-if [ "$(cat "$STAMP" 2>/dev/null)" = "$(checksum)" ]; then
+if [ -z "$REPAIR" ] && [ "$(cat "$STAMP" 2>/dev/null)" = "$(checksum)" ]; then
     exit 0
 fi
 rm -f "$STAMP" "$LOG"

@@ -51,7 +51,7 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
             raise  # a part of a package that is there: not what an installation mends
         code, text = (
             UsageError.exit_code,
-            f"the package {error.name} is missing; install the lock: ./install.sh",
+            f"the package {error.name} is missing; install the lock: ./install.sh --repair",
         )
     except OSError as error:
         what = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,44 @@ def refuse_existing(path: Path, force: bool) -> None:
         raise FileError(f"{path} can not be written: there is no folder {path.parent}")
     if path.exists() and not force:
         raise FileError(f"{path} exists; give another output, or --force to replace it")
+
+
+TEMPORARY_BYTES = (
+    200_000_000  # sockets, logs and what Ray spills; it stops where a disk is 95 % full
+)
+
+
+def check_temporary() -> Path:
+    """The folder for temporary files, as Ray chooses it. Raises FileError: it is full, or not there."""
+    named = next((name for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name)), "")
+    folder = Path(os.environ.get(named, "/tmp"))
+    setting = named or "TMPDIR"
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise FileError(f"{folder}, for temporary files: {error.strerror}; set {setting}") from None
+    if free < TEMPORARY_BYTES:
+        raise FileError(
+            f"{folder}, for temporary files, is full: {free / 1e6:.0f} MB free, needed {TEMPORARY_BYTES / 1e6:.0f}; "
+            f"remove what nobody uses there, or name another folder with {setting}"
+        )
+    return folder
+
+
+def check_writable(folder: Path, setting: str) -> None:
+    """Raises FileError when nothing can be written in `folder`, or in the folder it would be made in. Leaves nothing.
+
+    `setting` is what names another one.
+    """
+    place = next(place for place in (folder, *folder.parents) if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.write(b"written")
+            file.flush()
+    except OSError as error:
+        raise FileError(
+            f"{folder} can not be written ({place}: {error.strerror}); give another with {setting}"
+        ) from None
 
 
 @contextmanager

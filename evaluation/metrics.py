@@ -121,16 +121,36 @@ def interval(
 
     One question says nothing about the spread of questions: its interval is all there is, `bounds`.
     """
-    import numpy as np
-
     if len(values) < 2:
         return list(bounds) if values else None
-    generator, data = np.random.default_rng(seed), np.asarray(values)
+    return interval_of_types([values], seed)
+
+
+def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float] | None:
+    """The same interval of the mean over types of question: the questions of each type are drawn anew.
+
+    Returns None where a type has fewer than two questions: it says nothing about its spread.
+    """
+    import numpy as np
+
+    if not types or min(map(len, types)) < 2:
+        return None
+    generator = np.random.default_rng(seed)
+    means = np.mean([_resampled(values, generator) for values in types], axis=0)
+    limits: Any = np.percentile(means, TAILS)
+    return [float(bound) for bound in limits]
+
+
+def _resampled(values: Sequence[float], generator: Any) -> Any:
+    """The means of RESAMPLES draws, in pieces that fit into memory."""
+    import numpy as np
+
+    data = np.asarray(values)
     chunk = min(CHUNK, max(1, DRAWN // len(data)))
     sizes = [(min(chunk, RESAMPLES - begun), len(data)) for begun in range(0, RESAMPLES, chunk)]
-    means = [data[generator.integers(0, len(data), size=size)].mean(axis=1) for size in sizes]
-    limits: Any = np.percentile(np.concatenate(means), TAILS)
-    return [float(bound) for bound in limits]
+    return np.concatenate(
+        [data[generator.integers(0, len(data), size=size)].mean(axis=1) for size in sizes]
+    )
 
 
 def pass_at(samples: int, successes: int, k: int) -> float:

@@ -13,14 +13,12 @@ from statistics import fmean
 from typing import Any
 
 from common.terminal import watched
-from evaluation.metrics import interval
+from evaluation.metrics import interval, interval_of_types
 from evaluation.run_folder import Run, numbers
 
 Points = list[list[float]]
 Step = dict[str, float]
-Validation = dict[
-    str, dict[int, dict[str, list[float]]]
-]  # rewards by task type ("": all), step and task
+Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task type, step and task
 
 # group, title, metric of metrics.jsonl, and the metric it is divided by. A star is a name, which becomes the title.
 CURVES = (
@@ -47,7 +45,7 @@ CURVES = (
 )
 IDLE = ("Seconds of a step", "share of the step without rollouts")  # vLLM has nothing to do then
 VALIDATION = "Validation"
-ALL = "reward, with 95 % interval"
+ALL = "validation reward, with 95 % interval"  # the mean over task types, as training has it
 
 
 def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[dict[str, Any]]:
@@ -74,11 +72,13 @@ def absent(runs: Sequence[Run]) -> list[str]:
 
 def _curves(run: Run, validation: Validation) -> Iterator[tuple[tuple[str, str], Points]]:
     steps = run.steps
+    validated = sorted({step for kinds in validation.values() for step in kinds})
+    asked = watched(validated, "intervals of the validation", "steps")
+    yield (VALIDATION, ALL), [_over_types(step, validation) for step in asked]
     for kind, rewards in sorted(validation.items()):
-        asked = watched(
-            sorted(rewards.items()), f"intervals of {kind or 'the validation'}", "steps"
-        )
-        yield (VALIDATION, kind or ALL), [_with_interval(step, tasks) for step, tasks in asked]
+        if kind:
+            asked = watched(sorted(rewards), f"intervals of {kind}", "steps")
+            yield (VALIDATION, kind), [_with_interval(step, rewards[step]) for step in asked]
     metrics = list(dict.fromkeys(metric for _, data in steps for metric in data))
     for group, title, wanted, per in CURVES:
         pattern = re.compile(re.escape(wanted).replace(r"\*", "([^/]+)"))
@@ -103,6 +103,16 @@ def _with_interval(step: int, tasks: dict[str, list[float]]) -> list[float]:
     return [step, fmean(means), *((interval(means, seed=0) or []) if len(means) > 1 else [])]
 
 
+def _over_types(step: int, validation: Validation) -> list[float]:
+    """The mean over task types and its interval, where every type has more than one task."""
+    types = [
+        [fmean(rewards) for rewards in kinds[step].values()]
+        for kinds in validation.values()
+        if step in kinds
+    ]
+    return [step, fmean(map(fmean, types)), *(interval_of_types(types, seed=0) or [])]
+
+
 def note_validation(validation: Validation, record: dict[str, Any]) -> None:
     """Add a rollout of a validation to the rewards of its task; runs before there was an index are told by groups."""
     found = numbers(record)
@@ -112,8 +122,6 @@ def note_validation(validation: Validation, record: dict[str, Any]) -> None:
         and "reward" in found
         and not record.get("cause")
     ):
-        for kind in {"", str(record.get("task_type") or "")}:
-            tasks = validation.setdefault(kind, {}).setdefault(int(found["step"]), {})
-            tasks.setdefault(str(record.get("index", record.get("group"))), []).append(
-                found["reward"]
-            )
+        kinds = validation.setdefault(str(record.get("task_type") or ""), {})
+        tasks = kinds.setdefault(int(found["step"]), {})
+        tasks.setdefault(str(record.get("index", record.get("group"))), []).append(found["reward"])

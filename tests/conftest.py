@@ -1,12 +1,15 @@
 """What holds for every test."""
 
 import math
+import shutil
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import Phase, settings
 
+from episodes import registry
 from tests.runs import fast_run, start  # noqa: F401 (fixtures)
 from tests.tools.sql import servers
 
@@ -97,6 +100,42 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if STARTS & set(getattr(item, "fixturenames", ())) or item.nodeid.startswith(SYSTEM):
             item.add_marker("system")
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """Skips unless bubblewrap itself can run a program here; what it then allows ours is for the tests."""
+    if not shutil.which("bwrap"):
+        pytest.skip(
+            "bubblewrap is not installed (apt-get install bubblewrap): the sandbox is not tested"
+        )
+    line = [
+        "bwrap",
+        "--unshare-all",
+        "--unshare-user",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "true",
+    ]
+    tried = subprocess.run(line, capture_output=True, text=True)
+    if tried.returncode:
+        pytest.skip(
+            f"this machine allows no sandbox (docs/sandbox.md), so it is not tested: {tried.stderr.strip()}"
+        )
+
+
+@pytest.fixture
+def has_packages_of(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Skips the rest of a test where the Debian packages of the agent it names are missing: the sandbox, so far."""
+
+    def require(name: str) -> None:
+        if (registry.get(name).folder / "debian-packages.txt").exists():
+            request.getfixturevalue("bubblewrap")
+
+    return require
 
 
 @pytest.fixture(autouse=True)

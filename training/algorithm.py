@@ -22,7 +22,7 @@ from agentlightning.algorithm import Algorithm
 from omegaconf import DictConfig
 
 from common.access import TOKEN
-from training.cluster import check_nodes_found
+from training.cluster import check_nodes_found, check_none_lost, living_nodes
 from training.device import environment
 from training.doors import keep_in_ray
 from training.plan import Plan
@@ -86,6 +86,7 @@ class VerlAlgorithm(Algorithm):
 
     async def _watch(self, progress: Progress) -> None:
         ray = _start_ray(self.plan, self.config)
+        nodes = living_nodes()
         from training.actor import TrainingActor
 
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
@@ -108,9 +109,13 @@ class VerlAlgorithm(Algorithm):
                     flight = await in_flight(store)
                 progress.look(flight)
                 await asyncio.sleep(POLL_SECONDS)
+            ray.get(finished)
+        except Exception as error:  # a machine that is gone says more than what first failed of it
+            why = str(getattr(error, "cause", None) or error).splitlines()[0]
+            await asyncio.to_thread(check_none_lost, nodes, why)
+            raise
         finally:
             await store.close()
-        ray.get(finished)
         progress.look()
 
 
@@ -138,10 +143,9 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
     stop = signal.getsignal(signal.SIGTERM)
     if cluster:
-        runtime_env["env_vars"][TOKEN] = (
-            ""  # no other run's; what is here is shown on command lines
-        )
-        ray.init(**common)
+        # No other run's token: what stands here is shown on command lines.
+        runtime_env["env_vars"][TOKEN] = ""
+        _init_ray(**common)
         keep_in_ray(str(plan.token))
     else:
         sizes = {
@@ -149,7 +153,7 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
             for key, value in dict(config.ray_kwargs.ray_init).items()
             if key != "runtime_env"
         }
-        ray.init(
+        _init_ray(
             address="local",
             _node_ip_address="127.0.0.1",
             include_dashboard=False,
@@ -161,6 +165,22 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     )  # after Ray's own the process aborts within three seconds, whatever it is at
     check_nodes_found(config, plan)
     return ray
+
+
+def _init_ray(**options: Any) -> None:
+    """`ray.init`. Raises RunStopped where it waits for Ray's own processes in vain, and says what to do."""
+    import ray
+
+    try:
+        ray.init(**options)
+    except Exception as error:
+        if "timed out" not in str(error):  # Ray has no class for it
+            raise
+        raise RunStopped(
+            f"Ray did not start in its time ({str(error).splitlines()[0]}). The machine is busy, or short of memory or "
+            "of room in /tmp and /dev/shm: end other programs (python -m utils.check_install says what is free) "
+            "and try again; Ray's own words are in /tmp/ray/session_latest/logs"
+        ) from error
 
 
 def _stop_ray(plan: Plan) -> None:

@@ -36,6 +36,11 @@ KINDS: dict[str, dict[str, Any]] = {
 
 NEEDS = {"lora_rank": "lora", "lora_adapter_path": "lora", "keep_best": "keep"}
 LORA_RANK = 32
+# Of the flags that agent-lightning's examples have, the one that is not here.
+ELSEWHERE = {
+    "--weave": "the one flag of agent-lightning's examples that is not here: --keep-spans keeps every call of a run, "
+    "and WANDB_API_KEY sends its metrics to W&B"
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,6 +50,8 @@ class Parser(argparse.ArgumentParser):
         unknown = [word.split("=")[0] for word in message.split() if word.startswith("--")]
         near = get_close_matches(unknown[0], list(self._option_string_actions)) if unknown else []
         hint = f"; did you mean {near[0]}?" if near and "unrecognized" in message else ""
+        if unknown and unknown[0] in ELSEWHERE:
+            hint = f"; it is {ELSEWHERE[unknown[0]]}"
         self.exit(2, f"error: {message}{hint}\nsee {self.prog} --help\n")
 
 

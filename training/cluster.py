@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from training.watch import RunStopped
 REPLICA = ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size")
 ANSWER_SECONDS = 5.0
 JOIN_SECONDS = 60.0
+LOST_SECONDS = 45.0  # until Ray calls a machine dead that was silent; it asks every 3 s, and gives it 10 s five times
 
 
 def pools(config: DictConfig) -> list[tuple[int, int]]:
@@ -60,6 +62,37 @@ def _answers(host: str, port: int) -> bool:
     return True
 
 
+def living_nodes() -> dict[str, str]:
+    """Addresses of the nodes that live, by Ray's id of them."""
+    import ray
+
+    return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+
+
+def check_none_lost(
+    before: Mapping[str, str],
+    why: str,
+    look: Callable[[], Mapping[str, str]] = living_nodes,
+    wait: float = LOST_SECONDS,
+) -> None:
+    """Raises RunStopped: a machine of `before` (addresses by Ray's ids) is gone from the Ray that the run joined.
+
+    `why` is what failed. Ray has `wait` seconds to notice. Where there was one machine alone, nothing is looked at.
+    """
+    end = time.monotonic() + (wait if len(before) > 1 else 0)
+    while len(before) > 1 and before.keys() <= look().keys() and time.monotonic() < end:
+        time.sleep(1)
+    lost = (
+        sorted({before[node] for node in before.keys() - look().keys()}) if len(before) > 1 else []
+    )
+    if lost:
+        raise RunStopped(
+            f"lost from the Ray of this run: {', '.join(lost)} ({why}). When a machine is back, on it: "
+            f"./restart_ray.sh --address {os.environ.get('RAY_ADDRESS', 'HOST:6379')}; then, here, the same command "
+            "with --resume auto"
+        )
+
+
 def check_nodes_found(config: DictConfig, plan: Plan) -> None:
     """Raises RunStopped: a Ray has too few free GPUs, for which verl would wait for ever, or a node lacks our files.
 
@@ -84,7 +117,7 @@ def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
     import ray
 
     resources = ray._private.state.available_resources_per_node()
-    names = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+    names = living_nodes()
     return names, {node: int(resources.get(node, {}).get("GPU", 0)) for node in names}
 
 

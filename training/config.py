@@ -101,7 +101,7 @@ def build_config(
 def _verl_defaults() -> DictConfig:
     spec = importlib.util.find_spec("verl")
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("verl is not installed; install the lock: ./install.sh (or make train)")
+        raise ConfigError("verl is not installed; install the lock: ./install.sh --repair")
     folder = Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
     with initialize_config_dir(config_dir=str(folder), version_base=None):
         config = compose("ppo_trainer")

@@ -163,13 +163,16 @@ def export(arguments: argparse.Namespace) -> None:
         check_model(
             str(checkpoint / "actor" / "huggingface" if arguments.adapter == "kept" else draft)
         )
+        from training.export_check import first_prompt, prove
+
+        prompt = first_prompt(agent, run)
         proof = None
         if arguments.verify:
-            from training.export_check import prove
-
             print("comparing an answer of transformers with vLLM's", file=sys.stderr)
-            proof = prove(agent, run, draft, checkpoint, arguments.device, run.resolve() / LOG)
-        write_card(draft, agent, checkpoint, config, scores, proof, arguments.adapter)
+            proof = prove(agent, prompt, draft, checkpoint, arguments.device, run.resolve() / LOG)
+        write_card(
+            draft, agent, checkpoint, config, scores, proof, arguments.adapter, prompt.messages
+        )
     print(f"{target}: {agent.name} agent, step {step_of(checkpoint)}; read {CARD}", flush=True)
     if arguments.push:
         push(target, arguments.push, token)

@@ -21,7 +21,7 @@ from common.command import UsageError
 from common.files import file_digest
 from common.jsonl import read_jsonl
 from common.settings import ROOT
-from episodes.agent import Agent
+from episodes.agent import Agent, Message
 from training.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY
 from training.checkpoints import run_of, step_of
 from training.models import HUB_ID
@@ -38,6 +38,12 @@ USE = {
     "merged": "python -m evaluation.serve {agent} FOLDER        # with the agent's own tools and budget",
     "kept": 'peft.AutoPeftModelForCausalLM.from_pretrained("FOLDER")        # finds its base by adapter_config.json',
 }
+PARSER = "actor_rollout_ref.rollout.engine_kwargs.vllm.tool_call_parser"
+TOOLS = (
+    "Its tools ({names}) are called in the form of vLLM's tool parser `{parser}`: "
+    "`vllm serve FOLDER --enable-auto-tool-choice --tool-call-parser {parser}`."
+)
+NO_TOOLS = "It needs no tool parser: what it does stands in the words of its replies."
 SETTINGS = {
     "algorithm": "algorithm.adv_estimator",
     "learning rate": "actor_rollout_ref.actor.optim.lr",
@@ -88,8 +94,9 @@ def write_card(
     scores: dict[str, Any] | None,
     proof: dict[str, Any] | None,
     adapter: str,
+    opening: Sequence[Message],
 ) -> None:
-    """Write the card; scores and proof are None where there is none."""
+    """Write the card; scores and proof are None where there is none. opening: what the policy reads first of a task."""
     run, base, tree = (
         run_of(checkpoint),
         str(config["actor_rollout_ref"]["model"]["path"]),
@@ -119,16 +126,33 @@ def write_card(
         if proof
         else UNPROVEN,
         use=USE[adapter].format(agent=agent.name),
+        parser=_parser(agent, OmegaConf.select(tree, PARSER)),
+        system=_quoted(opening),
         data=_table(
             ("file", "tasks", "sha256"),
             [_data(run / "data" / f"{part}.jsonl") for part in ("train", "val")],
         ),
         configuration=_table(("setting", "value"), settings),
         versions=", ".join(f"{name} {number}" for name, number in versions),
-        curve=_table(("step", "reward in training", "validation"), steps),
+        curve=_table(("step", "reward in training", "validation reward"), steps),
         evaluation=_evaluation(scores),
     )
     (folder / CARD).write_text(text, encoding="utf-8")
+
+
+def _parser(agent: Agent, parser: str | None) -> str:
+    """How the agent's tools are called; the run's configuration names the parser."""
+    if not agent.tools:
+        return NO_TOOLS
+    names = ", ".join(str(tool["function"]["name"]) for tool in agent.tools)
+    return TOOLS.format(names=names, parser=parser or "hermes")
+
+
+def _quoted(opening: Sequence[Message]) -> str:
+    """The system prompt as a block of code, whatever stands in it."""
+    texts = [str(message["content"]) for message in opening if message["role"] == "system"]
+    lines = "\n".join(texts).splitlines() or ["(none)"]
+    return "\n".join(f"    {line}".rstrip() for line in lines)
 
 
 def _short(base: str) -> str:
@@ -172,7 +196,8 @@ def _evaluation(scores: dict[str, Any] | None) -> str:
         if overall.get(name) is not None and overall[interval]
     ]
     data, sampling = scores["data"], scores.get("sampling") or {}
-    said = f"{overall['n']} tasks of {data['file']} (sha256 {data['sha256'][:16]}), episodes each: {scores['k']}, "
+    file = Path(data["file"]).name
+    said = f"{overall['n']} tasks of {file} (sha256 {data['sha256'][:16]}), episodes each: {scores['k']}, "
     said += f"temperature {sampling.get('temperature')}; points of 100."
     return f"{said}\n\n{_table(('measure', 'value', '95 % interval'), rows)}"
 

@@ -1,6 +1,6 @@
 """Do transformers and vLLM load an exported folder, and answer a task of its run alike? Used by `training/export.py`.
 
-prove(agent, run, folder, checkpoint, "cpu", log)     # what was compared, for the card; Failure where it differs
+prove(agent, prompt, folder, checkpoint, "cpu", log)     # what was compared, for the card; Failure where it differs
 
 The task's first prompt is rendered and answered greedily by both: token ids of the prompt and text of the reply must be
 equal. vLLM serves a kept adapter's merged model, so that the adapter on its base is compared with what was merged.
@@ -51,13 +51,13 @@ def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
 
 
 def prove(
-    agent: Agent, run: Path, folder: Path, checkpoint: Path, device: str, log: Path
+    agent: Agent, prompt: FirstPrompt, folder: Path, checkpoint: Path, device: str, log: Path
 ) -> dict[str, Any]:
     """Compare both; returns the prompt's length in tokens and the reply.
 
     Raises Failure: they differ; ServeError: vLLM does not start.
     """
-    prompt, device = first_prompt(agent, run), choose_device(device)
+    device = choose_device(device)
     ids, text = by_transformers(folder, prompt, device)
     served = folder if (folder / "config.json").is_file() else checkpoint / "actor" / "huggingface"
     with serve(str(served), log, device, tools=bool(agent.tools)) as server:

@@ -59,8 +59,10 @@ SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
     """Make the plan, and let the engine be imported while the rest is checked; returns the exit code."""
+    from common.files import check_temporary
     from training.fork_server import forking
 
+    check_temporary()
     plan, preset = make_plan(agent, options)
     with forking(plan) as python:
         return check_and_train(agent, options, replace(plan, python=python), preset)
@@ -70,6 +72,7 @@ def check_and_train(
     agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]
 ) -> int:
     """Check everything cheap, then train; returns the exit code."""
+    from common.files import check_writable
     from common.settings import load_settings
     from episodes.registry import own_options
     from episodes.turns import with_turns
@@ -119,6 +122,7 @@ def check_and_train(
         plan.model, rollout.max_model_len, plan.tools, int(rollout.tensor_model_parallel_size)
     )
     to_come = checkpoints_to_come(config, plan, done, last, len(checkpoints(plan.run_dir)))
+    check_writable(plan.run_dir, "--run-dir")
     check_disk(plan.model, plan.run_dir, to_come, checkpoint_factor(config))
     if plan.lora_adapter_path:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)

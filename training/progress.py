@@ -25,6 +25,7 @@ from omegaconf import DictConfig
 from common.jsonl import NewLines
 from training.agreement import last_step
 from training.plan import Plan
+from training.records import validation_reward
 from training.summary import read_timeline
 from training.watch import IDLE, MAX_UNSCORED_SHARE, MISMATCH, MISMATCH_WARNS
 
@@ -104,9 +105,8 @@ class Seen:
     def add_step(self, step: int, data: Mapping[str, float]) -> None:
         """A line of metrics.jsonl; of the validation before the first step, too."""
         self.step = step
-        self.validation = (
-            validation_of(data) if validation_of(data) is not None else self.validation
-        )
+        if (validation := validation_reward(data)) is not None:
+            self.validation = validation
         self.idle = data.get(IDLE, self.idle)
         if "episodes/reward/mean" in data:
             self.rewards.append(data["episodes/reward/mean"])
@@ -182,12 +182,6 @@ class Progress(ExitStack):
         print(f"[{time.time() - self.started:5.0f} s] {text}", flush=True)
 
 
-def validation_of(data: Mapping[str, float]) -> float | None:
-    """The reward of a validation, its data sources weighing the same; None where there was none."""
-    found = [value for name, value in data.items() if name.startswith("val-core/")]
-    return sum(found) / len(found) if found else None
-
-
 def duration(seconds: float | None) -> str:
     """1:05, or 2:01:05; "-" where it is not known."""
     if seconds is None:
@@ -206,8 +200,8 @@ def step_line(step: int, data: Mapping[str, float], seen: Seen) -> str:
         parts.append(
             f"{data['books/episodes']:.0f} episodes, {data['books/trained_tokens']:.0f} tokens trained"
         )
-    if (validation := validation_of(data)) is not None:
-        parts.append(f"validation {validation:.3f}")
+    if (validation := validation_reward(data)) is not None:
+        parts.append(f"validation reward {validation:.3f}")
     if data.get(MISMATCH, 0.0) > MISMATCH_WARNS:
         parts.append(f"vLLM and trainer disagree ({MISMATCH} {data[MISMATCH]:.2g})")
     if "timing_s/step" in data:

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import fsum
+from statistics import fmean
 from typing import Any
 
 EPISODE_ATTRIBUTE = "episode"
@@ -135,6 +136,27 @@ def step_metrics(
         for name, value in found.items()
     }
     return metrics
+
+
+def validation_reward(data: Mapping[str, float]) -> float | None:
+    """The reward of a validation in a step's metrics: the mean over task types, each a mean over its tasks.
+
+    This is the one number that is called so, in what a run prints and keeps, and by which the best step is chosen.
+    Returns None where the step was not validated.
+    """
+    by_type = [value for name, value in data.items() if name.startswith("val-core/")]
+    return fmean(by_type) if by_type else None
+
+
+def validation_of(records: Iterable[RolloutRecord]) -> dict[str, Any]:
+    """The same number, and its terms, of the scored rollouts of one validation; None and {} without any."""
+    by_type: dict[str, list[RolloutRecord]] = {}
+    for record in records:
+        if record.cause is None:
+            by_type.setdefault(record.task_type, []).append(record)
+    rewards = [fmean(record.reward or 0.0 for record in found) for found in by_type.values()]
+    terms = means(means(record.terms for record in found) for found in by_type.values())
+    return {"mean": fmean(rewards) if rewards else None, "terms": terms}
 
 
 def means(found: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -11,6 +11,7 @@ The second shows what waits, what is played, what ended, and which runners were 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -121,6 +122,8 @@ def refusal(base: str, token: str | None) -> str:
 
 async def serve(host: str, port: int, token: str | None, folder: Path | None) -> None:
     """Serve a store until interrupted, kept in a folder, if any. Raises ConfigError: the folder cannot be used."""
+    # litellm, which agent-lightning imports, would fetch its table of prices from GitHub.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     from training.kept_store import KeptStore
     from training.live_store import RunStore, make_server
 

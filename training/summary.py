@@ -10,12 +10,18 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from common.jsonl import write_text
 from training.plan import Plan
-from training.records import RolloutRecord, means, sum_canaries, sums
+from training.records import (
+    RolloutRecord,
+    means,
+    sum_canaries,
+    sums,
+    validation_of,
+    validation_reward,
+)
 from training.watch import MISMATCH
 
 ENVIRONMENT = "environment.json"  # what episodes are played with; its `notes` are for whoever reads the numbers
@@ -87,7 +93,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def curve(run: Path) -> list[dict[str, Any]]:
-    """`step`, `reward` in training and `validation` (a mean over task types) of every step; None: not measured.
+    """`step`, `reward` in training and `validation` (`validation_reward`) of every step; None: not measured.
 
     Of a resumed run the parts kept aside are read too; what the later one measured again counts.
     """
@@ -97,17 +103,14 @@ def curve(run: Path) -> list[dict[str, Any]]:
         run / "metrics.jsonl",
     ]:
         for row in read_lines(path):
-            validation = [
-                value for name, value in row["data"].items() if name.startswith("val-core/")
-            ]
             measured = {
                 "reward": row["data"].get("episodes/reward/mean"),
-                "validation": validation and fmean(validation),
+                "validation": validation_reward(row["data"]),
             }
             known = found.setdefault(
                 row["step"], {"step": row["step"], "reward": None, "validation": None}
             )
-            known |= {name: value for name, value in measured.items() if value not in (None, [])}
+            known |= {name: value for name, value in measured.items() if value is not None}
     return [found[step] for step in sorted(found)]
 
 
@@ -135,7 +138,11 @@ def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
     steps = [record.step for record in records]
     first = [record for record in records if record.step == min(steps)]
     last = [record for record in records if record.step == max(steps)]
-    return {"rollouts": _rollouts(records), "reward": _reward(last), "first_reward": _reward(first)}
+    return {
+        "rollouts": _rollouts(records),
+        "reward": validation_of(last),
+        "first_reward": validation_of(first),
+    }
 
 
 def _reward(records: list[RolloutRecord]) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def rewards_of(seen: Seen) -> str:
             f"from {first:.3f}, best {max(seen.rewards):.3f}",
         ]
     if seen.validation is not None:
-        parts.append(f"validation {seen.validation:.3f}")
+        parts.append(f"validation reward {seen.validation:.3f}")
     return "  ".join(parts)
 
 

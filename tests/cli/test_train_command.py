@@ -5,6 +5,7 @@ Keeps of docs/settings.md that a variable says what it says, and of README.md th
 
 import asyncio
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from tests.episodes.guessing_agent import GuessingAgent
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import served
-from training.arguments import parse
+from training.arguments import FLAGS, parse
 from training.launch import main, make_plan, start
 from training.run import prepare_run_dir
 
@@ -94,6 +95,18 @@ def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
 
 def test_an_unknown_flag_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean --ci-fast?" in refused(capsys, "--ci-fats")
+
+
+def test_the_references_flags_are_listed_and_the_one_that_is_missing_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    [listed] = re.findall(
+        r"Those of agent-lightning's examples(.*?)\. `--weave` is not", page, re.S
+    )
+    known = {name for names in FLAGS for name in names.split()}
+    assert set(re.findall(r"`(--[\w-]+)`", listed)) <= known
+    assert "--keep-spans keeps every call" in refused(capsys, "--weave")
 
 
 def test_an_unknown_key_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,6 +248,28 @@ def test_a_judge_that_is_down(
     message = refused(capsys, "--ci-fast", code=1)
     assert "the reward_model judge gave no score (judge_failed: " in message
     assert "Start the judge, or set TEACHER_MODEL" in message
+
+
+def test_a_run_folder_that_cannot_be_written_is_said_before_the_judge_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its questions may be paid for."""
+    choose_free_port(monkeypatch)
+    server = Server()
+    server.replies = [(200, '{"score": 1.0}')]
+    monkeypatch.setenv("REWARD_MODEL_URL", f"{server.url}/score")
+    with serving(server):
+        message = refused(capsys, "--ci-fast", "--device", "cpu", "--run-dir", "/proc/mine")
+    assert "/proc/mine can not be written" in message
+    assert "--run-dir" in message
+    assert server.requests == []
+
+
+def test_a_full_folder_for_temporary_files_stops_the_run_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("common.files.TEMPORARY_BYTES", 10**18)
+    assert "for temporary files, is full" in refused(capsys, "--ci-fast", "--device", "cpu")
 
 
 def test_a_judge_that_likes_everything(

@@ -44,6 +44,7 @@ def test_it_is_made_by_name(tables: Path, name: str) -> None:
     assert EHREnv is MedAgentEnv
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
     observation, info = env.reset(0)
     assert observation["type"] == "initial_observation"
@@ -66,6 +67,7 @@ def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
     ]
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_raw_reply_and_a_refused_one(env: MedAgentEnv) -> None:
     env.reset(0)
     observation, reward, terminated, *_ = env.step("I would rather talk.")
@@ -76,6 +78,7 @@ def test_a_raw_reply_and_a_refused_one(env: MedAgentEnv) -> None:
     assert env.step(SUBMIT % "3")[0]["env_message"] == "The episode is over; reset it."
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_the_references_ending(tables: Path) -> None:
     env = MedAgentEnv(Small, {"data_path": tables}, ending="oracle")
     env.reset(0)
@@ -112,6 +115,7 @@ def test_a_task_that_is_not_there(env: MedAgentEnv) -> None:
         MedAgentEnv(Small).step("submit")
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_it_works_where_an_event_loop_runs(env: MedAgentEnv) -> None:
     """As in a notebook."""
 
@@ -124,6 +128,7 @@ def test_it_works_where_an_event_loop_runs(env: MedAgentEnv) -> None:
     assert asyncio.run(cell()) == "3"
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_two_environments_at_once_share_nothing(tables: Path) -> None:
     first, second = (MedAgentEnv(partial(Small, tables)) for _ in range(2))
     for env in (first, second):

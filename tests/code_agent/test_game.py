@@ -27,6 +27,7 @@ def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[E
     return asyncio.run(both())
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_program_runs_and_what_it_printed_is_handed_in(opened: Opened) -> None:
     episode, reward = played(opened(), RUN % COUNT, HAND_IN)
     assert (episode.stop_reason, episode.answer, reward.score, reward.total) == (
@@ -38,6 +39,7 @@ def test_a_program_runs_and_what_it_printed_is_handed_in(opened: Opened) -> None
     assert episode.messages[3]["content"].startswith("3\nStep 2 of 2.")
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_an_answer_is_one_and_nothing_tells_before(opened: Opened) -> None:
     episode, reward = played(
         opened(), RUN % "print(3)", RUN % "print(4)", SUBMIT % "4", SUBMIT % "3"
@@ -47,6 +49,7 @@ def test_an_answer_is_one_and_nothing_tells_before(opened: Opened) -> None:
     assert not any("right" in str(message["content"]) for message in episode.messages)
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_names_stay_within_an_episode_and_never_between(opened: Opened) -> None:
     environment = opened()
     episode, _ = played(environment, RUN % "n = 3", RUN % "print(n)", HAND_IN)
@@ -57,6 +60,7 @@ def test_names_stay_within_an_episode_and_never_between(opened: Opened) -> None:
     assert reward.terms["format"] == pytest.approx(0.05)
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_oracle_ends_with_a_right_output_and_tells_of_a_wrong_one(opened: Opened) -> None:
     episode, reward = played(
         opened(ending="oracle"), RUN % "print(4)", RUN % "print(3)", RUN % "print(5)"
@@ -87,6 +91,7 @@ def test_a_refusal_is_an_observation(opened: Opened, reply: str, said: str) -> N
     assert reward.terms == {"format": pytest.approx(0.05), "success": 0.9}
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_an_error_shows_the_policys_own_lines(opened: Opened) -> None:
     code = "import pandas as pd\\nprint('before')\\npd.read_csv('/data/patients.csv')['town']"
     episode, _ = played(opened(), RUN % code, SUBMIT % "3")
@@ -107,11 +112,13 @@ def test_without_bubblewrap_programs_find_their_data_too(
     assert played(opened(), RUN % COUNT, HAND_IN)[1].score == 1.0
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_nothing_is_paid_without_an_answer(opened: Opened) -> None:
     episode, reward = played(opened(), RUN % COUNT, RUN % COUNT)
     assert (episode.stop_reason, reward.total) == ("max_turns", 0.0)
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_shell_command_a_message_and_an_explanation(opened: Opened) -> None:
     error = "NameError: name 'n' is not defined"
     episode, _ = played(
@@ -126,6 +133,7 @@ def test_a_shell_command_a_message_and_an_explanation(opened: Opened) -> None:
     assert "n was never given a value" in heard[3]
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_facts_tell_of_runs_and_loops(opened: Opened) -> None:
     environment = opened()
     task = environment.set_of_name("small").task(0)
@@ -143,6 +151,7 @@ def test_facts_tell_of_runs_and_loops(opened: Opened) -> None:
     assert environment.record(task, episode)["steps"][0]["status"] == "FAILED"
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_what_gold_says_is_what_the_policy_would_read(opened: Opened) -> None:
     """A rehearsed episode has the very messages that an episode has."""
     environment = opened()

@@ -69,6 +69,7 @@ def handed(folder: Path, given: dict[str, Any], answer: Any) -> float | None:
     return played(folder, given, Action("submit", {"answer": answer}))[1]
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_what_the_server_says_is_in_a_variable_of_the_programs(
     tmp_path: Path, server: FHIRServer
 ) -> None:

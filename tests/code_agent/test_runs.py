@@ -69,6 +69,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "work" / "small" / "tag" / "test"
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_run_writes_histories_and_a_second_one_counts_them(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_run_writes_histories_and_a_second_one_counts_them(
     assert json.loads(line)["success_rate"] == 0.5
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_an_unfinished_file_is_played_again(config: Config, tmp_path: Path, llm: LLMServer) -> None:
     folder(tmp_path).mkdir(parents=True)
     broken = (
@@ -111,6 +113,7 @@ def test_an_unfinished_file_is_played_again(config: Config, tmp_path: Path, llm:
         assert found.succeeded
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_reference_file_counts_with_its_own_result(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
 ) -> None:
@@ -122,12 +125,14 @@ def test_a_reference_file_counts_with_its_own_result(
     assert "Success Rate: 1.0" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_zero_is_a_value_and_flags_hold_over_the_file(config: Config, tmp_path: Path) -> None:
     assert main.main([*config(start_idx=1), "--start_idx", "0", "--end_idx", "1"]) == 0
     assert [path.name for path in folder(tmp_path).glob("*.json")] == ["history_0.json"]
 
 
 @pytest.mark.parametrize("backend", ["joblib", "ray"])
+@pytest.mark.usefixtures("bubblewrap")
 def test_several_episodes_at_once_by_either_name(
     config: Config, tmp_path: Path, llm: LLMServer, backend: str
 ) -> None:
@@ -139,6 +144,7 @@ def test_several_episodes_at_once_by_either_name(
     assert len(list(folder(tmp_path).glob("*.json"))) == 2
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_the_references_ending_is_named_in_the_file(
     config: Config, tmp_path: Path, llm: LLMServer
 ) -> None:
@@ -149,6 +155,7 @@ def test_the_references_ending_is_named_in_the_file(
     assert (found.succeeded, found.ending["ending"], found.ending["steps"]) == (True, "oracle", 1)
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_429_is_tried_again_and_no_more_than_so_often(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
 ) -> None:
@@ -210,6 +217,7 @@ def test_a_file_that_is_no_configuration(tmp_path: Path, capsys: Any, text: str)
     assert capsys.readouterr().err.count("\n") == 2
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_keys_come_from_the_credentials_and_are_written_nowhere(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +233,7 @@ def test_keys_come_from_the_credentials_and_are_written_nowhere(
     assert KEY not in said.out + said.err + written
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_rollouts_are_played_scored_and_become_data(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
 ) -> None:
@@ -260,6 +269,7 @@ def test_data_of_nothing_is_refused(config: Config, tmp_path: Path, capsys: Any)
     assert compute_score.main(["--local_path", str(tmp_path)]) == 2
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_the_table_names_the_tasks(config: Config, tmp_path: Path, capsys: Any) -> None:
     main.main(config())
     capsys.readouterr()
@@ -269,6 +279,7 @@ def test_the_table_names_the_tasks(config: Config, tmp_path: Path, capsys: Any) 
     assert "Score: 1/2=0.5" in table
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_ctrl_c_keeps_what_is_done_and_says_so(
     config: Config, tmp_path: Path, llm: LLMServer
 ) -> None:

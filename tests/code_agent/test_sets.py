@@ -116,7 +116,7 @@ Score = Callable[..., float | None]
 
 
 @pytest.fixture
-def score() -> Iterator[Score]:
+def score(bubblewrap: None) -> Iterator[Score]:
     """Plays programs in order, hands in what the last one printed, and scores it."""
     made: dict[int, CodeEnvironment] = {}
 

@@ -50,7 +50,7 @@ def test_a_missing_package_names_the_installation_and_a_broken_one_keeps_its_tra
     )
     assert (
         capsys.readouterr().err
-        == "program: the package no_such_package is missing; install the lock: ./install.sh\n"
+        == "program: the package no_such_package is missing; install the lock: ./install.sh --repair\n"
     )
     with pytest.raises(ModuleNotFoundError):
         run_command("program", lambda: importlib.import_module("json.no_such_part") and 0)

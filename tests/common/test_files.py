@@ -9,7 +9,15 @@ import os
 
 import pytest
 
-from common.files import FileError, file_digest, refuse_existing, replacing
+from common import files
+from common.files import (
+    FileError,
+    check_temporary,
+    check_writable,
+    file_digest,
+    refuse_existing,
+    replacing,
+)
 
 
 def test_a_file_and_a_folder_take_the_place_of_what_was_there(tmp_path) -> None:
@@ -66,3 +74,27 @@ def test_what_exists_is_refused_before_the_work(tmp_path) -> None:
 def test_a_missing_file_has_no_digest(tmp_path) -> None:
     with pytest.raises(FileError, match=r"nothing can not be read: No such file"):
         file_digest(tmp_path / "nothing")
+
+
+def test_a_full_folder_for_temporary_files_is_named_as_such(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(files, "TEMPORARY_BYTES", 0)
+    assert check_temporary() == tmp_path
+    monkeypatch.setattr(files, "TEMPORARY_BYTES", 10**18)
+    with pytest.raises(FileError, match=rf"{tmp_path}, for temporary files, is full: .*TMPDIR"):
+        check_temporary()
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "none"))
+    with pytest.raises(FileError, match="No such file or directory; set RAY_TMPDIR"):
+        check_temporary()
+
+
+def test_whether_a_folder_can_be_written_is_seen_before_it_is_made(tmp_path) -> None:
+    check_writable(tmp_path / "a" / "b", "--run-dir")
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "file").write_text("x")
+    for place in (tmp_path / "file" / "run", tmp_path / "file"):
+        with pytest.raises(FileError, match=r"can not be written .* another with --run-dir"):
+            check_writable(place, "--run-dir")
+    with pytest.raises(FileError, match="/proc/run can not be written"):
+        check_writable(files.Path("/proc/run"), "--run-dir")

@@ -1,6 +1,7 @@
 """The scripted endpoint, the small database and a real browser."""
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,12 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine (apt-get install chromium)")
+    from playwright._impl._driver import compute_driver_executable
+
+    node, *_ = compute_driver_executable()
+    tried = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"playwright's driver does not start: {tried.stderr.strip()}")
     with playwright.sync_playwright() as started:
         found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found

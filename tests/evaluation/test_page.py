@@ -166,3 +166,31 @@ def test_the_token_is_asked_for_and_an_error_is_told(llm: ScriptedLLM, visit: An
         page.locator("#words").fill("疼")
         page.keyboard.press("Enter")
         page.wait_for_selector("li.error:has-text('broken on purpose')")
+
+
+def test_characters_that_turn_a_line_around_or_are_not_seen_are_named(
+    sql: str, llm: ScriptedLLM, visit: Any
+) -> None:
+    """As the report names them; obeyed, they would show a dose or a name other than the one that was written."""
+    llm.script(says("take \u202e05\u202c mg\u200b daily\n\tnow"))
+    page = visit(sql)
+    page.keyboard.type("How much?")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("li.end")
+    shown = page.locator("li.end p.text").first
+    assert shown.inner_text() == "take U+202E05U+202C mgU+200B daily\n\tnow"
+    assert page.locator("li.end .unseen").all_inner_texts() == ["U+202E", "U+202C", "U+200B"]
+
+
+def test_a_token_typed_with_chinese_characters_is_a_wrong_token(
+    llm: ScriptedLLM, visit: Any
+) -> None:
+    with served("consultation", llm.base_url, token="s3cret") as (address, _):
+        page = visit(address, wait=False)
+        page.wait_for_selector("#tokenrow:not([hidden])")
+        page.locator("#token").fill("密码s3cret")
+        page.keyboard.press("Tab")
+        page.get_by_text("Wrong token.").wait_for()
+        page.locator("#token").fill("s3cret")
+        page.keyboard.press("Tab")
+        page.wait_for_selector("option[value=random]", state="attached")

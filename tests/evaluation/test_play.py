@@ -12,7 +12,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,13 @@ def run(monkeypatch: pytest.MonkeyPatch, lines: str, *flags: str) -> int:
 
 @pytest.mark.parametrize("name", registry.names())
 def test_every_agent_is_played_by_piped_lines_and_good_episodes_are_kept(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    has_packages_of: Callable[[str], None],
 ) -> None:
+    has_packages_of(name)
     agent, file = registry.get(name), tmp_path / "gold.jsonl"
     task = str(agent.rows(agent.splits["test"])[3]["id"])
     lines = gold_lines(agent, task)

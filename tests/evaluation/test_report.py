@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from evaluation import report_page
-from evaluation.metrics import interval
+from evaluation.metrics import interval, interval_of_types
 from evaluation.report import main
 from evaluation.report_charts import charts_of
 from evaluation.report_facts import facts_of, tables_of, unscored
@@ -27,6 +28,10 @@ from tests.evaluation.folders import (
     training_run,
     write_lines,
 )
+from training.plan import Plan
+from training.progress import Seen, step_line
+from training.records import RolloutRecord
+from training.summary import build_summary, curve
 
 registry.register(DIGITS)
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -123,10 +128,12 @@ def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path:
     assert charts["share of the step without rollouts"]["series"][0]["points"][0] == [1, 0.25]
     assert charts["share with an answer"]["series"][0]["points"][0] == [1, 0.75]
     assert charts["drug_field"]["group"] == "Validation"
-    for name, tasks in {"reward, with 95 % interval": 4, "drug_field": 2, "two": 2}.items():
+    for name in ("drug_field", "two"):
         [[step, mean, low, high]] = charts[name]["series"][0]["points"]
         assert (step, mean) == (0, 0.5)
-        assert [low, high] == interval([n % 2 for n in range(tasks)], seed=0)
+        assert [low, high] == interval([0, 1], seed=0)
+    [[step, mean, *ends]] = charts["validation reward, with 95 % interval"]["series"][0]["points"]
+    assert (step, mean, ends) == (0, 0.5, interval_of_types([[0, 1], [0, 1]], seed=0))
 
 
 def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
@@ -150,6 +157,35 @@ def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: 
         [0, 0.25]
     ]  # verl's, where no episode says its task type
     assert "c" not in charts
+
+
+def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> None:
+    """The mean over task types; that over tasks differs where the types have different numbers of them."""
+    by_type = {"a": [1.0, 0.0, 1.0, 1.0], "b": [0.0, 0.5]}
+    run = training_run(tmp_path / "run")
+    played = [
+        RolloutRecord(f"{kind}{n}", kind, 0, "val", 2, "succeeded", reward, task_type=kind, index=n)
+        for kind, rewards in by_type.items()
+        for n, reward in enumerate(rewards)
+    ]
+    (run / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in played))
+    data = {f"val-core/{kind}/reward/mean@1": fmean(found) for kind, found in by_type.items()}
+    write_lines(run / "metrics.jsonl", [{"step": 2, "data": data}])
+    assert fmean(data.values()) == 0.5 != fmean([*by_type["a"], *by_type["b"]])
+
+    assert "validation reward 0.500" in step_line(2, data, Seen(5))
+    assert [row["validation"] for row in curve(run)] == [0.5]
+    summary = build_summary(Plan(run, "cpu", "m", 3, "", 1.0, 96, 60.0), "done", "", 0.0)
+    assert summary["validation"]["reward"]["mean"] == 0.5
+    page = read([run])
+    [chart] = [
+        chart
+        for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])
+        if chart["title"] == "validation reward, with 95 % interval"
+    ]
+    [[step, mean, low, high]] = chart["series"][0]["points"]
+    assert (step, mean) == (2, 0.5)
+    assert [low, high] == interval_of_types([*by_type.values()], seed=0)
 
 
 def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:

@@ -168,6 +168,7 @@ def test_the_visitor_gives_the_results_of_examinations(llm: ScriptedLLM) -> None
     assert llm.requests[-1]["messages"][-1]["content"].startswith("WBC 15")
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_program_answers_a_question_of_ones_own(llm: ScriptedLLM) -> None:
     program = {"action": "validate_code", "params": {"code": "print(6 * 7)"}}
     llm.script(says(json.dumps(program)), says('{"action": "submit", "params": {}}'))

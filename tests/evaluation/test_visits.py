@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -30,7 +31,10 @@ async def answer(said: str) -> str:
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_an_own_question_is_played_to_an_end(name: str) -> None:
+def test_an_own_question_is_played_to_an_end(
+    name: str, has_packages_of: Callable[[str], None]
+) -> None:
+    has_packages_of(name)
     agent = registry.get(name)
     if agent is DIGITS:
         pytest.skip("it takes none; see below")

@@ -1,5 +1,6 @@
 """check_install waits for nothing long, works where nothing is installed, and names a fix for whatever is wrong."""
 
+import importlib
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.settings import ROOT
-from utils.check_install import ANSWER_SECONDS, read_lock, row_of
+from utils.check_install import ANSWER_SECONDS, CHECKS, read_lock, row_of
 
 ENGINE = {"torch", "vllm", "verl", "agentlightning", "agents", "litellm", "ray", "transformers"}
 SCRIPT = ROOT / "utils" / "check_install.py"
@@ -141,3 +142,32 @@ def test_a_failed_row_always_has_a_fix(tmp_path: Path) -> None:
 
 def test_disk_and_memory_are_reported() -> None:
     assert all("GiB" in row_of(what).seen for what in ("disk", "memory"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("raise ImportError('libgomp.so.1: cannot open')", "ImportError: libgomp.so.1: cannot"),
+        ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"),
+        ("def broken(", "SyntaxError: "),
+    ],
+)
+def test_a_package_that_does_not_import_is_shown_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    (tmp_path / "broken_package.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_package", raising=False)
+    check = lambda: importlib.import_module("broken_package") and ""  # noqa: E731
+    monkeypatch.setitem(CHECKS, "broken", (check, "not this"))
+    row = row_of("broken")
+    assert row.verdict == "failed"
+    assert said in row.seen
+    assert row.fix == "run ./install.sh --repair"
+
+
+def test_a_gpu_installation_is_repaired_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "utils.check_install.installed", lambda name: "0" if name == "vllm" else None
+    )
+    assert row_of("packages").fix == "run DEVICE=gpu ./install.sh --repair"

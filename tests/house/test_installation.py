@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import venv
+import zipfile
 from pathlib import Path
 
 import pip
@@ -15,8 +16,10 @@ import yaml
 from common.settings import ROOT
 from episodes import registry
 from requirements.vllm_metadata import write_metadata
+from training.direct import HEALTH
 from training.presets import choose
-from utils.check_install import read_lock
+from training.store import HEALTH_PATH
+from utils.check_install import INSTALL_GPU, read_lock
 
 AGENTS = [
     name for name in registry.names() if registry.get(name).folder.parent == ROOT
@@ -179,6 +182,27 @@ def test_compose_starts_the_roles_with_a_token_and_opens_nothing() -> None:
         assert "PASSWORD" not in services[name]["command"], "ps would show it"
 
 
+def test_compose_bounds_what_its_containers_may_use_write_and_show() -> None:
+    whole = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+    services = whole["services"]
+    for name, service in services.items():
+        assert {"mem_limit", "pids_limit"} <= service.keys(), name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        lasting = {"postgres", "store", "runners", "trainer"}
+        assert ("healthcheck" in service) == (name in lasting), name
+        if name != "postgres":
+            assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
+            mounted = [*service["tmpfs"], *service.get("volumes", [])]
+            assert any(place.startswith("/tmp") for place in mounted), name
+            assert name == "store" or any("/app/runs" in place for place in mounted), name
+    # A secret made of the environment cannot be put into a read-only file system.
+    assert not services["postgres"].get("read_only")
+    assert "POSTGRES_PASSWORD" not in services["postgres"]["environment"]
+    assert services["postgres"]["secrets"] == [*whole["secrets"]]
+    assert HEALTH in services["trainer"]["healthcheck"]["test"]
+    assert HEALTH_PATH in services["store"]["healthcheck"]["test"]
+
+
 def test_the_dockerfile_installs_from_the_locks() -> None:
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     stages = [line.split()[-1] for line in lines if line.startswith("FROM ")]
@@ -188,3 +212,168 @@ def test_the_dockerfile_installs_from_the_locks() -> None:
     copied = [source for line in lines if line.startswith("COPY") for source in line.split()[2:-1]]
     assert all((ROOT / source).exists() for source in copied)
     assert all(line.split()[1] != "root" for line in lines if line.startswith("USER"))
+
+
+def bare_machine(folder: Path, user: int, apt: str | None) -> dict[str, str]:
+    """A PATH with what install.sh itself needs, an account, and an apt-get that does what is said (None: there is none)."""
+    programs = folder / "bin"
+    programs.mkdir()
+    needed = "bash dirname grep tail tr uname cat sha256sum cut rm chmod"
+    for name in needed.split():
+        (programs / name).symlink_to(str(shutil.which(name)))
+    (programs / "id").write_text(f"#!/bin/sh\necho {user}\n")
+    if apt is not None:
+        (programs / "apt-get").write_text(f'#!/bin/sh\necho "$@" >>{folder}/asked\n{apt}\n')
+    for name in ("id", "apt-get"):
+        if (programs / name).exists():
+            (programs / name).chmod(0o755)
+    return {"PATH": str(programs), "DEBIAN_FRONTEND": "", "VENV": str(folder / "venv")}
+
+
+def copied_installer(folder: Path) -> Path:
+    """install.sh in a folder of its own, without a Python: it says what it does about packages, and ends."""
+    copy = folder / "copy"
+    (copy / "some_agent").mkdir(parents=True)
+    (copy / "requirements").mkdir()
+    (copy / "requirements" / "cpu.txt").touch()
+    shutil.copy(ROOT / "install.sh", copy)
+    (copy / "some_agent" / "debian-packages.txt").write_text(
+        "# why\nbash bash\nno_such_program its-package\n/no/such/*/file another-package\n"
+    )
+    return copy / "install.sh"
+
+
+@pytest.mark.parametrize(("user", "apt"), [(1000, "exit 0"), (0, None)])
+def test_who_cannot_install_packages_is_told_the_line_and_the_rest_goes_on(
+    tmp_path: Path, user: int, apt: str | None
+) -> None:
+    environment = bare_machine(tmp_path, user, apt)
+    script = copied_installer(tmp_path)
+    told = subprocess.run(
+        [script, "some_agent"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "not on this machine: its-package another-package. As root" in told.stderr
+    line = "apt-get update && apt-get install -y --no-install-recommends its-package another"
+    assert line in told.stderr
+    assert "no Python 3.11 or 3.12 found" in told.stderr, "it ended before the rest"
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="writes policy-rc.d, as root does")
+@pytest.mark.parametrize("fails", [False, True])
+def test_root_gets_the_packages_and_no_server_of_them_is_started(
+    tmp_path: Path, fails: bool
+) -> None:
+    policy = Path("/usr/sbin/policy-rc.d")
+    there_before = policy.exists()
+    seen = f"/bin/cp {policy} {tmp_path}/policy; echo unable to locate; exit {int(fails)}"
+    environment = bare_machine(tmp_path, 0, f'[ "$1" = update ] || {{ {seen}; }}')
+    script = copied_installer(tmp_path)
+    told = subprocess.run(
+        [script, "some_agent"], env=environment, capture_output=True, text=True, check=False
+    )
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked[0] == "update -qq"
+    assert asked[1].endswith("--no-install-recommends its-package another-package")
+    assert "exit 101" in (tmp_path / "policy").read_text()
+    assert policy.exists() == there_before
+    assert ("unable to locate" in told.stderr) == fails
+    assert ("apt could not install its-package another-package" in told.stderr) == fails
+    assert "no Python 3.11 or 3.12 found" in told.stderr, "it ended before the rest"
+
+
+def test_a_folder_that_is_none_and_an_unknown_option_are_refused(tmp_path: Path) -> None:
+    script = copied_installer(tmp_path)
+    for argument, said in {"no_agent": "there is no folder no_agent", "--again": "--again"}.items():
+        told = subprocess.run([script, argument], capture_output=True, text=True, check=False)
+        assert (told.returncode, said in told.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("target", "folder"), [("train AGENT=code", "code_agent"), ("test", "tests"), ("unit", "")]
+)
+def test_a_target_installs_the_packages_it_needs_and_no_others(target: str, folder: str) -> None:
+    line = subprocess.run(
+        ["make", "-n", *target.split()], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()[0]
+    assert line.split() == ["./install.sh", *folder.split()]
+
+
+def test_what_is_looked_for_is_what_brings_it() -> None:
+    """The sandbox of the code agent, and of the tests also what they skip without."""
+    lists = {
+        place: [
+            line.split()
+            for line in (ROOT / place / "debian-packages.txt").read_text().splitlines()
+            if not line.startswith("#")
+        ]
+        for place in ("code_agent", "tests")
+    }
+    assert lists["code_agent"] == [["bwrap", "bubblewrap"]]
+    assert {package for _, package in lists["tests"]} == {
+        "bubblewrap",
+        "postgresql",
+        "mariadb-server",
+        "chromium",
+        "libatomic1",
+    }
+
+
+def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_installed(
+    tmp_path: Path,
+) -> None:
+    """A lock of two small packages, installed for real; one file is damaged afterwards."""
+    copy = tmp_path / "copy"
+    (copy / "requirements").mkdir(parents=True)
+    shutil.copy(ROOT / "install.sh", copy)
+    shutil.copy(ROOT / "requirements" / "vllm_metadata.py", copy / "requirements")
+    (copy / "requirements" / "gpu.txt").write_text("small-one==1.0\nsmall-two==1.0\n")
+    for name in ("small_one", "small_two"):
+        made = {f"{name}.py": "VALUE = 1\n"}
+        info = f"{name}-1.0.dist-info"
+        made[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        made[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        made[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in [*made, f"{info}/RECORD"])
+        with zipfile.ZipFile(copy / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+            for path, text in made.items():
+                wheel.writestr(path, text)
+    make_environment(copy / ".venv")
+    only_here = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(copy), "DEVICE": "gpu"}
+
+    def run(*line: str) -> str:
+        told = subprocess.run(
+            line, cwd=copy, env=os.environ | only_here, capture_output=True, text=True, check=False
+        )
+        assert told.returncode == 0, told.stdout + told.stderr
+        return told.stdout
+
+    assert "Installed in" in run("./install.sh")
+    [module] = (copy / ".venv").glob("lib/python3.*/site-packages/small_two.py")
+    module.write_text("def damaged(")
+    assert run("./install.sh") == ""
+    assert module.read_text() == "def damaged("
+    run(*INSTALL_GPU.split()[2:])
+    assert module.read_text() == "VALUE = 1\n"
+
+
+def ignored(rules: list[str], path: str) -> bool:
+    """Whether Docker leaves a path out: the last rule that matches it, or a folder above it, decides."""
+    places = [path, *map(str, Path(path).parents)][:-1]
+    found = False
+    for rule in rules:
+        pattern = re.escape(rule.lstrip("!")).replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*")
+        if any(re.fullmatch(pattern, place) for place in places):
+            found = not rule.startswith("!")
+    return found
+
+
+def test_the_image_gets_what_is_committed_and_neither_keys_nor_databases() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    kept = "sql_agent/agent.py common/settings.py env_template data/medical.db tools/sql/sqlite.py"
+    kept += " data/ehr/tables/hospital.db requirements/cpu.txt sql_agent/tiny_model/tokenizer.json"
+    assert [path for path in kept.split() if ignored(rules, path)] == []
+    out = ".env .env.prod code_agent/.env server.pem certs/tls.key id_rsa keys/id_ed25519 .netrc"
+    out += " credentials.toml code_agent/credentials.json patients.db data/mine.sqlite3 a/b.duckdb"
+    out += " runs/mine/summary.json store/store.sqlite .aws/credentials data/medical.db-wal x/dump.sql.gz"
+    assert [path for path in out.split() if not ignored(rules, path)] == []

@@ -7,8 +7,9 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
+from training.algorithm import _init_ray
 from training.arguments import parse
-from training.cluster import check_nodes_asked, check_room, pools
+from training.cluster import check_nodes_asked, check_none_lost, check_room, pools
 from training.models import check_model
 from training.plan import ConfigError
 from training.presets import choose
@@ -148,3 +149,34 @@ def test_a_preset_for_these_gpus(nodes: int, gpus: int, batch: int) -> None:
     told = choose(AGENT, "full", "cuda", gpus, nodes)
     offloads = told["actor_rollout_ref.actor.fsdp_config.param_offload"]
     assert (told["data.train_batch_size"], offloads) == (batch, nodes * gpus < 8)
+
+
+def test_a_machine_that_is_lost_is_named_with_the_command_that_brings_it_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    before = {"a": "10.0.0.1", "b": "10.0.0.2"}
+    with pytest.raises(RunStopped) as found:
+        check_none_lost(before, "vLLM does not answer", lambda: {"a": "10.0.0.1"})
+    said = str(found.value)
+    assert said.startswith("lost from the Ray of this run: 10.0.0.2 (vLLM does not answer)")
+    assert "./restart_ray.sh --address 10.0.0.1:6379" in said
+    assert "--resume auto" in said
+    check_none_lost(before, "a fault of another kind", lambda: before, wait=0.0)
+    seen = iter([before, {"a": "10.0.0.1"}, {"a": "10.0.0.1"}])  # Ray notices a while later
+    with pytest.raises(RunStopped, match="of this run: 10"):
+        check_none_lost(before, "why", lambda: next(seen), wait=30.0)
+
+
+def test_a_ray_that_does_not_start_in_time_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Ray's own words, which it says after 30 s on a machine that is too busy."""
+    import ray
+
+    def fail(**options: object) -> None:
+        raise RuntimeError(str(options["said"]))
+
+    monkeypatch.setattr(ray, "init", fail)
+    with pytest.raises(RunStopped, match=r"did not start in its time .*end other programs"):
+        _init_ray(said="The current node timed out during startup. This could happen because ...")
+    with pytest.raises(RuntimeError, match="another fault"):
+        _init_ray(said="another fault")

@@ -6,7 +6,10 @@ tests/engine/test_export.py loads an export in transformers and vLLM.
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,10 +21,14 @@ from typing import Any
 import huggingface_hub
 import pytest
 
+from common.jsonl import write_jsonl
 from common.settings import ROOT
+from episodes import registry
+from sql_agent.agent import AGENT
 from tests.serving import serving
 from training import export, export_check
 from training.checkpoints import MARK
+from training.export_card import _parser
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 CONFIG = """
@@ -56,7 +63,9 @@ def run(tmp_path: Path) -> Path:
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "data").mkdir()
     for part in ("train", "val"):
-        (folder / "data" / f"{part}.jsonl").write_text('{"id": "q"}\n')
+        write_jsonl(
+            folder / "data" / f"{part}.jsonl", AGENT.rows(AGENT.splits[part])[:1], force=True
+        )
     return folder
 
 
@@ -99,7 +108,7 @@ def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run: Path) -> Non
 def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: Path) -> None:
     scores = {
         "model": f"/elsewhere/{run.name}/checkpoints/global_step_2/actor/huggingface",
-        "data": {"file": "test.parquet", "sha256": "0" * 64},
+        "data": {"file": "/home/somebody/test.parquet", "sha256": "0" * 64},
         "k": 1,
         "overall": {
             "n": 320,
@@ -127,6 +136,33 @@ def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: P
     assert "It was not evaluated" in (exported(run, to="third")[1] / "README.md").read_text(
         encoding="utf-8"
     )
+
+
+def test_the_card_says_how_it_is_asked_and_its_lines_of_transformers_run(run: Path) -> None:
+    code, folder = exported(run)
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert code == 0
+    assert "(query_database_by_sql) are called in the form of vLLM's tool parser `hermes`" in card
+    prompt = export_check.first_prompt(AGENT, run)
+    system = prompt.messages[0]["content"]
+    assert all(f"    {line}".rstrip() in card for line in system.splitlines())
+    assert not re.search(r"/(?:home|root|tmp|work|mnt|Users)/", card)
+    start = card.index("    from transformers import")
+    lines = [line.strip() for line in card[start:].splitlines()[:3]]
+    program = "\n".join(lines).replace("FOLDER", str(folder)).replace("=256", "=4")
+    told = subprocess.run(
+        [sys.executable, "-c", f"SYSTEM, QUESTION = {system!r}, 'x'\n{program}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "'role': 'assistant'" in told.stdout, told.stderr[-2000:]
+
+
+def test_an_agent_without_tools_names_no_parser() -> None:
+    """The consultation agent's policy speaks in words."""
+    assert "no tool parser" in _parser(registry.get("consultation"), None)
+    assert "`llama3_json`" in _parser(AGENT, "llama3_json")
 
 
 def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:

@@ -86,7 +86,7 @@ def test_what_is_left_is_as_long_as_the_steps_were(
     progress.look()
     assert progress.seen.left == pytest.approx(4 * 20)
     shown = capsys.readouterr().out
-    assert "step 0 of 5: validation 0.750\n" in shown
+    assert "step 0 of 5: validation reward 0.750\n" in shown
     assert "step 1 of 5: reward 0.250, 10.0 s, about 1:20 left\n" in shown
     now = 1075.0
     progress.look()

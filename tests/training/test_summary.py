@@ -114,7 +114,7 @@ def played(plan: Plan) -> None:
 def test_every_number_of_a_summary_is_the_run_s(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mean over validation rollouts, or of left-out ones, would be reported as what training reached."""
+    """A mean over all validations, or of left-out rollouts, would be reported as what training reached."""
     played(plan)
     monkeypatch.setattr("time.time", lambda: 161.6178)
     summary = build_summary(plan, "done", "all well", started=100.0)
@@ -288,6 +288,23 @@ def test_validation_names_the_first_and_the_last(plan: Plan) -> None:
     validation = build_summary(plan, "done", "", started=0.0)["validation"]
     assert (validation["first_reward"]["mean"], validation["reward"]["mean"]) == (0.2, 0.9)
     assert validation["rollouts"]["finished"] == 3
+
+
+def test_a_validation_is_the_mean_over_task_types_of_what_was_scored(plan: Plan) -> None:
+    found = [
+        ("a", 1.0, None),
+        ("a", 0.0, None),
+        ("a", 0.5, None),
+        ("b", 0.0, None),
+        ("b", None, "x"),
+    ]
+    records = [
+        replace(record("val", 3, reward, cause), task_type=kind, terms={"rule": reward or 0.0})
+        for kind, reward, cause in found
+    ]
+    write(plan, records, [])
+    reward = build_summary(plan, "done", "", started=0.0)["validation"]["reward"]
+    assert reward == {"mean": 0.25, "terms": {"rule": 0.25}}
 
 
 def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(plan: Plan) -> None:

@@ -1,8 +1,6 @@
 """A sandbox for the tests; where this machine allows bubblewrap nothing, they say so and are skipped."""
 
 import asyncio
-import shutil
-import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -11,31 +9,6 @@ import pytest
 from common.settings import load_settings
 from tools.sandbox import Run, Sandbox
 from tools.sandbox import sandbox as sandbox_module
-
-
-@pytest.fixture(scope="session")
-def bubblewrap() -> None:
-    """Skips unless bubblewrap itself can run a program here; what it then allows ours is for the tests."""
-    if not shutil.which("bwrap"):
-        pytest.skip(
-            "bubblewrap is not installed (apt-get install bubblewrap): the sandbox is not tested"
-        )
-    line = [
-        "bwrap",
-        "--unshare-all",
-        "--unshare-user",
-        "--ro-bind",
-        "/",
-        "/",
-        "--proc",
-        "/proc",
-        "true",
-    ]
-    tried = subprocess.run(line, capture_output=True, text=True)
-    if tried.returncode:
-        pytest.skip(
-            f"this machine allows no sandbox (docs/sandbox.md), so it is not tested: {tried.stderr.strip()}"
-        )
 
 
 @pytest.fixture(scope="session")

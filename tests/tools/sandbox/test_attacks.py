@@ -85,6 +85,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
         host.kill()
 
 
+@pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize(("kind", "those"), SHARES)
 async def test_no_attack_gets_anywhere(kind: str, those: list[Attack], machine: Machine) -> None:
     sandbox, problems, turn = Sandbox(), list[str](), asyncio.Semaphore(AT_ONCE)

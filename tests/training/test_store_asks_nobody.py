@@ -1,0 +1,44 @@
+"""A store that is served asks no address outside when it starts, nor later: it may stand where nothing else is reached."""
+
+import subprocess
+import sys
+import time
+
+import httpx
+
+from common.settings import ROOT
+from training.ports import free_port
+from training.store import HEALTH_PATH
+
+PROGRAM = """
+import sys
+LOCAL = ("127.", "localhost", "::1")
+def look(event, given):
+    if event == "socket.getaddrinfo" and given[0] and not str(given[0]).startswith(LOCAL):
+        print("asked for", given[0], file=sys.stderr, flush=True)
+sys.addaudithook(look)
+from training.store import main
+sys.exit(main(["serve", "--port", sys.argv[1]]))
+"""
+
+
+def test_a_served_store_asks_no_address_outside() -> None:
+    port = free_port("127.0.0.1")
+    served = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(port)], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        end = time.monotonic() + 120
+        while True:
+            try:
+                found = httpx.get(f"http://127.0.0.1:{port}{HEALTH_PATH}", trust_env=False)
+                break
+            except httpx.HTTPError:
+                assert served.poll() is None, served.stderr and served.stderr.read()
+                assert time.monotonic() < end, "no store within two minutes"
+                time.sleep(0.2)
+        assert found.status_code == 200
+    finally:
+        served.terminate()
+        _, said = served.communicate(timeout=60)
+    assert "asked for" not in said, said
