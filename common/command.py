@@ -17,6 +17,8 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+from common.proxies import ask_directly
+
 INTERRUPTED = 130
 
 
@@ -39,6 +41,7 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
     `afterwards` is what holds after a failure or Ctrl-C and is said then, such as "nothing was written".
     """
     note = f"; {afterwards}" if afterwards else ""
+    ask_directly()
     try:
         return body() or 0
     except (UsageError, Failure) as error:

@@ -19,6 +19,7 @@ from typing import Any
 import agentlightning as agl
 
 from common.llm import reveal
+from common.proxies import ask_directly
 from common.settings import Settings, load_settings
 from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options, Task
 from episodes.play import Scored, play
@@ -99,6 +100,7 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
     """Return where this rollout's policy is called, with the trainer's own sampling parameters; the run's token."""
     base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
+    ask_directly(base_url)
     sampling = dict(llm.sampling_parameters)
     known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
     traced = not isinstance(

@@ -27,6 +27,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from common.access import TOKEN, bearer, require_token
 from common.jsonl import write_jsonl
+from common.proxies import ask_directly
 from common.settings import load_settings
 from training.chat_template import TEMPLATE, choose_template
 from training.checkpoints import run_of, step_of, sweep
@@ -132,6 +133,7 @@ def check_store(plan: Plan) -> None:
             "machine, too. Set it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
         )
     if plan.external_store_address:
+        ask_directly(plan.external_store_address)
         check_external(plan.external_store_address, plan.token)
     elif plan.role != "runner":
         require_token(plan.store_host, plan.token, "AGL_SERVER_HOST")

@@ -142,6 +142,16 @@ def check_settings() -> str:
     return "can be read"
 
 
+def check_proxy() -> str:
+    """Return which variables name a proxy, and that this machine is asked without it."""
+    from common.proxies import named_proxies
+
+    named = named_proxies()
+    if not named:
+        return "no proxy is named in the environment"
+    return f"{', '.join(sorted(named))}; a run's own servers are asked without it"
+
+
 def check_ports(settings: Any) -> str:
     """The store's port and, when it is fixed, the proxy's must be free."""
     from training.ports import require_free
@@ -236,6 +246,7 @@ CHECKS: dict[str, tuple[Callable[..., str], str]] = {
         "free some, or put runs elsewhere with --run-dir, temporary files with TMPDIR",
     ),
     "memory": (check_memory, "end other programs, or lower --n-runners"),
+    "proxy": (check_proxy, "unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"),
     "settings": (check_settings, "mend the variable, or the line in .env"),
 }
 WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {

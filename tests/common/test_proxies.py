@@ -1,0 +1,107 @@
+"""A company's proxy in the environment: a run's own servers are asked without it, others through it.
+
+Each client that the project uses asks a real server on this machine while the variables name a
+proxy that is not there.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from common.command import run_command
+from common.proxies import EXCEPTIONS, NAMES, ask_directly, named_proxies
+from common.settings import ROOT
+
+DEAD_PROXY = "http://127.0.0.1:9"
+BEFORE = "from common.command import run_command; run_command('a test', lambda: 0)\n"
+CLIENTS = {
+    "urllib": "import urllib.request; print(urllib.request.urlopen(URL).status)",
+    "httpx": "import httpx; print(httpx.get(URL).status_code)",
+    "requests": "import requests; print(requests.get(URL).status_code)",
+    "openai": (
+        "import openai; print(openai.OpenAI(base_url=URL, api_key='x', max_retries=0)"
+        ".models.with_raw_response.list().status_code)"
+    ),
+    "openai over aiohttp": (
+        "import asyncio, openai\n"
+        "async def ask():\n"
+        "    http = openai.DefaultAioHttpClient()\n"
+        "    client = openai.AsyncOpenAI(base_url=URL, api_key='x', max_retries=0, http_client=http)\n"
+        "    print((await client.models.with_raw_response.list()).status_code)\n"
+        "    await client.close()\n"
+        "asyncio.run(ask())"
+    ),
+}
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b'{"object": "list", "data": []}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server.shutdown()
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a machine in a company's network, without any exception."""
+    for name in (*NAMES, *EXCEPTIONS):
+        monkeypatch.setenv(name, DEAD_PROXY if name in NAMES else "")
+        monkeypatch.setenv(name.upper(), DEAD_PROXY if name in NAMES else "")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_client_reaches_this_machine_past_the_proxy(
+    client: str, server: str, proxied: None
+) -> None:
+    asked = [sys.executable, "-c", f"{BEFORE}URL = {server!r}\n{CLIENTS[client]}"]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "200", done.stderr
+
+
+def test_other_hosts_are_still_asked_through_the_proxy(proxied: None) -> None:
+    from common.llm_endpoint import proxy_of
+
+    run_command("a test", lambda: 0)
+    assert proxy_of("http://api.example/v1") == DEAD_PROXY
+    assert proxy_of("http://127.0.0.1:1/v1") is None
+    ask_directly("http://10.0.0.1:4747")
+    assert proxy_of("http://10.0.0.1:4747/v1#another") is None
+
+
+def test_what_the_user_excepts_stays_and_nothing_is_written_twice(
+    proxied: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "hospital.example")
+    ask_directly("http://store:1")
+    ask_directly("http://store:1")
+    assert os.environ["no_proxy"] == "hospital.example,127.0.0.1,localhost,::1,store"
+
+
+def test_without_a_proxy_the_environment_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*NAMES, *EXCEPTIONS):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    ask_directly("http://store:1")
+    assert named_proxies() == []
+    assert "no_proxy" not in os.environ
