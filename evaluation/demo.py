@@ -26,6 +26,7 @@ from pathlib import Path
 from common.command import Failure, UsageError, number, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
+from common.stopping import stop_in_order
 from episodes import registry
 from evaluation.demo_report import (
     AFTER,
@@ -181,7 +182,7 @@ def collect(folders: Sequence[Path], picture: Path | None) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     arguments = parse_arguments(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_in_order()
 
     def body() -> None:
         collect(arguments.collect, arguments.picture) if arguments.collect else demo(

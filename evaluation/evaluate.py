@@ -19,7 +19,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
 from common.settings import ROOT, Settings, load_settings
 from common.startup import collect_rarely
+from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
 from episodes.play import Scored, play
@@ -274,7 +274,7 @@ def report(agent: Agent, scores: dict[str, Any], folder: Path, form: str | None 
 
 def main(argv: Sequence[str] | None = None) -> int:
     collect_rarely()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_in_order()
 
     def body() -> int:
         settings = load_settings()

@@ -12,7 +12,6 @@ done, 1 failed, 2 wrong usage.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 from common.command import run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
+from common.stopping import stop_in_order
 from evaluation.report_page import Page, read
 
 NAME = "report.html"
@@ -84,7 +84,7 @@ def write_beside(page: Page, path: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_in_order()
     return run_command("report", lambda: report(arguments), afterwards="what is written is whole")
 
 

@@ -12,7 +12,6 @@ Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
-import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from common.access import is_loopback, require_token
 from common.command import number, positive, run_command
 from common.llm import reveal
 from common.settings import ROOT, Settings, load_settings
+from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import with_turns
@@ -108,7 +108,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_in_order()
 
     def body() -> None:
         settings = load_settings()

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import replacing
+from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
 from training.checkpoints import (
@@ -243,7 +243,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="upload it to the Hugging Face hub, private; needs HF_TOKEN",
     )
     arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_in_order()
     return run_command("export", lambda: export(arguments))
 
 

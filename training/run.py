@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import secrets
-import signal
 import sys
 import time
 from collections.abc import Iterable
@@ -29,6 +28,7 @@ from common.access import TOKEN, bearer, require_token
 from common.jsonl import write_jsonl
 from common.proxies import ask_directly
 from common.settings import load_settings
+from common.stopping import stop_in_order
 from training.chat_template import TEMPLATE, choose_template
 from training.checkpoints import run_of, step_of, sweep
 from training.plan import ConfigError, Plan
@@ -66,8 +66,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
     Raises ConfigError: the model's chat template cannot be used as the plan wants it.
     """
-    # A stop signal (docker stop, a cluster's scheduler) ends a run as Ctrl-C does.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    stop_in_order()
     if plan.role == "runner":
         print(
             f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them",

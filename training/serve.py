@@ -27,6 +27,7 @@ from typing import Any
 from common import parent
 from common.command import Failure, run_command
 from common.settings import Settings
+from common.stopping import stop_in_order
 from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.checkpoints import PREFIX, latest_checkpoint
@@ -274,7 +275,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--log", type=Path, default=Path("runs/serve.log"), help="the server's output"
     )
     arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_in_order()
 
     def body() -> None:
         print(f"starting vLLM, log in {arguments.log}", flush=True)

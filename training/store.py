@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from common.access import bearer, require_token
 from common.command import new_parser, run_command
 from common.startup import collect_rarely
+from common.stopping import stop_in_order
 from training.plan import ConfigError, Plan
 from training.ports import require_free
 
@@ -172,6 +173,7 @@ def main(arguments: list[str] | None = None) -> int:
             )
         require_free(options.host, options.port, "--port")
         collect_rarely()
+        stop_in_order()
         asyncio.run(serve(options.host, options.port, token, options.persist))
         return None
 

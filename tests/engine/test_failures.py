@@ -3,6 +3,8 @@
 Keeps of docs/architecture.md, "What is done about what", on the real engine. More of them: tests/faults.
 """
 
+import os
+import signal
 from collections.abc import Callable
 
 import psutil
@@ -19,6 +21,9 @@ ENDLESS = (
     "actor_rollout_ref.actor.ppo_mini_batch_size=4",
 )
 
+# What a shell does for a command before & in a script.
+IN_BACKGROUND = ("bash", "-c", """trap '' INT; exec "$0" "$@" """)
+
 
 def runners(run: Run) -> list[psutil.Process]:
     """Those below the keeper, which is a fork of the command."""
@@ -34,14 +39,15 @@ def playing(run: Run) -> bool:
 def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(
     start: Callable[..., Run],
 ) -> None:
-    run = start(*ENDLESS, "trainer.save_freq=-1")
+    run = start(*ENDLESS, "trainer.save_freq=-1", within=IN_BACKGROUND)
     run.wait_for(playing)
     killed = runners(run)[0]
     killed.kill()
     run.wait_for(lambda run: len(run.steps()) >= 3)
     assert len(runners(run)) == 4
     assert killed not in runners(run)
-    run.process.terminate()  # as `docker stop` does; the command takes it for Ctrl-C
+    # A closed terminal reaches the whole group; tests/common/test_stopping.py has SIGTERM and Ctrl-C.
+    os.killpg(run.process.pid, signal.SIGHUP)
     assert run.wait() == 130, run.output
     assert "SIGTERM received" not in run.output  # Ray's words, three seconds before it aborts
     assert (

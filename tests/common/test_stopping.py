@@ -1,0 +1,101 @@
+"""SIGTERM, SIGHUP and Ctrl-C end a program in order, in the foreground and in the background."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.settings import ROOT
+
+PROGRAM = """
+import asyncio, subprocess, sys
+from common.command import run_command
+from common.stopping import stop_in_order
+
+async def work():
+    child = subprocess.Popen(["sleep", "600"])
+    print(f"ready {child.pid}", flush=True)
+    try:
+        await asyncio.sleep(600)
+    finally:
+        alive = child.poll() is None
+        child.kill()
+        print("said at the end", flush=True)
+        with open(sys.argv[1], "w") as file:
+            file.write(f"ended in order, child alive: {alive}")
+
+stop_in_order()
+sys.exit(run_command("program", lambda: asyncio.run(work())))
+"""
+INTERRUPTED = 130
+# How a shell starts what stands before & in a script, and what stands behind nohup.
+BACKGROUND = (signal.SIGINT, signal.SIGQUIT)
+NOHUP = (signal.SIGHUP,)
+
+
+def start(folder: Path, deaf_to: tuple[int, ...] = (), **options: object) -> subprocess.Popen[str]:
+    """Start the program in a process group of its own, ignoring some signals as its shell would."""
+
+    def ignore() -> None:
+        for number in deaf_to:
+            signal.signal(number, signal.SIG_IGN)
+
+    command = [sys.executable, "-c", PROGRAM, str(folder / "end")]
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
+    return subprocess.Popen(command, cwd=ROOT, preexec_fn=ignore, start_new_session=True, **how)  # type: ignore[call-overload,no-any-return]
+
+
+def wait_until_ready(program: subprocess.Popen[str]) -> None:
+    assert program.stdout is not None
+    assert program.stdout.readline().startswith("ready")
+
+
+@pytest.mark.parametrize("deaf_to", [(), BACKGROUND], ids=["foreground", "background"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_each_signal_ends_it_in_order(
+    number: signal.Signals, deaf_to: tuple[int, ...], tmp_path: Path
+) -> None:
+    program = start(tmp_path, deaf_to)
+    wait_until_ready(program)
+    os.kill(program.pid, number)
+    said, errors = program.communicate()
+    assert (program.returncode, said) == (INTERRUPTED, "said at the end\n"), errors
+    assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
+
+
+def test_what_it_started_outlives_the_terminal_until_it_is_ended(tmp_path: Path) -> None:
+    """A closed terminal sends SIGHUP to the whole process group."""
+    program = start(tmp_path)
+    wait_until_ready(program)
+    os.killpg(program.pid, signal.SIGHUP)
+    program.communicate()
+    assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
+
+
+def test_a_terminal_that_is_gone_hides_no_end(tmp_path: Path) -> None:
+    """Whatever is printed after that raises OSError, and the end must not."""
+    ours, theirs = pty.openpty()
+    program = start(tmp_path, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    assert os.read(ours, 100).startswith(b"ready")
+    os.close(ours)
+    os.kill(program.pid, signal.SIGHUP)
+    assert program.wait() == INTERRUPTED
+    assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
+
+
+def test_behind_nohup_it_goes_on(tmp_path: Path) -> None:
+    program = start(tmp_path, NOHUP)
+    wait_until_ready(program)
+    os.kill(program.pid, signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        program.wait(2)
+    os.kill(program.pid, signal.SIGTERM)
+    program.communicate()
+    assert program.returncode == INTERRUPTED
