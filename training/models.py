@@ -21,22 +21,22 @@ CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
 CACHE_BYTES, CACHE_BLOCK = 2**30, 128  # vLLM's blocks on the CPU, in tokens
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+OWN_FOLDERS = (
+    "runs",
+    "models",
+    "outputs",
+)  # where this project writes: no owner on the hub is meant
+FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
 def check_model(
     model: str, max_model_len: int | None = None, tools: bool = True, split: int = 1
 ) -> None:
-    """Raises ConfigError when a model folder lacks config, tokenizer, chat template or room; a hub id is let through.
+    """Raises ConfigError when a model lacks config, tokenizer, chat template or room; one of the hub is fetched.
 
     `tools`: the agent calls tools, so the chat template must render them. `split`: GPUs that vLLM deals its heads to.
     """
-    folder = Path(model)
-    if not folder.is_dir():
-        if model.startswith((".", "/", "~")) or not HUB_ID.fullmatch(model):
-            raise ConfigError(
-                f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B"
-            )
-        return
+    folder = find_model(model)
     config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
     if not any(
         (folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")
@@ -44,7 +44,7 @@ def check_model(
         raise ConfigError(
             f"model folder {folder} has no tokenizer (tokenizer.json); copy it from the base model"
         )
-    template = read_template(model, tools)
+    template = read_template(str(folder), tools)
     if not template:
         raise ConfigError(
             f"model folder {folder} has no chat template; copy chat_template.jinja from the base model"
@@ -71,7 +71,7 @@ def read_template(model: str, tools: bool = True) -> str:
 
     Raises ConfigError: the hub cannot be asked, or a file is no JSON.
     """
-    folder = Path(model) if Path(model).is_dir() else _fetch(model)
+    folder = find_model(model)
     if (folder / "chat_template.jinja").exists():
         return (folder / "chat_template.jinja").read_text(encoding="utf-8")
     if not (folder / "tokenizer_config.json").exists():
@@ -83,20 +83,42 @@ def read_template(model: str, tools: bool = True) -> str:
     return str((tools and named.get("tool_use")) or named.get("default", ""))
 
 
-def _fetch(model: str) -> Path:
+def check_name(model: str) -> None:
+    """Raises ConfigError when a model is neither a folder that is there nor can be meant as a hub id.
+
+    A mistyped path of two parts, like `runs/nme`, would be fetched from the hub: a stranger's weights of that name.
+    """
+    first = model.partition("/")[0]
+    is_path = model.startswith((".", "/", "~")) or first in OWN_FOLDERS or Path(first).is_dir()
+    if not Path(model).is_dir() and (is_path or not HUB_ID.fullmatch(model)):
+        raise ConfigError(
+            f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B"
+        )
+
+
+def find_model(model: str) -> Path:
+    """Return the model's folder; one of the hub is fetched first: safetensors and texts, no code and no pickles.
+
+    Raises ConfigError: it is neither, the hub cannot be asked, or has no safetensors of it.
+    """
+    check_name(model)
+    if Path(model).is_dir():
+        return Path(model)
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(
-            snapshot_download(
-                model, allow_patterns=["chat_template.jinja", "tokenizer_config.json"]
-            )
-        )
+        folder = Path(snapshot_download(model, allow_patterns=FETCHED))
     except (OSError, ValueError) as error:
-        seen = (
-            f"the chat template of {model} cannot be fetched from the hub ({type(error).__name__})"
+        raise ConfigError(
+            f"{model} is no folder here and cannot be fetched from the hub ({type(error).__name__}); "
+            "check name and network, or give --model a folder"
+        ) from None
+    if not any(folder.glob("*.safetensors")):
+        raise ConfigError(
+            f"{model} has no safetensors on the hub; other weights are pickles, which run code. Convert it, or take "
+            "another"
         )
-        raise ConfigError(f"{seen}; check name and network, or give --model a folder") from None
+    return folder
 
 
 def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:

@@ -130,6 +130,7 @@ def serve(
         require_free(HOST, port, "--port")
     port = port or free_port(HOST)
     log.parent.mkdir(parents=True, exist_ok=True)
+    begins = log.stat().st_size if log.exists() else 0
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*WITH_PARENT, str(os.getpid()), *command(model, device, port, n_gpus, tools, memory)],
@@ -143,12 +144,12 @@ def serve(
             start_new_session=True,  # Ctrl-C reaches this program first, which then stops the server
         )
     try:
-        server = _wait(process, model, f"http://{HOST}:{port}", log)
+        server = _wait(process, model, f"http://{HOST}:{port}", log, begins)
         try:
             yield server
         except Exception as error:
             if process.poll() is not None:
-                raise _failed(process, log) from error
+                raise _failed(process, log, begins) from error
             raise
     finally:
         _stop(process)
@@ -207,6 +208,7 @@ def command(
         ),
         *parser,
         *("--max-model-len", "auto"),
+        *(() if Path(model).is_dir() else ("--load-format", "safetensors")),
         *("--middleware", "training.doors.ServedDoor", "--allowed-origins", "[]"),
         *(
             "--generation-config",
@@ -223,7 +225,9 @@ def command(
     ]
 
 
-def _wait(process: subprocess.Popen[bytes], model: str, address: str, log: Path) -> Server:
+def _wait(
+    process: subprocess.Popen[bytes], model: str, address: str, log: Path, begins: int
+) -> Server:
     import httpx
 
     end = time.monotonic() + START_SECONDS
@@ -236,16 +240,16 @@ def _wait(process: subprocess.Popen[bytes], model: str, address: str, log: Path)
                     return Server(model, f"{address}/v1", SERVED_NAME, length, process)
             bar.update()
             time.sleep(POLL_SECONDS)
-    raise _failed(process, log)
+    raise _failed(process, log, begins)
 
 
-def _failed(process: subprocess.Popen[bytes], log: Path) -> ServeError:
-    """What became of the server, with its last words."""
+def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> ServeError:
+    """Return what became of the server, with its last words: those behind byte `begins` of the log."""
     code = process.poll()
     seen = (
         f"did not answer within {START_SECONDS:g} s" if code is None else f"ended with code {code}"
     )
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = log.read_bytes()[begins:].decode("utf-8", "replace").splitlines()
     last = [line for line in lines if "Error" in line] or lines
     return ServeError("\n".join([f"vLLM {seen} ({log}):", *last[-LOG_LINES:]]))
 

@@ -29,6 +29,7 @@ from common.command import Failure
 from common.files import replacing
 from common.terminal import progress, watched
 from episodes.agent import Conversation
+from training.models import find_model
 
 NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
@@ -216,10 +217,10 @@ def warm_up(
     Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
     """
     try:
-        tokenizer = AutoTokenizer.from_pretrained(base)
-        model = AutoModelForCausalLM.from_pretrained(
-            base, dtype=torch.float32
-        )  # bfloat16 would lose small updates
+        folder = find_model(base)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        # bfloat16 would lose small updates.
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise ColdStartError(

@@ -221,11 +221,13 @@ def _ask(url: str) -> str | None:
 def check_model(settings: Any) -> str:
     """A model folder is what training takes, with weights; a hub id is only named."""
     from training.models import check_model as check_folder
+    from training.models import check_name
 
     model = Path(settings.base_model or TINY_MODEL).expanduser()
-    check_folder(str(model))
+    check_name(str(model))
     if not model.is_dir():
         return f"{model}, from the hub (not asked)"
+    check_folder(str(model))
     if not any(
         (model / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")
     ):

@@ -1,14 +1,24 @@
 """A model folder that cannot work is named before anything starts."""
 
+import hashlib
 import json
+import os
 import shutil
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 
+from common.settings import ROOT
 from sql_agent.agent import AGENT
 from training.models import cache_bytes, check_disk, check_model, read_template
 from training.plan import ConfigError
+
+COMMIT = "0" * 40
 
 
 @pytest.fixture
@@ -20,11 +30,81 @@ def test_the_bundled_model_passes(folder: Path) -> None:
     check_model(str(folder), 1024)
 
 
-def test_a_hub_id_is_left_to_the_hub() -> None:
-    check_model("Qwen/Qwen3-0.6B")
+class Hub(BaseHTTPRequestHandler):
+    """The routes of a hub that a snapshot of a model asks; `files` are those of every model."""
+
+    files: ClassVar[dict[str, bytes]] = {}
+    given: ClassVar[list[str]] = []
+
+    def do_HEAD(self) -> None:
+        self.answer(with_body=False)
+
+    def do_GET(self) -> None:
+        self.answer(with_body=True)
+
+    def answer(self, with_body: bool) -> None:
+        if "/tree/" in self.path:
+            found = [
+                {"type": "file", "path": name, "size": len(text), "oid": COMMIT}
+                for name, text in self.files.items()
+            ]
+            body = json.dumps(found).encode()
+        elif self.path.startswith("/api/models/"):
+            names = [{"rfilename": name} for name in self.files]
+            body = json.dumps({"id": "a/b", "sha": COMMIT, "siblings": names}).encode()
+        else:
+            name = self.path.partition("/resolve/")[2].partition("/")[2]
+            body = self.files[name]
+            if with_body:
+                self.given.append(name)
+        self.send_response(200)
+        self.send_header("ETag", f'"{hashlib.sha1(body).hexdigest()}"')
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing."""
 
 
-@pytest.mark.parametrize("name", ["./nowhere", "/nowhere/model", "nowhere", "a/b/c"])
+def check_at_hub(files: dict[str, bytes], cache: Path) -> subprocess.CompletedProcess[str]:
+    """Check the model `owner/name` of a hub that has these files."""
+    Hub.files, Hub.given = files, []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as hub:
+        Thread(target=hub.serve_forever, daemon=True).start()
+        place = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_address[1]}", "HF_HOME": str(cache)}
+        done = subprocess.run(
+            [sys.executable, "-c", "from training.models import check_model as c; c('owner/name')"],
+            cwd=ROOT,
+            env={**os.environ, **place, "HF_HUB_OFFLINE": "0"},
+            capture_output=True,
+            text=True,
+        )
+        hub.shutdown()
+    return done
+
+
+def test_of_a_hub_s_model_only_safetensors_and_texts_are_fetched(tmp_path: Path) -> None:
+    model = Path(AGENT.model)
+    files = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
+    code = {"modeling.py": b"raise SystemExit(9)", "pytorch_model.bin": b"a pickle"}
+    done = check_at_hub(files | code, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "model.safetensors" in Hub.given
+    assert not set(code) & set(Hub.given)
+
+
+def test_a_hub_s_model_that_has_pickles_alone_is_refused(tmp_path: Path) -> None:
+    done = check_at_hub({"config.json": b"{}", "pytorch_model.bin": b"a pickle"}, tmp_path)
+    assert "owner/name has no safetensors on the hub" in done.stderr
+    assert Hub.given == ["config.json"]
+
+
+@pytest.mark.parametrize(
+    "name", ["./nowhere", "/nowhere/model", "nowhere", "a/b/c", "runs/nme", "models/x", "tests/nme"]
+)
 def test_a_missing_folder(name: str) -> None:
     with pytest.raises(ConfigError, match="no model folder"):
         check_model(name)

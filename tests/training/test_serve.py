@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,28 @@ def run_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_folders_runs_checkpoints_and_hub_ids_can_be_served(run_folder: Path) -> None:
+def test_folders_runs_and_checkpoints_can_be_served(run_folder: Path) -> None:
     steps = [run_folder / "checkpoints" / f"global_step_{step}" for step in (1, 2)]
     assert serve.servable(str(TINY)) == str(TINY)
     assert serve.servable(str(run_folder)) == str(steps[0] / "actor" / "huggingface")
     assert serve.servable(str(steps[1])) == str(steps[1] / "actor" / "huggingface")
-    assert serve.servable("Qwen/Qwen3-0.6B") == "Qwen/Qwen3-0.6B"
+
+
+def test_a_mistyped_run_is_refused_before_the_hub_is_asked() -> None:
+    with pytest.raises(ConfigError, match="no model folder at runs/nme"):
+        serve.servable("runs/nme")
+
+
+def test_the_last_words_are_those_of_this_server(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("RuntimeError: an earlier server's words\n", encoding="utf-8")
+    ended = subprocess.Popen(["false"])
+    ended.wait()
+    with log.open("a", encoding="utf-8") as file:
+        file.write("ValueError: its own words\n")
+    said = str(serve._failed(ended, log, begins=40))
+    assert "its own words" in said
+    assert "earlier" not in said
 
 
 def test_what_cannot_be_served_is_told_before_a_server_starts(
