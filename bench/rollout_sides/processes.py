@@ -7,6 +7,7 @@ Concurrency 0 means agent-lightning's own runner, which plays one episode at a t
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -82,8 +83,15 @@ def llm(latency: float, calls: int) -> Iterator[str]:
 def store() -> Iterator[str]:
     """A store of its own; gives its address."""
     port = free_port("127.0.0.1")
-    with process("training.store", "serve", "--port", str(port)):
+    with background(serve_store, port):
         yield wait_for(port, "/v1/agl/health")
+
+
+def serve_store(port: int) -> None:
+    """The product's store without a token, which agent-lightning's own clients would not send."""
+    from training.store import serve
+
+    asyncio.run(serve("127.0.0.1", port, None, None))
 
 
 @contextmanager

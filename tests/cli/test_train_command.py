@@ -412,6 +412,7 @@ def test_settings_that_contradict_each_other(
     address = ("--external-store-address", "http://127.0.0.1:1")
     assert "set AGL_MANAGED_STORE=0" in refused(capsys, "--ci-fast", *address)
     monkeypatch.setenv("AGL_MANAGED_STORE", "0")
+    monkeypatch.setenv("AGL_TOKEN", "of-the-store")
     load_settings.cache_clear()
     assert "needs --external-store-address" in refused(capsys, "--ci-fast")
     assert "no store answers at http://127.0.0.1:1" in refused(capsys, "--ci-fast", *address)
@@ -422,6 +423,7 @@ def test_an_address_that_is_another_program(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AGL_MANAGED_STORE", "0")
+    monkeypatch.setenv("AGL_TOKEN", "of-the-store")
     quiet = type("Quiet", (BaseHTTPRequestHandler,), {"log_message": lambda *_: None})
     server = HTTPServer(("127.0.0.1", 0), quiet)
     Thread(target=server.serve_forever, daemon=True).start()

@@ -38,6 +38,7 @@ from tests.runs import ROOT, free_port, has_mark
 from training.plan import ConfigError
 from training.store import check_external
 
+TOKEN = "token-of-the-scene"
 LIMIT_SECONDS = 540.0
 LEFT_SECONDS = 30.0
 PROGRESS = re.compile(r"^\[ *\d+ s\] (step|first step|engine ready|starting) ")
@@ -296,7 +297,7 @@ class Roles(Scene):
         end = time.time() + LIMIT_SECONDS
         while True:
             try:
-                return check_external(f"http://127.0.0.1:{self.port}")
+                return check_external(f"http://127.0.0.1:{self.port}", TOKEN)
             except ConfigError:
                 if time.time() > end or self.commands["store"].code is not None:
                     raise
@@ -305,6 +306,7 @@ class Roles(Scene):
     def start(self, role: str) -> None:
         told = self.variables | {
             "AGL_MANAGED_STORE": "0",
+            "AGL_TOKEN": TOKEN,
             "PATIENT_MODEL": "openai/patient",
             "PATIENT_API_KEY": "none",
         }

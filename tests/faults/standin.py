@@ -17,6 +17,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from common.command import Failure, run_command
+from common.llm import reveal
 from common.settings import load_settings
 from episodes import registry
 from training import rollouts
@@ -86,6 +87,7 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
     rollouts._tag = lambda *_: None  # there is no TransferQueue
     proxy: dict[str, Any] = {"proxy_port": int(proxy_port), "proxy_public_host": proxy_url}
     where: dict[str, Any] = {"managed_store": False, "external_store_address": store, **proxy}
+    where["token"] = reveal(settings.agl_token)
     plan = Plan(
         run_dir, "cpu", "standin", agent.turns, "", 1.0, 96, settings.episode_timeout, **where
     )
