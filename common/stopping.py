@@ -1,6 +1,6 @@
 """SIGTERM, SIGHUP and Ctrl-C end a program alike: in order, with its summary and without leftovers.
 
-    stop_in_order()      # once, at the start of a program, in its main thread
+    stop_in_order()      # at the start of a program's main, while it has a single thread
 
 A shell that starts a program in the background (`&` in a script, cron, an entry point) makes it
 ignore SIGINT; `nohup` makes it ignore SIGHUP, and that is left as it is.

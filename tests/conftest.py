@@ -31,6 +31,7 @@ def stop_signals() -> None:
     """As a program finds them, whatever another test's `main` made of them: processes that a test forks inherit it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
 
 
 # What is marked `system`, and left out of `make unit`: what asks for one of these fixtures, and what stands in these

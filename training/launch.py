@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.command import Failure, run_command
+from common.stopping import stop_in_order
 from training.plan import ConfigError, Plan
 
 if TYPE_CHECKING:
@@ -294,6 +295,7 @@ def loggers(settings: Settings) -> list[str]:
 
 def main(name: str, arguments: list[str] | None = None) -> int:
     """Run the command line of an agent; returns the exit code."""
+    stop_in_order()
 
     def body() -> int:
         from common.startup import collect_rarely

@@ -28,7 +28,6 @@ from common.access import TOKEN, bearer, require_token
 from common.jsonl import write_jsonl
 from common.proxies import ask_directly
 from common.settings import load_settings
-from common.stopping import stop_in_order
 from training.chat_template import TEMPLATE, choose_template
 from training.checkpoints import run_of, step_of, sweep
 from training.plan import ConfigError, Plan
@@ -66,7 +65,6 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
     Raises ConfigError: the model's chat template cannot be used as the plan wants it.
     """
-    stop_in_order()
     if plan.role == "runner":
         print(
             f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them",

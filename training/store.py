@@ -137,6 +137,7 @@ async def serve(host: str, port: int, token: str | None, folder: Path | None) ->
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit code."""
+    stop_in_order()
     parser = new_parser(__doc__, prog="python -m training.store")
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("serve", help="serve a store").add_argument
@@ -173,7 +174,6 @@ def main(arguments: list[str] | None = None) -> int:
             )
         require_free(options.host, options.port, "--port")
         collect_rarely()
-        stop_in_order()
         asyncio.run(serve(options.host, options.port, token, options.persist))
         return None
 
