@@ -17,9 +17,9 @@ from pathlib import Path
 from random import Random
 
 from scoring.case import Case
-from scoring.closeness import closeness, fragments
-from scoring.reference.abstention import abstains
-from scoring.reference.text import words_only
+from scoring.closeness import closeness
+from scoring.reference import abstains
+from scoring.text import fragments, words_only
 
 KEPT = 64  # values and names of other questions to choose a wrong one from
 ALIKE = 0.3  # a value closer than this to the right one is no wrong answer

@@ -22,11 +22,11 @@ from common.command import UsageError
 from common.settings import Settings, SettingsError
 from episodes.agent import Episode
 from scoring import terms
+from scoring.degenerate import is_degenerate
 from scoring.judge import Case, Judge
-from scoring.reference.abstention import honesty
-from scoring.reference.degenerate import is_degenerate
-from scoring.reference.text import words_only
+from scoring.reference import honesty
 from scoring.rubric import Reward, Rubric, parse_rubric
+from scoring.text import words_only
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
 from tools.sql.result import QueryResult

@@ -25,7 +25,7 @@ from data.questions.reasons import EXACT, difference, short, shortfall
 from data.questions.searched import unnamed
 from data.questions.split import in_several
 from scoring.judge import Case, ReferenceJudge
-from scoring.reference.text import words_only
+from scoring.text import words_only
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
 # The tool's own rules, but cells are compared whole; 20 rows, as for the agent.
@@ -195,7 +195,7 @@ class Checker:
         elif row["answer"]:
             gold = gold or {"structured_gt": without_key(results[-1])}
             context = [result.to_json() for result in results]
-            verdict = self.judge.compare(
+            verdict = self.judge.bears_out(
                 Case(row["question"], row["answer"], row["answer"], context, gold)
             )
             if verdict.score is None or verdict.score < EXACT:

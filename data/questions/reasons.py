@@ -10,9 +10,9 @@ import json
 from typing import Any
 
 from data.load import Row
-from scoring.closeness import closeness, fragments
+from scoring.closeness import closeness
 from scoring.judge import Verdict
-from scoring.reference.text import words_only
+from scoring.text import fragments, words_only
 
 EXACT = 1 - 1e-9  # of a score
 SHOWN = 60  # characters of a value in a message

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.closeness import closeness, fragments
-from scoring.reference.text import words_only
+from scoring.text import words_only
 
 
 def test_closeness_by_example():

@@ -12,13 +12,13 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scoring.reference.degenerate import is_degenerate
+from scoring.reference.gold import read_gold
 
 from common.settings import ROOT
 from data.load import load_rows
 from scoring.judge import Case, ReferenceJudge, Verdict
-from scoring.reference.degenerate import is_degenerate
-from scoring.reference.gold import read_gold
-from scoring.reference.text import words_only
+from scoring.text import words_only
 
 QUESTION = "朵朵片怎么吃？"
 FIELD = "一次15毫克，一日3次，饭后服用"
