@@ -107,12 +107,10 @@ class Form:
     """One way to tell gold: its facts by key, each with the places where it may stand (whose it is, and which field)."""
 
     facts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
 
     def add(self, text: str, owner: str = "", label: str = "") -> None:
         """Take a text of gold apart; in an enumeration the items of its last part are facts too."""
         pieces = pieces_of(text)
-        self.texts.append("".join(piece for piece, _ in pieces))
         listed = any(sign == "、" for _, sign in pieces)
         for piece, _ in pieces:
             parts = [part for part in re.split(JOINT, piece) if part] if listed else []
@@ -134,12 +132,19 @@ class Gold:
     labels: list[str]
     heads: set[str]
     question: str
+    wholes: set[str] = field(default_factory=set)
     nothing: bool = False
     number: str | None = None
+    known: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    by_end: dict[str, list[str]] = field(default_factory=dict)
 
-    @property
-    def several(self) -> bool:
-        return len(self.names) > 1
+    def index(self) -> None:
+        """Gather the facts of all forms: where each may stand, and by their last sign, the longest first."""
+        for form in self.forms:
+            for fact, places in form.facts.items():
+                self.known[fact] = self.known.get(fact, set()) | places
+        for fact in sorted(self.known, key=len, reverse=True):
+            self.by_end.setdefault(fact[-1], []).append(fact)
 
 
 class ReferenceJudge:
@@ -192,8 +197,7 @@ class ReferenceJudge:
 
 
 def _compared(answer: str, gold: Gold) -> Verdict:
-    joined = "".join(piece for piece, _ in pieces_of(answer))
-    told = any(form.facts and joined == "".join(form.texts) for form in gold.forms)
+    told = _joined(answer) in gold.wholes
     reading = _Reading(answer, gold)
     found = 1.0 if told else max(reading.share(form) for form in gold.forms)
     own = [] if told else reading.own
@@ -208,6 +212,14 @@ def _compared(answer: str, gold: Gold) -> Verdict:
     for part in parts.values():
         score *= part
     return Verdict(min(1.0, score), parts)
+
+
+def _joined(text: str) -> str:
+    """The text's pieces without punctuation, and without the polite ones before them."""
+    pieces = [piece for piece, _ in pieces_of(text)]
+    while len(pieces) > 1 and _is_free(pieces[0]):
+        del pieces[0]
+    return "\n".join(pieces)
 
 
 def honesty(answer: str, known: str) -> float:
@@ -243,12 +255,7 @@ class _Reading:
 
     def __init__(self, answer: str, gold: Gold) -> None:
         self.gold, self.said, self.own, self.abstained = gold, set[str](), list[str](), False
-        self.known = {fact: places for form in gold.forms for fact, places in form.facts.items()}
-        for form in gold.forms:
-            for fact, places in form.facts.items():
-                self.known[fact] = self.known[fact] | places
-        self.longest_first = sorted(self.known, key=len, reverse=True)
-        self.owner, self.label = "", ""
+        self.owner, self.label, self.of_another = "", "", False
         pieces, place = pieces_of(answer), 0
         while place < len(pieces):
             place += self._read(pieces, place)
@@ -262,28 +269,31 @@ class _Reading:
         """Read the piece at a place, or several that are one piece of gold; how many were read."""
         for many in range(min(MOST_JOINED, len(pieces) - place), 0, -1):
             joined = "".join(piece for piece, _ in pieces[place : place + many])
-            if key_of(joined) in self.known and self._say([key_of(joined)]):
+            if key_of(joined) in self.gold.known and self._say([key_of(joined)]):
                 return many
         piece, sign = pieces[place]
         if (sign == ":" and self._is_head(piece)) or piece in self.gold.names:
             self._enter(piece)
         elif not _is_free(piece) and not self._say_in(piece):
             self.own.append(piece)
+            self.of_another = self.of_another or sign == ":" or piece[-1] in self.gold.by_end
             self.abstained = self.abstained or bool(NOTHING.search(piece) or UNSURE.search(piece))
         return 1
 
     def _say(self, facts: Sequence[str]) -> bool:
         """Take the facts as said, if they may stand under the name and field that were named last."""
-        if not all(self._in_place(fact) for fact in facts):
+        if self.of_another or not all(self._in_place(fact) for fact in facts):
             return False
         self.said.update(facts)
+        items = (item for fact in facts for item in fact.split("\t"))
+        self.said.update(item for item in items if item in self.gold.known)
         return True
 
     def _in_place(self, fact: str) -> bool:
         return any(
             (not owner or not self.owner or owner == self.owner)
             and (not label or not self.label or label == self.label)
-            for owner, label in self.known[fact]
+            for owner, label in self.gold.known[fact]
         )
 
     def _say_in(self, piece: str) -> bool:
@@ -293,12 +303,14 @@ class _Reading:
         found: list[str] = []
         rest = piece
         while rest:
-            fact = next((one for one in self.longest_first if _ends_with(rest, one)), None)
+            fact = next(
+                (one for one in self.gold.by_end.get(rest[-1], ()) if _ends_with(rest, one)), None
+            )
             if fact is None:
                 break
             found.append(fact)
             rest = rest.removesuffix(fact)
-            if key_of(rest) in self.known:
+            if key_of(rest) in self.gold.known:
                 continue
             joint = re.search(rf"(?:{JOINT})$", rest)
             rest = rest[: joint.start()] if joint and found else rest
@@ -345,7 +357,7 @@ class _Reading:
         names = [name for name in self.gold.names if name in head]
         labels = [label for label in self.gold.labels if label in head]
         if names:
-            self.owner, self.label = max(names, key=len), ""
+            self.owner, self.label, self.of_another = max(names, key=len), "", False
         if labels:
             self.label = max(labels, key=len)
 
@@ -391,6 +403,10 @@ def read_gold(
         del gold.forms[:-1]
     gold.forms = [form for form in gold.forms if form.facts]
     gold.question += words_only(canonical(reference)) if not filled else ""
+    gold.wholes = {_joined("\n".join(cell for row in filled for cell in row))}
+    gold.wholes |= {_joined(reference)} if by_reference else set()
+    gold.wholes -= {""}
+    gold.index()
     if len(filled) == 1 and len(filled[0]) == 1 and re.fullmatch(r"\d+", filled[0][0]):
         gold.number = filled[0][0]
     return gold if gold.forms else None
