@@ -276,7 +276,7 @@ class _Reading:
             self._enter(piece)
         elif not _is_free(piece) and not self._say_in(piece):
             self.own.append(piece)
-            self.of_another = self.of_another or sign == ":" or piece[-1] in self.gold.by_end
+            self.of_another = self.of_another or sign == ":" or self._ends_in_fact(piece)
             self.abstained = self.abstained or bool(NOTHING.search(piece) or UNSURE.search(piece))
         return 1
 
@@ -318,6 +318,9 @@ class _Reading:
             return False
         self._enter(rest)
         return self._say(found)
+
+    def _ends_in_fact(self, piece: str) -> bool:
+        return any(_ends_with(piece, fact) for fact in self.gold.by_end.get(piece[-1], ()))
 
     def _is_count(self, piece: str) -> bool:
         """Whether the piece is gold's number, with a measure word and words of the question."""
