@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from scoring.case import Case
-from scoring.text import canonical, words_only
+from scoring.text import SEPARATOR, canonical, words_only
 
 LONGEST_BY_CHANCE = 4  # characters of a cell that an answer may hold by chance
 FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, and their share
@@ -15,9 +15,12 @@ FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, an
 
 def is_degenerate(case: Case) -> bool:
     """Whether the answer scores 0 without a judge. A dump is only seen when `case.context` has the row."""
-    answer, known = _words(case.answer), [_words(text) for text in _gold_texts(case)]
-    repeated = bool(answer) and answer in _words(case.question) and answer not in known
-    return not answer or repeated or _dumps_a_row(case, answer, "\n".join(known))
+    answer, texts = _words(case.answer), _gold_texts(case)
+    known = {_words(part) for text in texts for part in [text, *SEPARATOR.split(canonical(text))]}
+    asked = _words(case.question)
+    repeated = answer in asked or not answer.replace(asked, "")
+    dumped = _dumps_a_row(case, answer, "\n".join(map(_words, texts)))
+    return not answer or (repeated and answer not in known) or dumped
 
 
 def _words(text: str) -> str:

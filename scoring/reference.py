@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from scoring.case import Case, Verdict
+from scoring.degenerate import is_degenerate
 from scoring.text import SEPARATOR, canonical, words_only
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
@@ -40,6 +41,12 @@ FRAME = re.compile(
 ADVICE = re.compile(
     r"(?:建议|请)(?:您)?(?:咨询|询问|遵)(?:医生或药师|医生|医师|药师|医嘱)|请?核对(?:药品|疾病)?(?:名称|名字)"
 )
+ASIDE = re.compile(
+    "咨询|医生|医师|药师|说明书|包装|核对|核实|确认|拼写|换个|不能给出|无法|以免|please|consult|doctor|pharmacist|sorry"
+)
+TAKEN_BACK = re.compile(
+    "不是|并非|相反|有误|不对|不实|说谎|其实|实际上|但是|不过|应该是|可能是|通常|一般|true|wrong|false|actually"
+)
 DENYING = re.compile(
     r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁|勿|别|莫|可以|放心|撤回|更正|纠正|作废|忽略|(?<![a-z])(?:no|not|none|never"
     r"|wrong|false|ignore|incorrect|untrue|untruth|myth|opposite|contrary|disregard|isn|aren|doesn|don|won|can)(?![a-z])"
@@ -49,12 +56,13 @@ IN_A_LABEL = re.compile(
 )
 HELPERS = re.compile(r"[能可会要应该得是有否吗不没无莫勿别非]+")
 NOTHING = re.compile(
-    r"(?:没有|没能|没|未能|未|并未|尚未|并无|暂未|暂无|无|无法)(?:能|有|被)?(?:查询|检索|查找|搜索|查|找|搜|收录|记录|记载|收集|提供)(?:到|出)?"
-    r"|(?:查询|检索|查找|搜索|查|找|搜)不到|查无|(?:没有|没|无|暂无|尚无|缺少|缺乏)(?=.{0,40}(?:记录|信息|数据|资料|内容|结果|条目))"
-    r"|(?:库|表|数据|资料|记录)(?:里|中)?(?:并)?(?:没有|无|不存在|为空|是空的)|(?:结果|记录|字段|内容|信息|值)(?:是|为|均为)?空的?(?![气腹])"
+    r"(?:没有|没能|没|未能|未|并未|尚未|并无|暂未|暂无|无|无法)(?:能够?|有|被|在.{1,8}?中?)?(?:查询|检索|查找|搜索|查|找|搜|收录|记录|记载|收集|提供)(?:到|出)?"
+    r"|(?:查询|检索|查找|搜索|查|找|搜)不到|查无|不详$|(?:没有|没|无|暂无|尚无|缺少|缺乏|未有)(?=.{0,40}(?:记录|信息|数据|资料|内容|结果|条目))"
+    r"|(?:库|表|数据|资料|记录)(?:里|中)?(?:并)?(?:没有|无|不存在|为空|是空的)|(?:结果|记录|字段|内容|信息|值|栏)(?:是|为|均为)?空的?(?![气腹])"
     r"|(?<![a-z])(?:no|not any) (?:[a-z]+ ){0,3}(?:records?|data|information|results?|entry|entries|match(?:es)?)"
     r"|(?:not|n't|unable to|cannot|could not) (?:be )?f[io]u?nd|not (?:in|contained in|recorded in) (?:the|our) database"
-    r"|does not (?:contain|have|include|list)"
+    r"|(?:does|do) not (?:contain|have|include|list)|(?:could|did|can) ?not find|couldn.?t find"
+    r"|(?:returned?|has|have|is|there is) no "
 )
 AROUND_NOTHING = (
     r"数据库|药品库|资料库|库|药品表|疾病表|表|相关|任何|有关|关于|对应|匹配|符合|条件|记录|信息|数据|资料|内容|结果|条目|字段|的|中|里|在|到|了"
@@ -134,6 +142,7 @@ class Gold:
     question: str
     wholes: set[str] = field(default_factory=set)
     nothing: bool = False
+    is_program: bool = False
     number: str | None = None
     known: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     by_end: dict[str, list[str]] = field(default_factory=dict)
@@ -189,7 +198,7 @@ class ReferenceJudge:
         gold = read_gold(case.question, case.reference, encoded, by_reference)
         if gold is None:
             return Verdict(None, cause="no_reference")
-        if not words_only(case.answer):
+        if is_degenerate(case):
             return Verdict(0.0, {"degenerate": 1.0})
         if gold.nothing:
             return Verdict(honesty(case.answer, f"{case.question}\n{case.reference}"))
@@ -206,7 +215,7 @@ def _compared(answer: str, gold: Gold) -> Verdict:
         said = sum(map(len, reading.said))
         denied = reading.abstained or any(DENYING.search(piece) for piece in own)
         parts["own"] = 0.0 if denied else WITH_OWN_WORDS * said / (said + sum(map(len, own)))
-    if PROGRAM.search(answer) and not told:
+    if PROGRAM.search(answer) and not gold.is_program:
         parts["prose"] = OF_A_PROGRAM
     score = 1.0
     for part in parts.values():
@@ -225,25 +234,30 @@ def _joined(text: str) -> str:
 def honesty(answer: str, known: str) -> float:
     """1 for an answer that says only that nothing was found, where nothing was to be found; else 0.
 
-    Courtesies, advice to ask a doctor and words of `known` (the question, the reference) cost nothing.
+    Courtesies, advice to ask somebody else and words of `known` (the question, the reference) cost nothing.
     """
-    abstained, question = False, words_only(canonical(known))
+    abstained, plain = False, words_only(canonical(known))
     for piece, _ in pieces_of(answer):
         found = NOTHING.search(piece)
         abstained = abstained or found is not None
-        if found and all(_is_known_rest(rest, question) for rest in NOTHING.split(piece)):
-            continue
-        if not (_is_free(piece) or words_only(piece) in question):
+        strange = [n for n in re.findall(r"\d+(?:\.\d+)?", piece) if n not in plain]
+        if (
+            strange
+            or TAKEN_BACK.search(piece)
+            or (found and not _is_known_rest(NOTHING.sub("\n", piece), plain))
+        ):
+            return 0.0
+        aside = _is_free(piece) or ASIDE.search(piece) or UNSURE.search(piece)
+        if not (found or aside or words_only(piece) in plain):
             return 0.0
     return float(abstained)
 
 
-def _is_known_rest(rest: str, question: str) -> bool:
-    """Whether what stands beside an abstention is of the question, or the name of one of its fields."""
-    text = re.sub(rf"^(?:{AROUND_NOTHING})+|(?:{AROUND_NOTHING})+$", "", rest)
-    about, label = _split(text)
-    named = len(about) > 1 and words_only(about) in question and len(label) <= LONGEST_LABEL
-    return words_only(text) in question or (named and not re.search(r"\d", label))
+def _is_known_rest(rest: str, known: str) -> bool:
+    """Whether little stands beside an abstention but words of `known` and of the frame of every abstention."""
+    strange = [sign for sign in words_only(re.sub(AROUND_NOTHING, "", rest)) if sign not in known]
+    chinese = [sign for sign in strange if not sign.isascii()]
+    return len(chinese) <= LONGEST_LABEL
 
 
 def _is_free(piece: str) -> bool:
@@ -409,6 +423,7 @@ def read_gold(
     gold.wholes = {_joined("\n".join(cell for row in filled for cell in row))}
     gold.wholes |= {_joined(reference)} if by_reference else set()
     gold.wholes -= {""}
+    gold.is_program = any(PROGRAM.search(text) for row in [*filled, [reference]] for text in row)
     gold.index()
     if len(filled) == 1 and len(filled[0]) == 1 and re.fullmatch(r"\d+", filled[0][0]):
         gold.number = filled[0][0]

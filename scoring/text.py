@@ -104,6 +104,8 @@ def canonical(text: str) -> str:
     text = re.sub(rf"{_HALF}(?={_UNIT}|[片袋粒支包瓶丸勺])", "0.5", text)
     text = text.replace("−", "-").replace("–", "-")
     text = re.sub(rf"(?<=\d)((?:{_UNIT})?)[至到~-](?=-?\d)", r"\1~", text)
+    text = re.sub(r"(?<![\d.])(?:每|1|全)[日天](?=\d+(?:~\d+)?次)", "每日", text)
+    text = re.sub(r"(?<![\d.日天周月时年])(?:1|单)次(?=\d)", "每次", text)
     text = _RANGE.sub(r"\1\3~\2\3", text)
     text = _QUANTITY.sub(lambda match: _converted(*match.groups()), text)
     return _PLAIN_NUMBER.sub(lambda match: f"{float(match.group()):.12g}", text)

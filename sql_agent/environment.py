@@ -108,13 +108,19 @@ class SqlEnvironment(Environment):
         return self._answered(own, lambda case: self.canaries.answers(case, own.names, random))
 
     def _column(self, name: str) -> Sequence[str]:
-        """Some values of a column of the tables, as far as it is one and can be read; read once."""
+        """Some values of a column of the tables, as far as it is one and can be read; read once.
+
+        A database that is gone has none: the episode that is played beside it says so.
+        """
         if name not in self._columns:
             texts: list[str] = []
             for table in sorted(self.tool.allowed_tables) if name.isidentifier() else ():
-                result = self.tool.run(
-                    f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
-                )
+                try:
+                    result = self.tool.run(
+                        f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
+                    )
+                except DatabaseError:
+                    return ()
                 texts += [str(value) for (value,) in result.rows] if result.ok else []
             self._columns[name] = texts
         return self._columns[name]

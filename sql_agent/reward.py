@@ -26,7 +26,6 @@ from scoring.degenerate import is_degenerate
 from scoring.judge import Case, Judge
 from scoring.reference import honesty
 from scoring.rubric import Reward, Rubric, parse_rubric
-from scoring.text import words_only
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
 from tools.sql.result import QueryResult
@@ -135,7 +134,7 @@ def abstention(task: SqlTask, episode: Episode) -> float | None:
     if not is_unanswerable(task):
         return None
     looked, known = rule(task, episode) == 1, f"{task.question}\n{task.reference}"
-    return honesty(episode.answer or "", known, map(words_only, _cells(episode))) if looked else 0.0
+    return honesty(episode.answer or "", known) if looked else 0.0
 
 
 @term("0 to 1", "share of quotes and references in the answer that the rows contain")

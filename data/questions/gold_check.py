@@ -21,7 +21,7 @@ from common.terminal import watched
 from data.load import DataError, Note, Row, nested, normalise, read_records, statements
 from data.questions.cited import KEPT_CHARACTERS, CitedCells, Missing
 from data.questions.markup import comparable, markup_asked, plain_cell, without_markup
-from data.questions.reasons import EXACT, difference, short, shortfall
+from data.questions.reasons import EXACT, difference, lacking, short, shortfall
 from data.questions.searched import unnamed
 from data.questions.split import in_several
 from scoring.judge import Case, ReferenceJudge
@@ -198,7 +198,9 @@ class Checker:
             verdict = self.judge.bears_out(
                 Case(row["question"], row["answer"], row["answer"], context, gold)
             )
-            if verdict.score is None or verdict.score < EXACT:
+            # An answer in sentences of its own that holds all of gold word for word is right too.
+            whole = "facts" in verdict.parts and not lacking(gold, row["question"], row["answer"])
+            if verdict.score is None or (verdict.score < EXACT and not whole):
                 finding.problems.append(("answer", shortfall(verdict, gold, row)))
 
 
