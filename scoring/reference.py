@@ -240,7 +240,7 @@ def honesty(answer: str, known: str) -> float:
     for piece, _ in pieces_of(answer):
         found = NOTHING.search(piece)
         abstained = abstained or found is not None
-        strange = [n for n in re.findall(r"\d+(?:\.\d+)?", piece) if n not in plain]
+        strange = [n for n in re.findall(r"(?<![这那某])\d+(?:\.\d+)?", piece) if n not in plain]
         if (
             strange
             or TAKEN_BACK.search(piece)

@@ -19,12 +19,13 @@ from random import Random
 from scoring.case import Case
 from scoring.closeness import closeness
 from scoring.reference import abstains
-from scoring.text import SEPARATOR, fragments, words_only
+from scoring.text import fragments, words_only
 
 RETOLD = 5  # other rows that are retold beside the right one
 CONSTANT = 5  # parts of a constant answer
 KEPT = 64  # values and names of other questions to choose a wrong one from
 ALIKE = 0.3  # a value closer than this to the right one is no wrong answer
+PART = re.compile("[，,、；;。]")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 MEASURED = re.compile(
     r"\d\s*[a-zA-Z%度克毫微升片粒丸袋支瓶包滴次岁天日周月年小分个]|^\d+(?:\.\d+)?$"
@@ -149,11 +150,11 @@ def is_nothing(case: Case) -> bool:
 
 def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> str | None:
     """The value with one of its parts as another row has it; None where it has one part or nothing fits."""
-    parts = [part for part in SEPARATOR.split(value) if words_only(part)]
+    parts = [part for part in PART.split(value) if words_only(part)]
     strange = [
         part
         for text in others
-        for part in SEPARATOR.split(text)
+        for part in PART.split(text)
         if words_only(part) and words_only(part) not in right
     ]
     if len(parts) < 2 or not strange:

@@ -31,12 +31,13 @@ SHARE = {"right": (1.0, 1.0), "partly": (0.1, 0.9), "wrong": (0.0, 0.0), "evasiv
 GOOD = 0.7  # from here an answer counts as accepted
 
 # Of answers in words of their own only what is wrong has a bound; what is right in other words needs TEACHER_MODEL.
-AT_LEAST = {"exact_evidence": 0.95, "reference_itself": 0.99}
+# Some of the "exact evidence" here are excerpts of a page, which earn their share.
+AT_LEAST = {"exact_evidence": 0.94, "reference_itself": 0.99}
 AT_MOST = {
     "json_echo": 0.2, "select_star": 0.2, "sprayed": 0.2, "name_alone": 0.05, "abstain_wrong": 0.0,
     "echo_question": 0.0, "injection": 0.05, "vague": 0.05, "other_value": 0.05, "other_drug": 0.05,
     "swapped_entities": 0.05, "wrong_numbers": 0.1, "wrong_unit": 0.1, "unit_temperature": 0.1, "negated": 0.05,
-    "contradicted": 0.1, "swapped_roles": 0.1, "three_additions": 0.1, "count_with_invention": 0.2,
+    "contradicted": 0.1, "swapped_roles": 0.15, "three_additions": 0.1, "count_with_invention": 0.2,
 }  # fmt: skip
 
 

@@ -151,8 +151,9 @@ def test_what_is_right_is_not_paid_beside_a_sentence_of_ones_own(behind):
 def test_a_share_of_gold_earns_its_share_and_many_guesses_nothing():
     assert 0.2 < score("一次15毫克", FIELD) < score("一次15毫克，一日3次", FIELD) < 1
     guesses = "、".join(f"{number}种" for number in range(1, 12))
-    assert score(guesses, "7", question="有几种药？") < PAID
-    assert score("共有7种。", "7", question="有几种药？") == 1
+    judge, counted = ReferenceJudge(), {"question": "有几种药？", "rows": [{"count": 7}]}
+    assert judge.score(answer=guesses, **counted) < PAID
+    assert judge.score(answer="共有七种。", **counted) == judge.score(answer="7", **counted) == 1
 
 
 def test_names_must_stand_with_their_values():
