@@ -12,6 +12,7 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 from importlib import import_module
+from typing import Any
 
 # Every spelling of a unit, then its name in pint; spellings of one unit stand together.
 _SPELLINGS = """
@@ -112,7 +113,7 @@ def canonical(text: str) -> str:
 
 
 @cache
-def _opencc():  # type: ignore[no-untyped-def]
+def _opencc() -> Any:
     """OpenCC's converter, started when it is first needed."""
     return import_module("opencc").OpenCC("t2s")
 
@@ -145,7 +146,7 @@ def _line(unit: str) -> tuple[float, float, str]:
 
 
 @cache
-def _pint():  # type: ignore[no-untyped-def]
+def _pint() -> Any:
     return import_module("pint").UnitRegistry()
 
 
