@@ -18,7 +18,7 @@ from random import Random
 
 from scoring.case import Case
 from scoring.closeness import closeness
-from scoring.reference import abstains
+from scoring.pieces import abstains
 from scoring.text import fragments, words_only
 
 RETOLD = 5  # other rows that are retold beside the right one

@@ -24,7 +24,7 @@ from episodes.agent import Episode
 from scoring import terms
 from scoring.degenerate import is_degenerate
 from scoring.judge import Case, Judge
-from scoring.reference import honesty
+from scoring.pieces import honesty
 from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
