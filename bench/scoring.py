@@ -34,6 +34,7 @@ import psutil
 
 from common.llm_endpoint import LLMEndpoint
 from common.settings import Settings
+from scoring.degenerate import is_degenerate
 from scoring.judge import Case, LLMJudge, ReferenceJudge
 from sql_agent.agent import AGENT
 from sql_agent.judge_words import WORDS
@@ -59,7 +60,7 @@ def cases() -> list[Case]:
         context = [json.dumps(shown, ensure_ascii=False)]
         for answer in (row["answer"], row["answer"][: len(row["answer"]) // 2], other["answer"]):
             found.append(Case(row["question"], answer, row["answer"], context, gold))
-    return found
+    return [case for case in found if not is_degenerate(case)]
 
 
 async def _judge_all(judge: Any, known: list[Case]) -> None:

@@ -34,6 +34,7 @@ Format = Callable[
 ]  # from lines of episodes.jsonl, one a task, to a JSON value
 
 SERVED_NAME = "policy"  # of every model that is served here, a partner's too
+MOST_ACCEPTED = 0.05  # of known-bad episodes that may fool the reward: a run with more stops
 ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has fooled the reward
 
 

@@ -3,19 +3,19 @@
     problem_of(await check_judge(environment, tasks))      # None, or what was seen, with three of the tasks
 
 The environment says which episodes are honest. What is compared is what is paid of the score. A judge that costs money
-or time is asked about few tasks, and two dishonest kinds of each, in turn.
+or time is asked about few tasks, and three dishonest kinds of each, in turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from common.terminal import watched
-from episodes.agent import Environment, ServiceError, Task
+from episodes.agent import ACCEPTED_FROM, MOST_ACCEPTED, Environment, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward
 
@@ -23,7 +23,7 @@ MOST_DISORDER = 0.02  # of the tasks
 MOST_POOR = 0.05
 GOOD = 0.8
 TASKS = 200
-PAID_TASKS, PAID_KINDS = 6, 2  # 6 x (2 honest + 2 dishonest): under 30 calls, with the known case
+PAID_TASKS, PAID_KINDS = 5, 3  # 5 x (2 honest + 3 dishonest): under 30 calls, with the known case
 SHOWN = 3
 
 
@@ -31,13 +31,14 @@ SHOWN = 3
 class Probed:
     """What a task's scored episodes earned, by kind; of the honest ones the surest comes first, and is there.
 
-    partly_right: dishonest kinds made of the surest honest one, so that only that must beat them.
+    partly_right: dishonest kinds made of the surest honest one, so that only that must beat them, and from what worth
+    on such an answer has fooled the judge.
     """
 
     task: Task
     honest: Mapping[str, Reward]
     dishonest: Mapping[str, Reward]
-    partly_right: Collection[str]
+    partly_right: Mapping[str, float]
 
     @property
     def unbeaten(self) -> list[str]:
@@ -50,8 +51,24 @@ class Probed:
             if reward.worth >= least[kind in self.partly_right]
         ]
 
+    @property
+    def accepted(self) -> list[str]:
+        """Dishonest kinds that would count as accepted canaries in a run."""
+        return [
+            kind
+            for kind, reward in self.dishonest.items()
+            if reward.worth >= self.partly_right.get(kind, ACCEPTED_FROM)
+        ]
+
     def __str__(self) -> str:
-        shown = [*self.honest.items(), *((kind, self.dishonest[kind]) for kind in self.unbeaten)]
+        shown = [
+            *self.honest.items(),
+            *(
+                (kind, self.dishonest[kind])
+                for kind in self.dishonest
+                if kind in {*self.unbeaten, *self.accepted}
+            ),
+        ]
         return f"{self.task.id} {self.task.question}: {', '.join(f'{kind} {of.worth:.2f}' for kind, of in shown)}"
 
 
@@ -111,4 +128,23 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
         f"on {len(of)} of {len(probed)} tasks {what}, and {most:.0%} may"
         for of, most, what in found
     ]
-    return "\n  ".join(["; ".join(told), *map(str, found[0][0][:SHOWN])]) if found else None
+    paid = _paid_kinds(probed)
+    told += [
+        f"{kind!r} is paid on {n} of {of} tasks, and {MOST_ACCEPTED:.0%} may"
+        for kind, n, of in paid
+    ]
+    shown = (
+        found[0][0] if found else [of for of in probed if {k for k, *_ in paid} & {*of.accepted}]
+    )
+    return "\n  ".join(["; ".join(told), *map(str, shown[:SHOWN])]) if told else None
+
+
+def _paid_kinds(probed: Sequence[Probed]) -> list[tuple[str, int, int]]:
+    """The dishonest kinds for which a run would stop: how often they were paid, of how many tasks."""
+    asked = Counter(kind for of in probed for kind in of.dishonest)
+    paid = Counter(kind for of in probed for kind in of.accepted)
+    return [
+        (kind, n, asked[kind])
+        for kind, n in paid.items()
+        if n > max(1, MOST_ACCEPTED * asked[kind])
+    ]

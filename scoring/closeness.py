@@ -6,18 +6,10 @@ closeness("一次15毫克", "一次20毫克")     # 0.0: the numbers differ
 
 from __future__ import annotations
 
-import unicodedata
-
-from scoring.reference.text import RE, numbers, words_only
+from scoring.text import numbers
 
 CHANCE = 0.3  # below this share of characters in pairs, what matches is what Chinese phrases have in common anyway
 NEAR = 0.9  # a near match never earns as much as the text itself
-
-
-def fragments(text: str) -> list[str]:
-    """The text's parts between punctuation, as words only: what can be right or wrong by itself."""
-    parts = map(words_only, RE.separator.split(unicodedata.normalize("NFKC", text)))
-    return [part for part in parts if part]
 
 
 def closeness(fragment: str, text: str) -> float:

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from scoring.reference.text import words_only
+from scoring.text import words_only
 
 LONGEST = 200  # characters of a diagnosis
 GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none

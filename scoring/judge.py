@@ -15,7 +15,7 @@ from common.llm import reveal
 from common.settings import Settings
 from scoring.case import Case, Judge, Verdict
 from scoring.llm_judge import JudgeWords, LLMJudge
-from scoring.reference.offline import ReferenceJudge
+from scoring.reference import ReferenceJudge
 from scoring.reward_model import RewardModelJudge
 from scoring.scale import load_scale
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 from common.llm import LLMError, Usage
 from common.llm_error import clean
 from scoring.case import Case, Verdict
-from scoring.reference.degenerate import is_degenerate
+from scoring.degenerate import is_degenerate
 
 log = logging.getLogger(__name__)
 

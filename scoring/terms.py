@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 from typing import Any
 
-from scoring.reference.text import canonical, words_only
+from scoring.text import canonical, words_only
 
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
@@ -80,7 +80,9 @@ def _plain(cell: Any) -> str:
         return ""
     text = unicodedata.normalize("NFKC", str(cell)).strip().replace("...", CUT)
     try:
-        return f"{float(text):g}" if not isinstance(cell, bool) else text
+        if re.fullmatch(r"[+-]?\d+", text):
+            return str(int(text))  # every digit of a long key counts
+        return f"{float(text):.15g}" if not isinstance(cell, bool) else text
     except ValueError:
         return text
 

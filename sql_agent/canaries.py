@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
 from scoring.case import Case
-from scoring.closeness import closeness, fragments
-from scoring.reference.abstention import abstains
-from scoring.reference.text import words_only
+from scoring.closeness import closeness
+from scoring.pieces import abstains
+from scoring.text import fragments, words_only
 
+RETOLD = 5  # other rows that are retold beside the right one
+CONSTANT = 5  # parts of a constant answer
 KEPT = 64  # values and names of other questions to choose a wrong one from
 ALIKE = 0.3  # a value closer than this to the right one is no wrong answer
+PART = re.compile("[，,、；;。]")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 MEASURED = re.compile(
     r"\d\s*[a-zA-Z%度克毫微升片粒丸袋支瓶包滴次岁天日周月年小分个]|^\d+(?:\.\d+)?$"
@@ -32,13 +35,21 @@ ACCEPTED_FROM = {"right, beside a contradiction": 0.9, "right, with an invention
 """Kinds that hold what is right as well: an honest judge pays a part. From here on it has seen no fault."""
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-NOTHING_FOUND, TO_THE_JUDGE, PRAISE, INVENTED = _TEXTS.values()
+NOTHING_FOUND: str = _TEXTS["nothing_found"]
+TO_THE_JUDGE, PRAISE, INVENTED, DENIED = (
+    _TEXTS[name] for name in ("to_the_judge", "praise", "invented", "denied")
+)
+TURNED: dict[str, str] = _TEXTS["turned"]
 
 
 class Canaries:
-    """Makes bad answers; one per process. It remembers values and names of questions seen, as wrong ones for others."""
+    """Makes bad answers; one per process. It remembers values and names of questions seen, as wrong ones for others.
 
-    def __init__(self) -> None:
+    column: some values of the column of that name in the tables that are asked about.
+    """
+
+    def __init__(self, column: Callable[[str], Sequence[str]] = lambda _: ()) -> None:
+        self._column = column
         self._values: deque[tuple[str, str]] = deque(maxlen=KEPT)
         self._names: deque[str] = deque(maxlen=KEPT)
 
@@ -78,9 +89,32 @@ class Canaries:
             if evidence
             else None,
         }
+        found |= self._near(case, cells, evidence, random)
         self._values.extend((column, value) for column, value in cells if words_only(value))
         self._names.extend(names if about_one else ())
         return {kind: answer for kind, answer in found.items() if answer}
+
+    def _near(
+        self, case: Case, cells: Sequence[tuple[str, str]], evidence: str | None, random: Random
+    ) -> dict[str, str | None]:
+        """Answers that look like the right one: of another row, with one term or sign changed, denied, for any row."""
+        if not evidence or not cells or is_nothing(case):
+            return {}
+        column, value = random.choice(cells)
+        texts = [text for text in self._column(column) if words_only(text)]
+        right = words_only(case.reference + "".join(text for _, text in cells))
+        others = [text for text in texts if any(part not in right for part in fragments(text))]
+        another = _any(others, random)
+        whole = "。".join([value, *random.sample(others, min(RETOLD, len(others)))])
+        constant = "、".join(_commonest(texts))
+        return {
+            "the same field of another row": another,
+            "one term replaced": _replaced(value, others, right, random),
+            "a sign turned": _turned(value, right),
+            "denied behind": f"{evidence}。{random.choice(DENIED)}",
+            "the rows retold": whole if len(others) >= RETOLD else None,
+            "a constant answer": constant if constant and not _says(constant, right) else None,
+        }
 
     def _wrong_values(
         self, case: Case, cells: Sequence[tuple[str, str]]
@@ -112,6 +146,40 @@ def is_nothing(case: Case) -> bool:
     """Whether the database lacks the answer, so that saying so is right."""
     known = any(words_only(value) for _, value in _gold_cells(case))
     return not known and (abstains(case.reference) or not case.reference)
+
+
+def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> str | None:
+    """The value with one of its parts as another row has it; None where it has one part or nothing fits."""
+    parts = [part for part in PART.split(value) if words_only(part)]
+    strange = [
+        part
+        for text in others
+        for part in PART.split(text)
+        if words_only(part) and words_only(part) not in right
+    ]
+    if len(parts) < 2 or not strange:
+        return None
+    return value.replace(random.choice(parts), random.choice(strange), 1)
+
+
+def _turned(value: str, right: str) -> str | None:
+    """The value with the first word of TURNED that it has as its opposite."""
+    for word, opposite in TURNED.items():
+        turned = value.replace(word, opposite, 1)
+        if turned != value and not _says(turned, right):
+            return turned
+    return None
+
+
+def _commonest(texts: Sequence[str]) -> list[str]:
+    """The parts that most texts of a column have: what a policy that never looks would say."""
+    counted = Counter(part for text in texts for part in dict.fromkeys(fragments(text)))
+    return [part for part, _ in counted.most_common(CONSTANT)]
+
+
+def _says(text: str, right: str) -> bool:
+    """Whether what the text says is all right."""
+    return all(part in right for part in fragments(text))
 
 
 def _wrong_numbers(case: Case, random: Random) -> str | None:

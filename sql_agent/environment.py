@@ -8,7 +8,7 @@ reward = await environment.score(task, episode)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -52,7 +52,8 @@ class SqlEnvironment(Environment):
         if evaluating and "judge" not in self.rubric.weights:
             self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)
         self.highest = self.rubric.highest
-        self.canaries = Canaries()
+        self.canaries = Canaries(self._column)
+        self._columns: dict[str, list[str]] = {}
         self._template: TemplateAgent | None = None
 
     async def play(self, task: Task, policy: Policy) -> Episode:
@@ -105,6 +106,24 @@ class SqlEnvironment(Environment):
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
         own = _own(task)
         return self._answered(own, lambda case: self.canaries.answers(case, own.names, random))
+
+    def _column(self, name: str) -> Sequence[str]:
+        """Some values of a column of the tables, as far as it is one and can be read; read once.
+
+        A database that is gone has none: the episode that is played beside it says so.
+        """
+        if name not in self._columns:
+            texts: list[str] = []
+            for table in sorted(self.tool.allowed_tables) if name.isidentifier() else ():
+                try:
+                    result = self.tool.run(
+                        f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
+                    )
+                except DatabaseError:
+                    return ()
+                texts += [str(value) for (value,) in result.rows] if result.ok else []
+            self._columns[name] = texts
+        return self._columns[name]
 
     def _answered(
         self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]

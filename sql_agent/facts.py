@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from episodes.agent import Episode, Record
-from scoring.reference.abstention import abstains
+from scoring.pieces import abstains
 from sql_agent.reward import is_unanswerable, term_values
 from sql_agent.task import SqlTask
 

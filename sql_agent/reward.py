@@ -22,10 +22,9 @@ from common.command import UsageError
 from common.settings import Settings, SettingsError
 from episodes.agent import Episode
 from scoring import terms
+from scoring.degenerate import is_degenerate
 from scoring.judge import Case, Judge
-from scoring.reference.abstention import honesty
-from scoring.reference.degenerate import is_degenerate
-from scoring.reference.text import words_only
+from scoring.pieces import honesty
 from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
@@ -112,7 +111,12 @@ def execution(task: SqlTask, episode: Episode) -> float | None:
 @term("0 to 1", "share of the gold evidence that the queries returned")
 def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
     quotes = _quotes(task)
-    return terms.evidence_found(quotes, _cells(episode)) if quotes else None
+    if not quotes:
+        return None
+    if _in_another_column(task):  # of a search or a count: its rows are what can be returned
+        there = {str(cell) for cell in _cells(episode, object)}
+        return sum(quote in there for quote in quotes) / len(quotes)
+    return terms.evidence_found(quotes, _cells(episode))
 
 
 @term("0 to 1", "share of the cells returned that are gold evidence")
@@ -135,7 +139,7 @@ def abstention(task: SqlTask, episode: Episode) -> float | None:
     if not is_unanswerable(task):
         return None
     looked, known = rule(task, episode) == 1, f"{task.question}\n{task.reference}"
-    return honesty(episode.answer or "", known, map(words_only, _cells(episode))) if looked else 0.0
+    return honesty(episode.answer or "", known) if looked else 0.0
 
 
 @term("0 to 1", "share of quotes and references in the answer that the rows contain")
@@ -232,7 +236,16 @@ def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float])
 
 
 def _quotes(task: SqlTask) -> list[str]:
+    """The gold evidence; the gold cells where it stands in a column that the gold query does not return."""
+    if _in_another_column(task) and task.result:
+        return [str(cell) for row in task.result["rows"] for cell in row if cell is not None]
     return [item["quote"] for item in (task.gold or {}).get("evidence", [])]
+
+
+def _in_another_column(task: SqlTask) -> bool:
+    """Whether no quote is of a column of the gold result: the question searches for it, or counts it."""
+    fields = {item.get("field") for item in (task.gold or {}).get("evidence", [])}
+    return bool(fields and task.result) and not fields & set((task.result or {})["columns"])
 
 
 def _returned(episode: Episode) -> list[QueryResult]:

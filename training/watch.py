@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from statistics import mean, stdev
 
+from episodes.agent import MOST_ACCEPTED
 from training.records import RolloutRecord, causes, rewards_by_group, unscored_share
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ REPEATS_SECONDS = 60.0  # a runner that ends sooner, as the one it replaced did,
 MISMATCH_WARNS = 0.001
 CANARY_WINDOW = 200
 CANARY_WARNS = 0.02
-CANARY_STOPS = 0.05
+CANARY_STOPS = MOST_ACCEPTED
 GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
 TOLERANCE = 1e-4  # of a reward; verl counts in 32 bit
 

@@ -25,7 +25,7 @@ from common.command import Failure, new_parser, run_command
 from common.files import refuse_existing
 from common.jsonl import write_jsonl
 from common.terminal import watched
-from scoring.reference.text import words_only
+from scoring.text import words_only
 from utils.curation.chat_export import OTHER_ROLES, USER_ROLES, Message, Unreadable, read_messages
 from utils.curation.chat_questions import judge
 from utils.curation.personal_data import mask

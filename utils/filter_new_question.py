@@ -31,7 +31,7 @@ from common.settings import load_settings
 from common.terminal import watched
 from data.load import DataError, read_records
 from data.questions.near_duplicates import NEAR, NearDuplicates
-from scoring.reference.text import words_only
+from scoring.text import words_only
 from utils.curation.llm_pass import beside
 
 PROGRAM = "filter_new_question"

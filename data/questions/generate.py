@@ -26,7 +26,7 @@ from data.questions.questions import Draft, row_of
 from data.questions.split import Families, Owners, deal, in_several
 from data.questions.streams import STREAMS, Pool, Rates, usable
 from scoring.case import Case
-from scoring.reference.offline import ReferenceJudge
+from scoring.reference import ReferenceJudge
 from tools.sql.query import QueryTool
 
 # A family holds at most this share of the entities, so that even the smallest split can be filled.
@@ -201,7 +201,7 @@ def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list
         "structured_gt": {"columns": result.columns, "rows": result.rows},
         "evidence": draft.evidence,
     }
-    verdict = judge.compare(
+    verdict = judge.bears_out(
         Case(draft.question, draft.answer, draft.answer, [result.to_json()], gold)
     )
     return result.rows if verdict.score == 1 else None

@@ -21,11 +21,11 @@ from common.terminal import watched
 from data.load import DataError, Note, Row, nested, normalise, read_records, statements
 from data.questions.cited import KEPT_CHARACTERS, CitedCells, Missing
 from data.questions.markup import comparable, markup_asked, plain_cell, without_markup
-from data.questions.reasons import EXACT, difference, short, shortfall
+from data.questions.reasons import EXACT, difference, lacking, short, shortfall
 from data.questions.searched import unnamed
 from data.questions.split import in_several
 from scoring.judge import Case, ReferenceJudge
-from scoring.reference.text import words_only
+from scoring.text import words_only
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
 # The tool's own rules, but cells are compared whole; 20 rows, as for the agent.
@@ -195,10 +195,12 @@ class Checker:
         elif row["answer"]:
             gold = gold or {"structured_gt": without_key(results[-1])}
             context = [result.to_json() for result in results]
-            verdict = self.judge.compare(
+            verdict = self.judge.bears_out(
                 Case(row["question"], row["answer"], row["answer"], context, gold)
             )
-            if verdict.score is None or verdict.score < EXACT:
+            # An answer in sentences of its own that holds all of gold word for word is right too.
+            whole = "facts" in verdict.parts and not lacking(gold, row["question"], row["answer"])
+            if verdict.score is None or (verdict.score < EXACT and not whole):
                 finding.problems.append(("answer", shortfall(verdict, gold, row)))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from data.intake.cells import CellError, to_text
 from data.load import Row, compact, nested, statements
-from scoring.reference.text import normalise
+from scoring.text import normalise
 
 # A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class = 'x`.
 CUT_START = re.compile(r"^[^<>]{0,300}['\"]/?>")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from scoring.reference.text import words_only
+from scoring.text import words_only
 
 NEAR = 0.8
 

@@ -10,9 +10,9 @@ import json
 from typing import Any
 
 from data.load import Row
-from scoring.closeness import closeness, fragments
+from scoring.closeness import closeness
 from scoring.judge import Verdict
-from scoring.reference.text import words_only
+from scoring.text import fragments, words_only
 
 EXACT = 1 - 1e-9  # of a score
 SHOWN = 60  # characters of a value in a message
@@ -39,8 +39,8 @@ def shortfall(verdict: Verdict, gold: dict[str, Any], row: Row) -> str:
         f"{name} {_below_1(value)}" for name, value in verdict.parts.items() if value < EXACT
     )
     reason = f"scores {_below_1(verdict.score)}, expected 1; {low or ', '.join(verdict.parts)}"
-    lacking = _lacking(gold, row["question"], row["answer"]) if "facts" in low else ""
-    return f"lacks the gold value {short(repr(lacking))} ({reason})" if lacking else reason
+    piece = lacking(gold, row["question"], row["answer"]) if "facts" in low else ""
+    return f"lacks the gold value {short(repr(piece))} ({reason})" if piece else reason
 
 
 def _below_1(value: float) -> str:
@@ -48,7 +48,7 @@ def _below_1(value: float) -> str:
     return next(text for digits in range(2, 17) if float(text := f"{value:.{digits}f}") < 1)
 
 
-def _lacking(gold: dict[str, Any], question: str, answer: str) -> str:
+def lacking(gold: dict[str, Any], question: str, answer: str) -> str:
     """The piece of gold that the answer has least of; "" where it has all of it."""
     cells = [
         str(cell)

@@ -15,8 +15,7 @@ from data.database.schema import NAME_COLUMN
 from data.load import Row, nested
 from data.questions.cited import Missing
 from scoring.closeness import closeness
-from scoring.reference.names import mentioned
-from scoring.reference.text import RE, canonical, words_only
+from scoring.text import canonical, words_only
 from tools.sql.query import QueryResult
 
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")
@@ -25,6 +24,12 @@ PLACES = re.compile(  # of names: in bold, at the head of a list item, behind a 
     r"\*\*([^*\n]{2,40})\*\*|^\s*(?:\d+[.、)]|[-*•])\s*([^*(（:：，。\n]{2,40})|(?:有|是|为|包括)[:：]([^。\n]{2,300})",
     re.M,
 )
+FORM = (
+    "(?:肠溶|缓释|控释|分散|咀嚼|泡腾|含|滴)?(?:片|胶囊|丸)剂?|颗粒剂?|口服液|散剂?|注射[剂液]|糖浆剂?|软膏剂?|乳膏剂?"
+    "|滴眼液|喷雾剂|冲剂|混悬液|(?:吸入)?气雾剂|口服溶液"
+)
+DRUG = re.compile(f"[一-鿿]{{2,14}}?(?:{FORM})(?![状型步服])")
+SALT = re.compile("^(?:注射用|盐酸|苯磺酸|硫酸|马来酸|枸橼酸|酒石酸|富马酸|磷酸|氢溴酸|甲磺酸)")
 NO_NAME = re.compile("药品|药物|资料|参考|适应症|名称|信息")
 STAND_IN = "（名称未知"  # in a database made of quotes
 
@@ -37,7 +42,7 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
         return None
     if names:
         texts = [canonical(name) for name in names]
-        found = any(mentioned(text, texts, said) for text in texts)
+        found = any(_mentioned(text, texts, said) for text in texts)
         return (
             None
             if found
@@ -52,7 +57,7 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
     ]
     named = [
         text
-        for text in [*texts, *RE.drug.findall(said)]
+        for text in [*texts, *DRUG.findall(said)]
         if words_only(text) and not NO_NAME.search(text)
     ]
     if any(closeness(words_only(name), known) < KNOWN for name in named):
@@ -60,6 +65,13 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
     return Missing(
         "names nothing that was found: it repeats the question and the quotes", wrong=True
     )
+
+
+def _mentioned(name: str, others: Sequence[str], text: str) -> bool:
+    """Whether the text has the name, or the name without salt and dosage form where no other name has that."""
+    short = SALT.sub("", re.sub(f"(?:{FORM})$", "", name))
+    alone = len(short) > 2 and not any(short in other for other in others if other != name)
+    return name in text or (alone and short in text)
 
 
 def found_names(row: Row) -> list[str]:

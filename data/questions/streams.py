@@ -31,7 +31,7 @@ from data.questions.templates import (
     WORDS,
     Phrases,
 )
-from scoring.reference.text import words_only
+from scoring.text import words_only
 from tools.sql.result import neutralise
 
 LONGEST_TEXT = 300  # characters of all texts of an answer; the tool cuts cells at 500

@@ -233,7 +233,7 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
         (
             {"answer": "甲片要避光"},
             "answer",
-            "lacks the gold value '密封' (scores 0.00, expected 1; facts 0.00)",
+            "lacks the gold value '密封' (scores 0.00, expected 1; facts 0.00, own 0.00)",
         ),
         (
             {"sql": "SELECT storage AS a FROM drugs_info WHERE id = 1", "answer": ""},
@@ -257,7 +257,7 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
                 **listed(TWELVE),
             },
             "answer",
-            "scores 0.92, expected 1; names 0.92",
+            "scores 0.92, expected 1; facts 0.92",
         ),
         (
             {"question": "适应症包含<li><p的药品有哪些？"},

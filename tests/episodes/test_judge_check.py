@@ -87,6 +87,17 @@ def test_two_percent_of_the_tasks_may_be_out_of_order(kind: str) -> None:
     )
 
 
+def test_a_kind_for_which_a_run_would_stop_is_refused_though_the_evidence_beats_it() -> None:
+    def paid(share: int) -> Callable[[int, str], float]:
+        return lambda number, kind: 0.6 if kind == "wrong" and number < share else WORTH[kind]
+
+    assert problem(paid(5)) is None
+    seen = str(problem(paid(6)))
+    assert "'wrong' is paid on 6 of 100 tasks, and 5% may" in seen
+    assert "\n  0 ？: evidence 1.00, reference 0.90, wrong 0.60" in seen
+    assert problem(lambda _, kind: {**WORTH, "half right": 0.85}[kind]) is None
+
+
 def test_five_percent_of_the_tasks_may_be_poor() -> None:
     def poor(share: int) -> Callable[[int, str], float]:
         return lambda number, kind: WORTH[kind] * (0.75 if number < share else 1.0)
@@ -141,7 +152,7 @@ def test_a_paid_judge_is_asked_little_and_about_every_kind() -> None:
     environment = Judged(lambda _, kind: WORTH[kind], paid=True)
     probed = asked(environment)
     assert len(probed) == PAID_TASKS
-    assert len(environment.asked) == 24
+    assert len(environment.asked) == PAID_TASKS * 5
     assert {kind for _, kind in environment.asked} == WORTH.keys()
     assert problem_of(asked(Judged(lambda *_: 1.0, paid=True))) is not None
 

@@ -106,7 +106,7 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(
 ) -> None:
     assert main(["sql"]) == 1
     shown = capsys.readouterr()
-    assert "on 6 of 6 tasks an honest answer does not beat each dishonest one" in shown.err
+    assert "on 5 of 5 tasks an honest answer does not beat each dishonest one" in shown.err
     assert "TEACHER_MODEL" in shown.err
     assert "--draft-answers" in shown.err
     assert "drop such rows" in shown.err

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.closeness import closeness, fragments
-from scoring.reference.text import words_only
+from scoring.closeness import closeness
+from scoring.text import fragments, words_only
 
 
 def test_closeness_by_example():

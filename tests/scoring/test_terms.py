@@ -54,6 +54,9 @@ def test_order_counts_only_where_gold_says_so():
         ("甲…", "甲乙", True),
         ("甲", "甲乙", False),
         (True, 1, False),
+        (1234567, 1234568, False),
+        ("1234567", 1234567.0, True),
+        (0.1 + 0.2, 0.3, True),
     ],
 )
 def test_cells(shown, gold, same):

@@ -12,11 +12,13 @@ from random import Random
 
 import pytest
 
+from common.settings import Settings
 from episodes.agent import ACCEPTED_FROM, Episode
 from scoring.judge import Case, ReferenceJudge
 from sql_agent.agent import AGENT
 from sql_agent.canaries import ACCEPTED_FROM as OWN
 from sql_agent.canaries import (
+    DENIED,
     INVENTED,
     NOTHING_FOUND,
     PRAISE,
@@ -25,6 +27,7 @@ from sql_agent.canaries import (
     honest_answers,
     is_nothing,
 )
+from sql_agent.environment import SqlEnvironment
 from sql_agent.reward import Query, case_of
 from sql_agent.task import SqlTask, task_of
 
@@ -58,7 +61,22 @@ KINDS = {
     "said of another",
     "right, beside a contradiction",
     "right, with an invention",
+    "the same field of another row",
+    "one term replaced",
+    "a sign turned",
+    "denied behind",
+    "the rows retold",
+    "a constant answer",
 }
+COLUMN = [
+    "外敷，每晚1次",
+    "外敷，饭前",
+    "含服，睡前",
+    "吸入，睡前",
+    "含服，必要时",
+    "滴眼，睡前",
+    "一次15毫克",
+]
 
 
 def tasks(split: str) -> list[tuple[SqlTask, Case]]:
@@ -68,14 +86,15 @@ def tasks(split: str) -> list[tuple[SqlTask, Case]]:
 
 
 def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int = 1) -> dict[str, str]:
-    canaries = Canaries()
+    canaries = Canaries(lambda _: COLUMN)
     canaries.answers(OTHER, ["图图片"], Random(seed))
     return canaries.answers(case, names, Random(seed))
 
 
 @pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
 def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> None:
-    canaries, judge, random = Canaries(), ReferenceJudge(), Random(1)
+    environment = SqlEnvironment(Settings(_env_file=None))
+    canaries, judge, random = environment.canaries, ReferenceJudge(), Random(1)
     judged, accepted = Counter[str](), []
     for task, case in tasks(split)[::every]:
         for kind, answer in canaries.answers(case, task.names, random).items():
@@ -91,7 +110,7 @@ def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> No
 
 def test_every_kind_is_made_of_what_it_is_called() -> None:
     found = drawn()
-    assert found.keys() == KINDS
+    assert found.keys() == KINDS - {"one term replaced", "a sign turned"}, "one part, no opposite"
     assert found["another question's answer"] == "外敷"
     assert found["wrong numbers"] in {"一次31毫克", "一次46毫克", "一次76毫克"}
     assert found["the question again"].startswith("关于“朵朵片怎么吃”")
@@ -103,6 +122,24 @@ def test_every_kind_is_made_of_what_it_is_called() -> None:
         == f"一次15毫克。另有记录为：{found['wrong numbers']}。"
     )
     assert found["right, with an invention"].removeprefix("一次15毫克。") in INVENTED
+
+
+def test_the_near_ones_differ_from_the_right_one_in_one_thing() -> None:
+    value = "一次15毫克，饭后服用"
+    gold = {"structured_gt": {"columns": ["dosage"], "rows": [[value]]}}
+    case = Case("朵朵片怎么吃？", "", f"朵朵片的用法用量：{value}", [], gold)
+    found = drawn(case)
+    assert found["a sign turned"] == "一次15毫克，饭前服用"
+    assert found["the same field of another row"] in COLUMN
+    replaced = found["one term replaced"].split("，")
+    assert len(set(replaced) & set(value.split("，"))) == 1
+    assert found["denied behind"].startswith(f"{value}。")
+    assert found["denied behind"].removeprefix(f"{value}。") in DENIED
+    assert found["a constant answer"].startswith("睡前、")
+    assert sum(text in found["the rows retold"] for text in COLUMN) >= 5
+    assert not {"a constant answer", "the same field of another row"} & {
+        kind for kind, answer in drawn(EMPTY, ("花花片",)).items() if answer
+    }
 
 
 def test_every_wording_is_drawn() -> None:

@@ -153,7 +153,7 @@ def test_the_template_finds_the_name_and_the_column(database_url: str) -> None:
 def test_a_bad_episode_is_scored_like_one_that_read_the_gold_rows(database_url: str) -> None:
     environment = opened(database_url)
     answers = {}
-    for seed in range(40):
+    for seed in range(120):
         bad = environment.bad(TASK, Random(seed))
         assert bad is not None
         answers[bad.answer] = asyncio.run(environment.score(TASK, bad))

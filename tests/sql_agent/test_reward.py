@@ -383,3 +383,13 @@ def test_gold_rows_are_what_a_query_would_have_returned() -> None:
         == Query.of_gold(replace(GOLDEN, gold={"evidence": []}))
         == []
     )
+
+
+def test_the_evidence_of_a_search_or_a_count_is_what_its_query_returns() -> None:
+    quote = [{"table": "drugs_info", "row_id": 1, "field": "indication", "quote": "头痛"}]
+    for column, right, wrong in (("med_name", "朵莎洛片", "维诺散"), ("count", 3, 13)):
+        gold = {"structured_gt": {"columns": [column], "rows": [[right]]}, "evidence": quote}
+        task = SqlTask(id="s", question="治头痛的药？", reference=str(right), gold=gold)
+        for cell, value in ((right, 1.0), (wrong, 0.0)):
+            found = QueryResult([column], [[cell]], 1, tables_read=frozenset({"drugs_info"}))
+            assert term_values(task, played("x", found))["evidence_recall"] == value

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from data.questions.markup import comparable
-from scoring.reference.text import numbers, words_only
+from scoring.text import numbers, words_only
 from utils.curation.queried_rows import QueriedRow
 
 MOST_ROWS = 20  # shown to the LLM

@@ -1,0 +1,60 @@
+"""Answers that deserve no judge: empty, signs only, the question repeated, a whole row dumped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from scoring.case import Case
+from scoring.text import SEPARATOR, canonical, words_only
+
+LONGEST_BY_CHANCE = 4  # characters of a cell that an answer may hold by chance
+FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, and their share
+
+
+def is_degenerate(case: Case) -> bool:
+    """Whether the answer scores 0 without a judge. A dump is only seen when `case.context` has the row."""
+    answer, texts = _words(case.answer), _gold_texts(case)
+    known = {_words(part) for text in texts for part in [text, *SEPARATOR.split(canonical(text))]}
+    asked = _words(case.question)
+    repeated = answer in asked or not answer.replace(asked, "")
+    dumped = _dumps_a_row(case, answer, "\n".join(map(_words, texts)))
+    return not answer or (repeated and answer not in known) or dumped
+
+
+def _words(text: str) -> str:
+    return words_only(canonical(text))
+
+
+def _gold_texts(case: Case) -> list[str]:
+    """The reference, the gold cells and the quotes."""
+    gold = case.gold or {}
+    rows = (gold.get("structured_gt") or {}).get("rows") or []
+    quotes = [item["quote"] for item in gold.get("evidence") or []]
+    return [case.reference, *(str(cell) for row in rows for cell in row), *quotes]
+
+
+def _dumps_a_row(case: Case, answer: str, known: str) -> bool:
+    """Whether most of a row's other cells that do not occur by chance are copied."""
+    rows = [
+        [cell for cell in set(row) if len(cell) > LONGEST_BY_CHANCE and cell not in known]
+        for row in _context_rows(case.context)
+    ]
+    copied = [(sum(cell in answer for cell in row), len(row)) for row in rows]
+    return any(count >= FEWEST_COPIED and count >= MOST_COPIED * among for count, among in copied)
+
+
+def _context_rows(context: Iterable[str]) -> list[list[str]]:
+    """The text cells of the tool results' rows, as words; none of what is not the tool's JSON."""
+    rows: list[list[str]] = []
+    for text in context:
+        try:
+            result: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        found = result.get("rows") if isinstance(result, dict) else None
+        for row in found if isinstance(found, list) else []:
+            cells = row if isinstance(row, list) else []
+            rows.append([_words(cell) for cell in cells if isinstance(cell, str)])
+    return rows
