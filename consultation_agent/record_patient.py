@@ -25,7 +25,9 @@ from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import Facet, Phrase
 from data.conditions.table import load_tables
+from episodes.agent import AgentError
 
+WAYS = "choose --patient llm or --patient served"
 LONGEST = 400  # characters of a question that a patient listens to
 ALIKE, TELLING = (
     0.3,
@@ -68,6 +70,18 @@ class RecordPatient(Patient):
         if len(items) > 1:
             return Reply("compound", SAID["zh"]["compound"].format(text=reply.text), reply.facets)
         return reply
+
+
+def check_recorded(tasks: Sequence[ConsultationTask]) -> list[str]:
+    """What there is to say about cases whose record has nothing that a patient could tell.
+
+    Raises AgentError: none of the cases has anything.
+    """
+    empty = sum(not (task.words or task.exchanges or task.description) for task in tasks)
+    seen = f"{empty} of {len(tasks)} cases hold no facts, exchanges or description"
+    if empty and empty == len(tasks):
+        raise AgentError(f"{seen}, which is all that --patient record tells; {WAYS}")
+    return [f'{seen}: their patients answer "not sure" to everything; {WAYS}'] if empty else []
 
 
 def question_for(item: str) -> str:

@@ -55,7 +55,7 @@ def key_of(task: DiagnosisTask) -> set[str]:
 
 
 def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
-    """The recommended examinations of which a result came back."""
+    """The recommended examinations that were ordered and exist for this patient, whether or not they are recorded."""
     return {one.name for one in results_of(episode) if one.kind != "unavailable"} & key_of(task)
 
 

@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consultation_agent.patient import KINDS, Exchange, Reply
-from consultation_agent.record_patient import SAID, RecordPatient, asked_for, question_for, readings
+from consultation_agent.record_patient import (
+    SAID,
+    RecordPatient,
+    asked_for,
+    check_recorded,
+    question_for,
+    readings,
+)
 from consultation_agent.task import ConsultationTask, task_of
 from data.conditions.table import load_tables
+from episodes.agent import AgentError
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 
 PATIENT = RecordPatient()
@@ -217,3 +225,11 @@ class TestWithoutFacets:
         told = "They said: this is a sprained ankle."
         task = task_of(reference_row(patient_information=[], enhanced_description=told))
         assert asked("what did they say: sprained ankle?", task=task).kind == "unknown"
+
+
+def test_a_file_whose_rows_hold_nothing_to_tell_is_refused() -> None:
+    empty = ConsultationTask(id="empty", question="我肚子疼。", reference="阑尾炎")
+    with pytest.raises(AgentError, match="--patient llm or --patient served"):
+        check_recorded([empty])
+    assert check_recorded([empty, TASK])[0].startswith("1 of 2 cases")
+    assert check_recorded(tasks()) == []
