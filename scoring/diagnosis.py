@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from scoring.diagnosis_words import TABLE, Words, beside, conditions, organs, words_of
+from scoring.framing import unframed
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
@@ -26,9 +27,6 @@ GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a
 NUMBER = re.compile(r"(type|stage|grade|class|phase)\d[a-c]?")
 PARTS = re.compile(r"[;；\n]")
 JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
-LEAD = re.compile(
-    rf"^\W*(?:(?:{'|'.join(TABLE['said']['lead'])})(?:[:：\s]+|(?=[^\x00-\x7f])))+", re.I
-)
 CLAUSE = re.compile(
     "|".join(rf"\b{one}\b" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
@@ -41,7 +39,7 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     Of a gold of several parts, joined by ";", all are needed, in any order and nothing else.
     """
     known = [name for name in names if name.strip()]
-    said = LEAD.sub("", unicodedata.normalize("NFKC", said.strip()))
+    said = unframed(unicodedata.normalize("NFKC", said))
     if not known or len(said) > LONGEST or UNDECIDED.search(said):
         return False
     several = [parts for name in known if len(parts := _parts(name)) > 1]
