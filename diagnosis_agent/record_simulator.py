@@ -9,6 +9,7 @@ but for the examinations that settle it. Of a case from outside, what is not rec
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from random import Random
 from types import MappingProxyType
 
@@ -88,6 +89,7 @@ def ordered(task: DiagnosisTask, name: str) -> str | None:
     return found if only in ("any", task.sex) or task.sex is None else None
 
 
+@cache
 def own_name(name: str) -> str:
     """What an examination of the case goes by: its name in the tables, where they know it."""
     return named(name) or name
