@@ -34,7 +34,8 @@ SUMS = tuple(name for name in NAMES if name != "terms")
 RUBRIC = Rubric(TABLES["terms"])
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
-ROOM = 1.5  # advice may have so many times the characters that the gold has for what is given
+ROOM = 1.4  # advice may have so many times the characters that the gold has for what is given
+FREE = 4  # characters more, for advice of few words
 
 
 def conclusion_of(episode: Episode) -> Conclusion | None:
@@ -54,7 +55,7 @@ def diagnosis_value(task: ConsultationTask, diagnosis: str) -> float:
 def recommendation_value(task: ConsultationTask, advice: str) -> float:
     """The mean over the gold items of the share of their terms that are advised, each contradicted one against it.
 
-    It may have half as many characters again as the gold needs for what is given; beyond, its worth falls in proportion, so
+    It may have 1.4 times as many characters as the gold needs for what is given; beyond, its worth falls in proportion, so
     that a list of everything is worth little. Without known items: word-F1.
     """
     if not task.advice:
@@ -65,7 +66,7 @@ def recommendation_value(task: ConsultationTask, advice: str) -> float:
         for item, own in zip(task.advice, gold, strict=True)
     ]
     given = max(0.0, sum(shares) / len(shares))
-    room = ROOM * given * len(words_only("".join(task.advice)))
+    room = FREE + ROOM * given * len(words_only("".join(task.advice)))
     return given * min(1.0, room / max(1, len(words_only(advice))))
 
 

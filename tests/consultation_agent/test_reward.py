@@ -298,9 +298,13 @@ def test_a_reward_there_is_not_names_those_there_are() -> None:
 
 def test_advice_is_paid_by_the_length_that_its_gold_needs_and_less_in_proportion_beyond() -> None:
     gold = len(words_only("".join(TASK.advice)))
-    spare = int(1.5 * gold) - len(words_only(TASK.recommendation))
+    spare = int(1.4 * gold) + 4 - len(words_only(TASK.recommendation))
     assert recommendation_value(TASK, TASK.recommendation + "，" + "水" * spare) == 1.0
-    longer = TASK.recommendation + "，" + "水" * (3 * gold - len(words_only(TASK.recommendation)))
+    longer = (
+        TASK.recommendation
+        + "，"
+        + "水" * (2 * int(1.4 * gold) + 8 - len(words_only(TASK.recommendation)))
+    )
     assert recommendation_value(TASK, longer) == pytest.approx(0.5)
 
 
