@@ -126,8 +126,7 @@ class ConsultationAgent(Agent):
         return ConsultationEnvironment(settings, options, evaluating)
 
     def check_tasks(self, tasks: Sequence[Task], options: Options) -> list[str]:
-        from consultation_agent.record_patient import check_recorded
-        from consultation_agent.task import ConsultationTask
+        from consultation_agent.task import ConsultationTask, check_recorded
 
         if (options.get("patient") or RECORD) != RECORD:
             return []

@@ -26,7 +26,6 @@ INLINE = re.compile(
     r"(?<=[ \t。；;])(?=(?:(?:treatment )?recommendations?|(?:治疗|处理)?建议)[ \t]{0,4}[:：])",
     re.IGNORECASE,
 )  # advice that follows its diagnosis on the same line
-SHORT = 60  # characters of a diagnosis that stands without a label before the advice
 
 PROBLEMS = (
     "empty",  # nothing at all
@@ -97,16 +96,15 @@ def _read_answer(text: str) -> Question | Conclusion | Malformed:
 
 
 def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
+    """What stands before the first label names the diagnosis where it begins as a sentence that does, else nothing."""
     before = "\n".join(part.text for part in parts if not part.kind)
     said = (part.text.splitlines() for part in parts if part.kind == "diagnosis")
     named = [name for lines in said for line in lines if (name := bare(line))]
     advised = [part.text for part in parts if part.kind == "advice" and part.text]
-    if before and not kinds and not leads(before):
+    if before and ("diagnosis" in kinds or not leads(before)):
         return Malformed("no_label")
-    if before and "diagnosis" not in kinds and (leads(before) or len(before) <= SHORT):
+    if before:
         named = [name for line in before.splitlines() if (name := unframed(line))]
-    elif before and "diagnosis" in kinds:
-        return Malformed("no_label")
     elif kinds[:1] != ["diagnosis"]:
         named = []
     if not named:
