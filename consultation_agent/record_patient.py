@@ -67,7 +67,7 @@ class RecordPatient(Patient):
         if not task.words:
             return _remembered(task, question[:LONGEST], told)
         question = question[:LONGEST]
-        if task.complaint and asks_whether(question, load_tables().complaints[task.complaint]):
+        if task.complaint and asks_whether(question, task.complaint):
             return _complaint(task, told)
         items = asked_for(question, task.question)
         if not items:
@@ -83,13 +83,13 @@ class RecordPatient(Patient):
         return reply
 
 
-def asks_whether(question: str, complaint: Phrase) -> bool:
+def asks_whether(question: str, complaint: str) -> bool:
     """Whether a question, or the last clause of one, asks for a complaint and for nothing else: no other word of it says
     anything.
     """
     asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(one)]
     texts = [_plain(text) for one in asking[-1:] for text in (one, re.split("[，,]", one)[-1])]
-    words = [parts for word in (*complaint.ask, *complaint.ask_en) for parts in readings(word)]
+    words = [parts for word in SAID["complaints"][complaint] for parts in readings(word)]
     return any(_nothing_but(parts, text) for text in texts for parts in words)
 
 
@@ -120,7 +120,7 @@ def _complaint(task: ConsultationTask, told: Mapping[str, Reply]) -> Reply:
 
 def _not_understood(question: str) -> Reply:
     """Of a complaint that is not the patient's own the record says nothing."""
-    if any(asks_whether(question, one) for one in load_tables().complaints.values()):
+    if any(asks_whether(question, one) for one in SAID["complaints"]):
         return Reply("unknown", SAID["zh"]["unknown"])
     return Reply("off_topic", SAID["zh"]["off_topic"])
 
