@@ -31,7 +31,7 @@ from episodes.agent import (
     Sizes,
     Task,
 )
-from episodes.partners import PARTNERS
+from episodes.partners import PARTNERS, RECORD
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
@@ -124,6 +124,13 @@ class ConsultationAgent(Agent):
         from consultation_agent.environment import ConsultationEnvironment
 
         return ConsultationEnvironment(settings, options, evaluating)
+
+    def check_tasks(self, tasks: Sequence[Task], options: Options) -> list[str]:
+        from consultation_agent.task import ConsultationTask, check_recorded
+
+        if (options.get("patient") or RECORD) != RECORD:
+            return []
+        return check_recorded([task for task in tasks if isinstance(task, ConsultationTask)])
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         from consultation_agent.facts import facets_found

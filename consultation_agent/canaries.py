@@ -15,6 +15,7 @@ from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.record_patient import SAID, question_for
 from consultation_agent.rehearsal import rehearse
 from consultation_agent.task import ConsultationTask
+from data.conditions.records import terms
 from data.conditions.table import load_tables
 from episodes.agent import Episode
 
@@ -34,6 +35,15 @@ def dishonest_episodes(
     wrong = "；".join(item.replace("*", "") for item in other.advice_zh)
     every = [question_for(item) for item in SAID["questions"] if item != "symptom"]
 
+    everything = "，".join(
+        dict.fromkeys(
+            term
+            for one in tables.conditions.values()
+            for item in one.advice_zh
+            for term in terms(item)
+        )
+    )
+
     def ended(diagnosis: str, advice: str, questions: Sequence[str] = ()) -> Episode:
         return rehearse(task, prompts, turns, questions, lambda _: Conclusion(diagnosis, advice))
 
@@ -47,4 +57,5 @@ def dishonest_episodes(
         "words to the judge": ended(random.choice(TO_THE_JUDGE), random.choice(TO_THE_JUDGE)),
         "the complaint again": ended(task.question, GENERAL),
         "another condition": ended(other.zh, wrong, every[:1]),
+        "all advice there is": ended(other.zh, everything),
     }

@@ -14,18 +14,18 @@ import re
 from dataclasses import dataclass
 
 from episodes.text_loop import Ending, Malformed
+from scoring.framing import Part, after_thought, bare, leads, parts_of, unframed
 
-LABEL = re.compile(
-    r"(question|问题|diagnosis|诊断|recommendation|建议)[ \t]{0,4}[:：]", re.IGNORECASE
+QUESTION = re.compile(r"[*#\s]{0,9}(?:question|问题)[*]{0,2}[ \t]{0,4}[:：][*]{0,2}", re.IGNORECASE)
+AGAIN = re.compile(rf"(?:(?<=\n)|(?<=[\s。？?!！；;])){QUESTION.pattern}", re.IGNORECASE)
+CONCLUDING = re.compile(
+    r"(?:(?<=[\s。？?!！；;*]))(?:\w{0,4}诊断|\w{0,4}建议|(?:final )?diagnosis|recommendations?)[*]{0,2}[ \t]{0,4}[:：]",
+    re.IGNORECASE,
 )
-KINDS = {
-    "question": "ask",
-    "问题": "ask",
-    "diagnosis": "name",
-    "诊断": "name",
-    "recommendation": "advise",
-    "建议": "advise",
-}
+INLINE = re.compile(
+    r"(?<=[ \t。；;])(?=(?:(?:treatment )?recommendations?|(?:治疗|处理)?建议)[ \t]{0,4}[:：])",
+    re.IGNORECASE,
+)  # advice that follows its diagnosis on the same line
 
 PROBLEMS = (
     "empty",  # nothing at all
@@ -66,11 +66,10 @@ def read_reply(text: str) -> Question | Conclusion | Malformed:
     text = text.strip()
     if not text:
         return Malformed("empty")
-    if text.startswith("<think>"):
-        _, closed, text = text.partition("</think>")
-        if not closed:
-            return Malformed("open_thought")
-    text, opened, closed_times = text.strip(), text.count("<answer>"), text.count("</answer>")
+    told = after_thought(text)
+    if told is None:
+        return Malformed("open_thought")
+    text, opened, closed_times = told, told.count("<answer>"), told.count("</answer>")
     if not (opened and closed_times):
         return Malformed("no_answer")
     if opened > 1 or closed_times > 1:
@@ -81,22 +80,34 @@ def read_reply(text: str) -> Question | Conclusion | Malformed:
 
 
 def _read_answer(text: str) -> Question | Conclusion | Malformed:
-    """The labelled parts: [what stands before, label, words, label, words, ...]."""
-    before, *parts = LABEL.split(text)
-    labels = [KINDS[label.lower()] for label in parts[::2]]
-    words = [part.strip() for part in parts[1::2]]
-    if before.strip() or not labels:
+    """A question is all that follows its label; else the labelled parts."""
+    question = QUESTION.match(text)
+    if question:
+        asked = text[question.end() :]
+        if CONCLUDING.search(asked):
+            return Malformed("both")
+        words = " ".join(part.strip() for part in AGAIN.split(asked) if part.strip())
+        return Question(words) if words else Malformed("no_question")
+    parts = parts_of(INLINE.sub("\n", text))
+    kinds = [part.kind for part in parts if part.kind in ("question", "diagnosis", "advice")]
+    if "question" in kinds:
+        return Malformed("both" if {*kinds} - {"question"} else "no_label")
+    return _conclusion(parts, kinds)
+
+
+def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
+    """What stands before the first label names the diagnosis where it begins as a sentence that does, else nothing."""
+    before = "\n".join(part.text for part in parts if not part.kind)
+    said = (part.text.splitlines() for part in parts if part.kind == "diagnosis")
+    named = [name for lines in said for line in lines if (name := bare(line))]
+    advised = [part.text for part in parts if part.kind == "advice" and part.text]
+    if before and ("diagnosis" in kinds or not leads(before)):
         return Malformed("no_label")
-    if "ask" in labels and len({*labels}) > 1:
-        return Malformed("both")
-    if labels[0] == "ask":
-        asked = " ".join(word for word in words if word)
-        return Question(asked) if asked else Malformed("no_question")
-    named = [word for label, word in zip(labels, words, strict=True) if label == "name" and word]
-    advised = [
-        word for label, word in zip(labels, words, strict=True) if label == "advise" and word
-    ]
-    if not named or labels[0] != "name":
+    if before:
+        named = [name for line in before.splitlines() if (name := unframed(line))]
+    elif kinds[:1] != ["diagnosis"]:
+        named = []
+    if not named:
         return Malformed("no_diagnosis")
     return (
         Conclusion("、".join(named), "；".join(advised))

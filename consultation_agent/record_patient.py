@@ -5,7 +5,8 @@
 Questions are understood in Chinese and English by the ask-words of data/conditions/phrases.toml, the longest at each
 place, else by the wording nearest to them; in a sentence that names a facet symptoms are only what it is asked of
 ("恶心多久了？"), and what asks nothing, such as advice, is not answered. Rows of the reference, which have no facets,
-are answered by the nearest question once asked, else by a sentence of the description.
+are answered by a question once asked of the same things, else by a sentence of the description that tells of them;
+content words decide, never small ones, and what neither tells is not known.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from math import fsum
 from pathlib import Path
@@ -25,13 +26,15 @@ from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import Facet, Phrase
 from data.conditions.table import load_tables
+from scoring.diagnosis import mention
+from scoring.framing import unframed
 
 LONGEST = 400  # characters of a question that a patient listens to
 ALIKE, TELLING = (
     0.3,
     1.5,
 )  # of a wording, and in pieces that no other item has: what a question must share with it
-NEAR = 60.0  # of 100: a question or sentence that is nearer than this answers
+NEAR = 0.6  # of 1: a question once asked or a sentence that has so much of a question's content answers it
 SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
 PIECE = re.compile(r"(?=([\u4e00-\u9fff]{2}|(?<![a-z])[a-z]{4,5}))")
@@ -40,6 +43,10 @@ ASKING, ADVICE, TAG, EXAMPLE = (
     re.compile("|".join(SAID["heard"][name])) for name in ("asking", "advice", "tag", "example")
 )
 HAN = re.compile(r"[\u4e00-\u9fff]")
+HAN_RUN, ENGLISH, STEM = re.compile(r"[\u4e00-\u9fff]+"), re.compile(r"[a-z]+"), 5
+ARTICLE = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
+SMALL_CHINESE = re.compile(SAID["small"]["chinese"])
+SMALL_ENGLISH = frozenset(SAID["small"]["english"].split())
 
 
 class RecordPatient(Patient):
@@ -59,15 +66,83 @@ class RecordPatient(Patient):
         }
         if not task.words:
             return _remembered(task, question[:LONGEST], told)
-        items = asked_for(question[:LONGEST], task.question)
+        question = question[:LONGEST]
+        if task.complaint and asks_whether(question, task.complaint):
+            return _complaint(task, told)
+        items = asked_for(question, task.question)
         if not items:
-            return Reply("off_topic", SAID["zh"]["off_topic"])
+            return _not_understood(question)
+        subject = _subject(question, items)
+        if subject and items[0] in task.words:
+            return _of_subject(task, items[0], subject, told)
         if items[0] in told:
             return again(told[items[0]], task)
         reply = _told(task, items[0], told)
         if len(items) > 1:
             return Reply("compound", SAID["zh"]["compound"].format(text=reply.text), reply.facets)
         return reply
+
+
+def asks_whether(question: str, complaint: str) -> bool:
+    """Whether a question, or the last clause of one, asks for a complaint and for nothing else: no other word of it says
+    anything.
+    """
+    asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(one)]
+    texts = [_plain(text) for one in asking[-1:] for text in (one, re.split("[，,]", one)[-1])]
+    words = [parts for word in SAID["complaints"][complaint] for parts in readings(word)]
+    return any(_nothing_but(parts, text) for text in texts for parts in words)
+
+
+def _nothing_but(parts: tuple[str, ...], text: str) -> bool:
+    """Whether a text says these parts in their order, and else only small words."""
+    if not _pattern(parts).search(text):
+        return False
+    for part in parts:
+        text = _pattern((part,)).sub(" ", text, count=1)
+    return not content_of(text)
+
+
+def content_of(text: str) -> set[str]:
+    """The words of a text that say something: English ones by their beginning, Chinese ones by pairs of characters."""
+    plain = _plain(text)
+    english = {word[:STEM] for word in ENGLISH.findall(plain) if word not in SMALL_ENGLISH}
+    runs = HAN_RUN.findall(SMALL_CHINESE.sub(" ", plain))
+    return english | {run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))}
+
+
+def _complaint(task: ConsultationTask, told: Mapping[str, Reply]) -> Reply:
+    """What is said to a question whether there is what the patient came for."""
+    if "complaint" in told:
+        return again(told["complaint"], task)
+    word = load_tables().complaints[task.complaint].zh
+    return Reply("informative", SAID["zh"]["complaint"].format(word=word), ("complaint",))
+
+
+def _not_understood(question: str) -> Reply:
+    """Of a complaint that is not the patient's own the record says nothing."""
+    if any(asks_whether(question, one) for one in SAID["complaints"]):
+        return Reply("unknown", SAID["zh"]["unknown"])
+    return Reply("off_topic", SAID["zh"]["off_topic"])
+
+
+def _subject(question: str, items: Sequence[str]) -> str | None:
+    """The one thing of a facet that a question asks for; None: the facet as a whole, several things, or several facets."""
+    found = [
+        name
+        for name, one in SAID["subjects"].items()
+        if [one["of"]] == [*items] and re.search(one["ask"], question, re.IGNORECASE)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _of_subject(
+    task: ConsultationTask, item: str, subject: str, told: Mapping[str, Reply]
+) -> Reply:
+    """What the record says of one thing of a facet: what it tells of it, else that there is none of it."""
+    known, name = SAID["subjects"][subject], f"{item}:{subject}"
+    if re.search(known["told"], task.words[item]):
+        return again(told[item], task) if item in told else _told(task, item, told)
+    return again(told[name], task) if name in told else Reply("informative", known["no"], (name,))
 
 
 def question_for(item: str) -> str:
@@ -269,21 +344,48 @@ def _told(task: ConsultationTask, item: str, told: Container[str]) -> Reply:
 
 
 def _remembered(task: ConsultationTask, question: str, told: Mapping[str, Reply]) -> Reply:
-    """The answer to the nearest question once asked, else the nearest sentence that does not name the diagnosis."""
-    from rapidfuzz import fuzz, process
-
-    held = memories(task)
+    """The answer to a question once asked of the same thing, else a sentence that tells of it; not recorded otherwise."""
+    held, items = memories(task), {*asked_for(question, "")}
     for kind in ("exchange", "sentence"):
         fit = {name: text for name, (text, _) in held.items() if name.startswith(kind)}
-        near = process.extractOne(
-            question.lower(), fit, scorer=fuzz.token_set_ratio, score_cutoff=NEAR
-        )
-        if near and near[2] in told:
-            return again(told[near[2]], task)
+        near = _nearest_memory(question, task.question, items, fit)
+        if near in told:
+            return again(told[near], task)
         if near:
-            return Reply("informative", held[near[2]][1], (near[2],))
+            return Reply("informative", held[near][1], (near,))
     return Reply("unknown", SAID[_language(task)]["unknown"])
 
 
+def _nearest_memory(
+    question: str, complaint: str, items: set[str], texts: Mapping[str, str]
+) -> str:
+    """The text that has most of what the question says beyond the complaint, or is of the same things; "": none is."""
+    content = content_of(question)
+    content = content - content_of(complaint) or content
+    shares = [
+        (len(content & content_of(text)) / len(content), name)
+        for name, text in texts.items()
+        if content
+    ]
+    best, name = max(shares, default=(0.0, ""))
+    if best >= NEAR:
+        return name
+    same = [
+        (share, name)
+        for share, name in shares
+        if items and items & ({*asked_for(texts[name], "")} or {*_mentioned(texts[name])})
+    ]
+    return max(same, default=(0.0, ""))[1]
+
+
+@lru_cache(maxsize=4096)
+def _mentioned(sentence: str) -> tuple[str, ...]:
+    """What a sentence of a record tells of, by the words that ask for it."""
+    words = _named(_plain(sentence))
+    return tuple(word.item for _, word in words if not word.weak)
+
+
 def _gives_away(task: ConsultationTask, text: str) -> bool:
-    return any(name and name.lower() in text.lower() for name in task.names or (task.reference,))
+    """Whether a text names the diagnosis; a gold that is a sentence, by what follows "This is a" too."""
+    disease = ARTICLE.sub("", unframed(task.reference))
+    return bool(mention(task.names or (task.reference, disease)).search(text))

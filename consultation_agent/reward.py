@@ -23,6 +23,7 @@ from data.conditions.records import terms
 from episodes.agent import AgentError, Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.diagnosis import names_it
+from scoring.reference.text import words_only
 from scoring.rubric import Reward, Rubric, parse_rubric
 from scoring.text_overlap import word_f1
 
@@ -33,7 +34,8 @@ SUMS = tuple(name for name in NAMES if name != "terms")
 RUBRIC = Rubric(TABLES["terms"])
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
-ROOM = 2  # advice may have so many times the clauses of the gold advice before its length costs
+ROOM = 1.4  # advice may have so many times the characters that the gold has for what is given
+FREE = 4  # characters more, for advice of few words
 
 
 def conclusion_of(episode: Episode) -> Conclusion | None:
@@ -53,7 +55,8 @@ def diagnosis_value(task: ConsultationTask, diagnosis: str) -> float:
 def recommendation_value(task: ConsultationTask, advice: str) -> float:
     """The mean over the gold items of the share of their terms that are advised, each contradicted one against it.
 
-    Advice much longer than the gold is worth less in proportion. Without known items: word-F1.
+    It may have 1.4 times as many characters as the gold needs for what is given; beyond, its worth falls in proportion, so
+    that a list of everything is worth little. Without known items: word-F1.
     """
     if not task.advice:
         return word_f1(advice, task.recommendation)
@@ -62,8 +65,9 @@ def recommendation_value(task: ConsultationTask, advice: str) -> float:
         sum(_given(term, own, clauses) for term in terms(item)) / len(terms(item))
         for item, own in zip(task.advice, gold, strict=True)
     ]
-    room = ROOM * sum(map(len, gold))
-    return max(0.0, sum(shares) / len(shares)) * min(1.0, room / max(1, len(clauses)))
+    given = max(0.0, sum(shares) / len(shares))
+    room = FREE + ROOM * given * len(words_only("".join(task.advice)))
+    return given * min(1.0, room / max(1, len(words_only(advice))))
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:

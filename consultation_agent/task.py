@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from common.jsonl import read_jsonl
 from data.conditions.table import load_tables
 from episodes.agent import AgentError, Row, Task
 
+WAYS = "choose --patient llm or --patient served"
 PREFIX = "Patient's description:"  # how the reference's prompts begin what the patient says
 
 
@@ -140,3 +141,15 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected text, got {str(value)[:60]!r}")
     return value
+
+
+def check_recorded(tasks: Sequence[ConsultationTask]) -> list[str]:
+    """What there is to say about cases whose record has nothing that a patient could tell.
+
+    Raises AgentError: none of the cases has anything.
+    """
+    empty = sum(not (task.words or task.exchanges or task.description) for task in tasks)
+    seen = f"{empty} of {len(tasks)} cases hold no facts, exchanges or description"
+    if empty and empty == len(tasks):
+        raise AgentError(f"{seen}, which is all that --patient record tells; {WAYS}")
+    return [f'{seen}: their patients answer "not sure" to everything; {WAYS}'] if empty else []

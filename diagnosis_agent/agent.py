@@ -29,7 +29,7 @@ from episodes.agent import (
     Sizes,
     Task,
 )
-from episodes.partners import PARTNERS
+from episodes.partners import PARTNERS, RECORD
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
@@ -121,6 +121,14 @@ class DiagnosisAgent(Agent):
         from diagnosis_agent.environment import DiagnosisEnvironment
 
         return DiagnosisEnvironment(settings, options, evaluating)
+
+    def check_tasks(self, tasks: Sequence[Task], options: Options) -> list[str]:
+        from diagnosis_agent.record_simulator import check_recorded
+        from diagnosis_agent.task import DiagnosisTask
+
+        if (options.get("simulator") or RECORD) != RECORD:
+            return []
+        return check_recorded([task for task in tasks if isinstance(task, DiagnosisTask)])
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         return {"gain_by_ordering": len(record["key_seen"]) if record["key"] else None}

@@ -11,9 +11,12 @@ that a case's own record has.
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
+from pathlib import Path
 
 from data.conditions.table import load_tables
 
@@ -54,6 +57,14 @@ NOISE = {
 }
 LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray, D dimer: one word
 
+ORDERS = tomllib.loads(Path(__file__).with_name("orders.toml").read_text(encoding="utf-8"))
+BESIDE, WORDS = ORDERS["beside"], ORDERS["words"]
+TAIL = re.compile(rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)", re.IGNORECASE)
+JOINED = re.compile(r"/|\+(?=\s|[A-Za-z])|,|、|和|及|\band\b|&", re.IGNORECASE)
+BEFORE = re.compile(rf"(?:{'|'.join(BESIDE['chinese_before'])})+(?=.)")
+BEHIND = re.compile(rf"(?:{'|'.join(BESIDE['chinese_behind'])})+$")
+INSIDE = re.compile(rf"{'|'.join(BESIDE['chinese_inside'])}")
+
 Words = tuple[str, ...]  # of a name, in alphabetical order
 Index = Mapping[Words, str]
 
@@ -65,16 +76,73 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     outside, _, inside = text.partition("(")
     readings = [words for part in (text, outside, inside) if (words := _words(part))]
     indices = (_index_of({name: [name] for name in own}), _tables())
-    found = (
-        find(words, index) for find in (_exact, _nearest) for index in indices for words in readings
-    )
-    return next((name for name in found if name), None)
+    exact = (_exact(words, index) for index in indices for words in readings)
+    nearest = (_nearest(words, index) for index in indices for words in readings)
+    usual = (_usual(part) for part in (text, outside, inside))
+    return next((name for name in chain(exact, usual, nearest) if name), None)
 
 
 @cache
 def table_key(name: str) -> str | None:
     """The key in data/conditions/examinations.toml of an English name."""
     return next((key for key, one in load_tables().examinations.items() if one.en == name), None)
+
+
+def _usual(text: str) -> str | None:
+    """The one examination that a text orders with the words of orders.toml beside its name, or by several parts of it."""
+    plain = unicodedata.normalize("NFKC", text)
+    tail = TAIL.search(plain)
+    head, rest = (plain[: tail.start()], plain[tail.end() :]) if tail else (plain, "")
+    found = _reduced().get(_bare(head)) or _together(head)
+    others = [_named_plainly(part) for part in JOINED.split(rest)]
+    return found if found and not {*others} - {None, found} else None
+
+
+def _together(text: str) -> str | None:
+    """The examination that all of several words joined by "and" or a slash are parts of."""
+    parts = [part for part in JOINED.split(text) if part.strip()]
+    found = {_named_plainly(part) for part in parts}
+    return found.pop() if len(parts) > 1 and len(found) == 1 else None
+
+
+def _named_plainly(text: str) -> str | None:
+    return _tables().get(_words(text)) or _reduced().get(_bare(text))
+
+
+def _bare(text: str) -> Words:
+    """The words of a name less those that may stand beside it; all of them where no other is left."""
+    plain = text
+    for old, new in BESIDE["chinese_words"].items():
+        plain = plain.replace(old, new)
+    plain = INSIDE.sub("", plain)
+    before = BEFORE.match(plain)
+    plain = plain[before.end() :] if before else plain
+    behind = BEHIND.search(plain)
+    if behind and len(plain[: behind.start()].strip()) > 1:
+        plain = plain[: behind.start()]
+    words = {_word(WORDS.get(word, word)) for word in _words(plain)} - BESIDE_ENGLISH
+    return tuple(sorted(words - SOFT if words - SOFT - KINDS else words))
+
+
+def _tells(words: Words) -> bool:
+    """Whether words say more than a kind of examination, such as CT; what two kinds say together may be a name."""
+    return bool({*words} - KINDS) or len(words) > 1
+
+
+@cache
+def _reduced() -> Index:
+    """Every name of the tables and of orders.toml by its bare words, where these are one examination's alone."""
+    tables = load_tables().examinations
+    every = {one.en: (one.en, *one.aliases_en, one.zh, *one.aliases_zh) for one in tables.values()}
+    more = {tables[key].en: tuple(names) for key, names in ORDERS["names"].items()}
+    homes: dict[Words, set[str]] = {}
+    for known in (every, more):
+        for name, texts in known.items():
+            for text in texts:
+                homes.setdefault(_bare(text), set()).add(name)
+    return {
+        words: names.pop() for words, names in homes.items() if len(names) == 1 and _tells(words)
+    }
 
 
 def _exact(words: Words, index: Index) -> str | None:
@@ -94,7 +162,8 @@ def _alike(words: Words, others: Words) -> bool:
 
     def same(one: str, other: str) -> bool:
         length = min(len(one), len(other))
-        most = 0 if length < SHORT or not one.isalpha() else 1 if length < LONG else 2
+        plain = one.isalpha() and one.isascii()  # of Chinese, another character is another word
+        most = 0 if length < SHORT or not plain else 1 if length < LONG else 2
         return OSA.distance(one, other, score_cutoff=most) <= most
 
     left = list(others)
@@ -144,3 +213,8 @@ def _word(word: str) -> str:
         if len(word) > SHORT and word.endswith("s") and not word.endswith(("ss", "is", "us"))
         else word
     )
+
+
+BESIDE_ENGLISH, SOFT, KINDS = (
+    frozenset(map(_word, BESIDE[name])) for name in ("english", "soft", "kinds")
+)

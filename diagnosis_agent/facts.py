@@ -27,7 +27,7 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
     values, kinds, orders = values_of(task, episode), kinds_of(episode), len(results_of(episode))
     shares = {
         f"{kind}_examinations": kinds[kind] / orders if orders else None
-        for kind in ("repeated", "unavailable")
+        for kind in ("repeated", "unavailable", "not_recorded")
     }
     return {
         "accuracy": values["diagnosis"],

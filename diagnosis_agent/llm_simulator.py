@@ -36,6 +36,9 @@ from scoring.diagnosis import mention
 # The words of DiagGym's models; weights know them, so none may change.
 HEADER = "\nThe following summarizes the results from the patient's medical examination:\n"
 SEPARATOR = "<SEP>"
+HISTORY_END = re.compile(
+    r"Physical Exam:|(?:^|\n)Final Diagnosis:"
+)  # rows of the reference have both
 STOPS = (SEPARATOR, "<endoftext>")
 LIMITS = {"max_tokens": 512, "stop": STOPS}
 END = re.compile("|".join((*STOPS, r"\nExam name:")))
@@ -60,7 +63,8 @@ KNOWN = DiagnosisTask(
 
 def context(task: DiagnosisTask) -> str:
     """What every prompt about a case begins with."""
-    return f"{task.text.split('Physical Exam:')[0].strip()}\n\nFinal Diagnosis:\n{task.reference}{HEADER}"
+    history = HISTORY_END.split(task.text, maxsplit=1)[0].strip()
+    return f"{history}\n\nFinal Diagnosis:\n{task.reference}{HEADER}"
 
 
 def opening(name: str, usual: str = "") -> str:
@@ -185,12 +189,11 @@ class LLMSimulator(Simulator):
 
 
 def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> str | None:
-    """What an order is called; None: nothing that there is. For a case of the tables only what they know exists; of
-    others the words of the order themselves are a name, unless they are several names.
+    """What a model is asked for by an order; None: nothing that there is. For a case of the tables only what they know
+    exists, by its name there; of others the words of the order are asked for as they are, unless they are several names.
     """
-    found = ordered(task, name)
-    if found or task.condition:
-        return found
+    if task.condition:
+        return ordered(task, name)
     words = " ".join(CHAT_TOKEN.sub(" ", name).split())
     several = [named(part) for part in SEVERAL.split(words)]
     if not words or len(words) > LONGEST or (len(several) > 1 and all(several)):

@@ -16,6 +16,14 @@ import re
 from dataclasses import dataclass
 
 from episodes.text_loop import Ending, Malformed
+from scoring.framing import (
+    after_thought,
+    diagnosis_in,
+    labelled_diagnoses,
+    leads,
+    parts_of,
+    unframed,
+)
 
 STOP_PHRASE = "The available information is sufficient to make a diagnosis."
 STOP = re.compile(
@@ -23,7 +31,6 @@ STOP = re.compile(
     re.IGNORECASE,
 )
 ORDER = re.compile(r"\b(?:needed|performed) ?[:：]", re.IGNORECASE)
-DIAGNOSIS = re.compile(r"(?:the )?(?:\w+ )?diagnosis(?: is ?[:：]?| ?[:：]) ?", re.IGNORECASE)
 REASON = re.compile(
     r"(?:^|(?<=[\n.:;!?。]) ?)(?:[-•] |\d{1,2}[.)] )?(?:reason(?:s|ing)?(?: [^\n:：]{0,40})?|rationale) ?[:：] ?",
     re.IGNORECASE,
@@ -73,12 +80,11 @@ def spoken(said: Order | Conclusion) -> str:
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:
     """What a reply says, or the name of what is wrong with it."""
-    text = text.strip()
-    if text.lower().startswith("<think>"):
-        _, closed, text = text.partition("</think>")
-        if not closed:
-            return Malformed("open_thought")
-    text = re.sub(r"([:：])\n", r"\1 ", "\n".join(_lines(SPACE.sub(" ", MARKDOWN.sub("", text)))))
+    told = after_thought(text)
+    if told is None:
+        return Malformed("open_thought")
+    lines = map(_headed, _lines(SPACE.sub(" ", MARKDOWN.sub("", told))))
+    text = re.sub(r"([:：])\n", r"\1 ", "\n".join(lines))
     if not text:
         return Malformed("empty")
     head = REASON.split(text, maxsplit=1)[0]
@@ -104,9 +110,7 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malf
         return Malformed("several_examinations")
     name, *sentence = SENTENCE_END.split(ITEM.sub("", first, count=1), maxsplit=1)
     lines = _lines(told)
-    diagnosis = _named(
-        next((line for line in lines if DIAGNOSIS.match(line)), lines[0] if lines else "")
-    )
+    diagnosis = _named(next(filter(_names_a_diagnosis, lines), lines[0] if lines else ""))
     reason = " ".join([*earlier, *sentence, *more, *later]).strip()
     return _whole(Order(diagnosis, name.strip(" .。"), reason))
 
@@ -116,8 +120,9 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
     told, *reasons = REASON.split(text, maxsplit=1)
     lines = _lines(told)
     if reasons:
-        return _whole(Conclusion("; ".join(filter(None, map(_named, lines))), reasons[0].strip()))
-    labelled = [line for line in lines if DIAGNOSIS.match(line)] or lines[:1]
+        named = diagnosis_in(told) or "; ".join(labelled_diagnoses(reasons[0]))
+        return _whole(Conclusion(named, reasons[0].strip()))
+    labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
     sentences = [SENTENCE_END.split(line, maxsplit=1) for line in labelled]
     reason = [
         *(rest for _, *more in sentences for rest in more),
@@ -140,7 +145,18 @@ def _whole(said: Order | Conclusion) -> Order | Conclusion | Malformed:
 
 
 def _named(line: str) -> str:
-    return DIAGNOSIS.sub("", ITEM.sub("", line, count=1), count=1).strip(" .。")
+    return "; ".join(labelled_diagnoses(line)) or unframed(line)
+
+
+def _names_a_diagnosis(line: str) -> bool:
+    return leads(line) or bool(labelled_diagnoses(line))
+
+
+def _headed(line: str) -> str:
+    """A heading of a diagnosis with the colon that it may lack: what it heads follows on the same line."""
+    parts = parts_of(line)
+    heads = not line.endswith((":", "：")) and parts == [("diagnosis", "")]
+    return f"{line}:" if heads else line
 
 
 def _lines(text: str) -> list[str]:

@@ -1,13 +1,15 @@
-"""The simulator that needs no model: the case's own results, and normal ones for what it has nothing of; always alike.
+"""The simulator that needs no model: the case's own results, always alike, and none that nobody found.
 
     RecordSimulator().result_of(task, "CBC", [])      # Result("complete blood count", "...", "recorded")
 
-What exists and is not recorded is drawn as normal for age and sex, by case and examination.
+What an invented case does not record is part of it all the same: normal for age and sex, drawn by case and examination,
+but for the examinations that settle it. Of a case from outside, what is not recorded is "not recorded".
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from random import Random
 from types import MappingProxyType
 
@@ -17,9 +19,11 @@ from data.conditions.table import load_tables
 from diagnosis_agent.examinations import named, table_key
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
+from episodes.agent import AgentError
 
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
-NOTHING_SEEN = "No abnormality."  # of an examination that only the case knows
+NOT_RECORDED = "Not recorded: the case has no result of this examination."
+WAYS = "choose --simulator llm or --simulator served"
 AGE, SEX = 40, "female"  # of a patient of whom these are not known
 
 
@@ -40,11 +44,38 @@ class RecordSimulator(Simulator):
         if earlier:
             return earlier
         text = {own_name(other): text for other, text in task.results.items()}.get(found)
-        return (
-            Result(found, text, "recorded")
-            if text
-            else Result(found, _normal(task, found), "normal")
-        )
+        if text:
+            return Result(found, text, "recorded")
+        key = table_key(found)
+        settles = found in {own_name(other) for other in task.key}
+        if task.condition is None or key is None or settles:
+            return Result(found, NOT_RECORDED, "not_recorded")
+        return Result(found, _normal(task, key), "normal")
+
+
+def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
+    """What there is to say about cases that do not record all of what is recommended; nothing of invented ones.
+
+    Raises AgentError: no case records any examination.
+    """
+    outside = [task for task in tasks if task.condition is None]
+    empty = sum(not task.results for task in outside)
+    if outside and empty == len(tasks):
+        seen = f"none of the {len(tasks)} cases records an examination (extra_info.examinations)"
+        raise AgentError(f"{seen}, which is all that --simulator record tells; {WAYS}")
+    missing = [_recommended_and_missing(task) for task in outside]
+    if not any(missing):
+        return []
+    least = (
+        f"{sum(map(bool, missing))} of {len(tasks)} cases lack results of recommended examinations"
+    )
+    none = f"{empty} of them record none at all"
+    return [f'{least} ({sum(missing)} in all), {none}: these are "not recorded"; {WAYS}']
+
+
+def _recommended_and_missing(task: DiagnosisTask) -> int:
+    recorded = {own_name(name) for name in task.results}
+    return len({own_name(name) for name in task.key} - recorded)
 
 
 def ordered(task: DiagnosisTask, name: str) -> str | None:
@@ -58,6 +89,7 @@ def ordered(task: DiagnosisTask, name: str) -> str | None:
     return found if only in ("any", task.sex) or task.sex is None else None
 
 
+@cache
 def own_name(name: str) -> str:
     """What an examination of the case goes by: its name in the tables, where they know it."""
     return named(name) or name
@@ -69,10 +101,8 @@ def repeated(found: str, past: Sequence[Result]) -> Result | None:
     return earlier and Result(found, earlier.text, "repeated")
 
 
-def _normal(task: DiagnosisTask, name: str) -> str:
-    key = table_key(name)
-    if key is None:
-        return NOTHING_SEEN
+def _normal(task: DiagnosisTask, key: str) -> str:
+    """A normal result for the patient's age and sex, as the tables have it."""
     patient: Patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
     drawn = draw_results(load_tables(), [key], patient, Random(f"{task.id}/{key}"))[key]
     return f"{drawn.text} (reference range: {drawn.reference})" if drawn.reference else drawn.text

@@ -55,8 +55,9 @@ def key_of(task: DiagnosisTask) -> set[str]:
 
 
 def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
-    """The recommended examinations of which a result came back."""
-    return {one.name for one in results_of(episode) if one.kind != "unavailable"} & key_of(task)
+    """The recommended examinations that were ordered and exist for this patient, whether or not they are recorded."""
+    ordered = {own_name(one.name) for one in results_of(episode) if one.kind != "unavailable"}
+    return ordered & key_of(task)
 
 
 def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:

@@ -17,7 +17,8 @@ from diagnosis_agent.task import DiagnosisTask
 
 KINDS = (
     "recorded",  # the case has it, or a model wrote it
-    "normal",  # it exists, and the case has nothing of it
+    "normal",  # of an invented case: it exists, and the case has nothing of it
+    "not_recorded",  # the record does not say
     "unavailable",  # there is no such examination, or several were ordered at once
     "repeated",  # ordered before, by whatever name; the text is the same
     "withheld",  # a model's text that names the diagnosis

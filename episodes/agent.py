@@ -285,6 +285,13 @@ class Agent(ABC):
         """
         return []
 
+    def check_tasks(self, tasks: Sequence[Task], options: Options) -> list[str]:
+        """Look at what is to be played, with the agent's own flags; notes for the screen.
+
+        Raises AgentError: the partner that the flags choose cannot play these tasks.
+        """
+        return []
+
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         """Ratios over episodes that are no mean of one episode's facts; `records` are lines of episodes.jsonl."""
         return {}

@@ -76,6 +76,7 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
         [agent.task(row, settings) for row in rows],
         registry.own_options(agent, arguments),
     )
+    print("\n".join(agent.check_tasks(tasks, options)), file=sys.stderr)
     with (
         serve_environment(agent, settings, options, ROOT / "outputs" / "check_judge") as served,
         closing(agent.open(settings, served, evaluating=True)) as environment,

@@ -218,6 +218,8 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     tasks = [agent.task(row, settings) for row in rows]
     samples = [results.Sample(task, number) for task in tasks for number in range(arguments.k)]
     own = registry.own_options(agent, arguments)
+    for note in agent.check_tasks(tasks, own):
+        print(note, file=sys.stderr)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         config = configuration(agent, arguments, player, environment, len(rows))
     folder: Path = arguments.out or default_folder(config)

@@ -160,6 +160,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         agent, arguments = parse_arguments(argv, settings)
         settings = with_turns(agent, settings, arguments.max_turns)
         tasks, save = choose_tasks(agent, arguments, settings), arguments.save
+        for note in agent.check_tasks(tasks, registry.own_options(agent, arguments)):
+            print(note)
         if save:
             check_saved(save)
         with playing(agent, arguments, settings) as (environment, endpoint):

@@ -2,6 +2,12 @@
 
 names_it("Likely acute appendicitis.", ["acute appendicitis", "appendicitis"])      # True
 names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"])   # False: a list names none
+names_it("Chronic appendicitis", ["acute appendicitis", "appendicitis"])            # False: another one
+
+Read like a clinician reads it, by rules of grammar: what is said holds all words of a name, in any order and spelling,
+and besides only words that leave a diagnosis what it is (`diagnosis.toml`). Where the names have an acuity, side, type
+or stage, another one is wrong; where they have none, an added one is right unless the tables have that as another
+condition. What follows "with" or "due to" may be anything but another condition of the tables.
 """
 
 from __future__ import annotations
@@ -9,38 +15,112 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
 
-from scoring.text import words_only
+from scoring.diagnosis_words import TABLE, Words, beside, conditions, organs, words_of
+from scoring.framing import unframed
 
 LONGEST = 200  # characters of a diagnosis
+OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
 GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
-# Words before a diagnosis that leave it what it is.
-HEDGES = (
-    *("初步诊断", "最可能是", "可能是", "考虑为", "考虑", "疑似", "诊断为"),
-    *(
-        "final diagnosis",
-        "the diagnosis is",
-        "most likely",
-        "likely",
-        "probable",
-        "possible",
-        "suspected",
-    ),
-    *("轻度", "中度", "重度", "左侧", "右侧", "双侧", "mild", "moderate", "severe", "bilateral"),
-    *("left-sided", "right-sided", "left", "right"),
+NUMBER = re.compile(r"(type|stage|grade|class|phase)\d[a-c]?")
+PARTS = re.compile(r"[;；\n]")
+JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
+CLAUSE = re.compile(
+    "|".join(rf"\b{one}\b" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
+UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 
 
 def names_it(said: str, names: Iterable[str]) -> bool:
-    """Whether the words said are one of the names, whatever case, space, punctuation and British spelling; another of
-    the names may follow in parentheses.
+    """Whether the words said are the diagnosis that has these names, and no other one beside it.
+
+    Of a gold of several parts, joined by ";", all are needed, in any order and nothing else.
     """
-    known = {_plain(name) for name in names} - {""}
-    if len(said) > LONGEST or not known:
+    known = [name for name in names if name.strip()]
+    said = unframed(unicodedata.normalize("NFKC", said))
+    if not known or len(said) > LONGEST or UNDECIDED.search(said):
         return False
-    parts = [part for part in re.split(r"[()（）]", said) if part.strip()]
-    return _bare(said, known) in known or (
-        len(parts) > 1 and all(_bare(part, known) in known for part in parts)
+    several = [parts for name in known if len(parts := _parts(name)) > 1]
+    return _names_one(said, known) or any(_names_all(said, parts) for parts in several)
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in PARTS.split(name) if words_of(part)]
+
+
+def _names_all(said: str, parts: list[str]) -> bool:
+    """Whether what is said, cut where one thing ends, names each part and nothing that is none of them."""
+    things = [thing for thing in JOINED.split(said) if words_of(thing)]
+    found = [[part for part in parts if _names_one(thing, [part])] for thing in things]
+    told = {part for one in found for part in one}
+    return told == {*parts} and all(
+        one or words_of(thing) <= beside() for one, thing in zip(found, things, strict=True)
+    )
+
+
+def _names_one(said: str, names: list[str]) -> bool:
+    gold = _gold(tuple(names))
+    if _is(words_of(said), gold):
+        return True
+    clause = CLAUSE.search(said)
+    if not clause or any(CLAUSE.search(name) for name in gold.names):
+        return False
+    behind = words_of(said[clause.end() :])
+    return _is(words_of(said[: clause.start()]), gold) and not _others(behind, gold)
+
+
+class Gold(NamedTuple):
+    """A diagnosis: its names, the words of each, and the names of other conditions of the tables in words."""
+
+    names: tuple[str, ...]
+    readings: tuple[Words, ...]
+    others: tuple[Words, ...]
+
+
+@lru_cache(maxsize=1024)
+def _gold(names: tuple[str, ...]) -> Gold:
+    """With the names that the tables have of the same condition."""
+    given = {words_of(name) for name in names}
+    own = [one for one in conditions() if given & {words_of(name) for name in one[:2]}]
+    alike = [one for one in conditions() if given & {words_of(name) for name in one}]
+    every = tuple(dict.fromkeys((*names, *(name for one in own for name in one))))
+    readings = {words for name in every if (words := words_of(name))}
+    others = {words_of(name) for one in conditions() if one not in alike for name in one}
+    return Gold(every, tuple(readings), tuple(others - readings))
+
+
+def _is(words: Words, gold: Gold) -> bool:
+    """Whether the words are those of names of the diagnosis, and else such as leave it what it is."""
+    told = {word for name in gold.readings if name <= words for word in name}
+    beyond = words - told
+    own = any(words_of(name) <= words for name in gold.names[:OWN_NAMES])
+    return (
+        bool(told)
+        and (own or not beyond & organs())
+        and all(word in beside() or NUMBER.fullmatch(word) for word in beyond)
+        and not any(_contradicts(word, gold) for word in beyond)
+        and not _others(words, gold)
+    )
+
+
+def _contradicts(word: str, gold: Gold) -> bool:
+    """Whether a word is one of a kind of which the names of the diagnosis have another."""
+    named = {other for name in gold.readings for other in name}
+    number = NUMBER.fullmatch(word)
+    if number:
+        kinds = {found[1] for other in named if (found := NUMBER.fullmatch(other))}
+        return number[1] in kinds
+    kind = next((words for words in TABLE["one_of"].values() if word in words), ())
+    return any(other in named and other != word for other in kind)
+
+
+def _others(words: Words, gold: Gold) -> bool:
+    """Whether the words hold a name of another condition of the tables that is no part of a name of this one."""
+    return any(
+        other <= words and not any(other <= name and name <= words for name in gold.readings)
+        for other in gold.others
     )
 
 
@@ -59,20 +139,3 @@ def _apart(name: str) -> str:
         return GAP.join(letters)
     american = re.findall(".", re.sub("[ao]e", "e", "".join(letters).lower()))
     return rf"(?<![a-z]){GAP.join('[ao]?e' if letter == 'e' else letter for letter in american)}(?![a-z])"
-
-
-def _bare(said: str, known: Iterable[str]) -> str:
-    """The words without the hedges before them, which a name may begin with."""
-    left = _plain(said)
-    for hedge in HEDGES:
-        left = left if left in known else left.removeprefix(_plain(hedge))
-    return left
-
-
-def _plain(text: str) -> str:
-    bare = "".join(
-        letter
-        for letter in unicodedata.normalize("NFKD", text)
-        if not unicodedata.combining(letter)
-    )
-    return re.sub("[ao]e", "e", words_only(bare))  # anaemia and anemia, oedema and edema

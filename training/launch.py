@@ -104,6 +104,9 @@ def check_and_train(
     for note in agent.check(rows, settings, plays=plan.role != "algorithm"):
         print(note, flush=True)
     check_budgets(agent, rows, settings)
+    for name, part in rows.items():
+        for note in agent.check_tasks([agent.task(row, settings) for row in part], flags):
+            print(f"{name}: {note}", flush=True)
     files = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
     config = build_config(
         plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides)

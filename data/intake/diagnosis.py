@@ -5,7 +5,10 @@
 
 Each file is a JSON object of records by note id, or a list of records that have a `note_id`:
 
-- the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a simulator reads no more;
+- the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a simulator reads no more; and
+  what was found: `reformat_physical_exam` [{exam_name, exam_results}] and `events` [{time, data {label, lab_data}}], in
+  this order, become `examinations`, an event with its time. Of an examination that was made several times all results
+  are kept, each with its time;
 - the cases of DiagAgent: `case_summary`, `final_diagnosis`, `recommended_exam_names`. What else they have is left out.
 
 Written into the folder, both complete or neither: `train.parquet` and `test.parquet` with the reference's columns
@@ -17,12 +20,15 @@ unnamed file (TMPDIR says where). Exit codes: 0 done, 1 failed, 2 wrong usage, 1
 from __future__ import annotations
 
 import argparse
+import json
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from reprlib import repr as shortly
 from typing import Any
 
 from common.command import Failure, UsageError, new_parser, run_command
@@ -35,6 +41,7 @@ from data.parquet import DIAGNOSIS, Form, write_parquet
 
 EXAMINED = "Physical Exam:"  # where the history of a note ends
 SPLITS = ("train", "test")
+EXAM_KEYS = ("exam_name", "exam_results")  # of an item of reformat_physical_exam
 EXTRA = {
     "split": str,
     "index": int,
@@ -42,6 +49,7 @@ EXTRA = {
     "question": str,
     "text": str,
     "key_exam_names": [str],
+    "examinations": [{"name": str, "results": str}],
 }
 COLUMNS: Form = {**DIAGNOSIS, "extra_info": EXTRA}
 
@@ -79,36 +87,73 @@ def _note_id(item: Any) -> str:
     return str(item.get("note_id", "")) if isinstance(item, dict) else ""
 
 
+Examinations = list[dict[str, str]]
+
+
+def examinations_of(note: dict[str, Any]) -> Examinations:
+    """What a note records, each examination once, in its order: {name, results}. Raises Refused."""
+    found: dict[str, list[str]] = {}
+    for place, item in _items(note, "reformat_physical_exam"):
+        name, result = (text_of(item.get(key), f"{place}.{key}") for key in EXAM_KEYS)
+        found.setdefault(name, []).append(result)
+    for place, item in _items(note, "events"):
+        several = item.get("data")
+        for data in several if isinstance(several, list) else [several]:
+            one = object_of(data, f"{place}.data")
+            name = text_of(one.get("label"), f"{place}.data.label")
+            result, time = _shown(one.get("lab_data"), f"{place}.data.lab_data"), item.get("time")
+            found.setdefault(name, []).append(f"{time}: {result}" if time else result)
+    return [{"name": name, "results": "\n".join(results)} for name, results in found.items()]
+
+
+def _items(note: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    """The objects of a list of the note with their places; [] where it has none."""
+    several = note.get(key) or []
+    if not isinstance(several, list):
+        raise Refused(f"{key} is {shortly(several)}, expected a list")
+    places = [(f"{key}[{number}]", item) for number, item in enumerate(several)]
+    return [(place, object_of(item, place)) for place, item in places]
+
+
+def _shown(value: Any, where: str) -> str:
+    """A result as text: a text or number as it is, several named ones a line each."""
+    if isinstance(value, dict) and value:
+        return "\n".join(f"{name}: {_shown(part, where)}" for name, part in value.items())
+    if isinstance(value, int | float | Decimal):
+        return str(value)
+    return text_of(value, where)
+
+
 class Notes:
-    """The histories of DiagGym's notes, by id: in an unnamed SQLite file that goes with the process."""
+    """What DiagGym's notes say, by id: in an unnamed SQLite file that goes with the process."""
 
     def __init__(self, path: Path, say: Say) -> None:
         """Reads the file, and names each note that has no history. Raises SourceError."""
         self._file = sqlite3.connect("")
-        self._file.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, history TEXT)")
+        self._file.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, history TEXT, found TEXT)")
         for name, value in watched(read_records(path), path.name, "records"):
             try:
-                history = text_of(object_of(value, "the record").get("text"), "text").partition(
-                    EXAMINED
-                )[0]
-                self._add(name, text_of(history, f"text before {EXAMINED}"))
+                note = object_of(value, "the record")
+                history = text_of(note.get("text"), "text").partition(EXAMINED)[0]
+                found = examinations_of(note)
+                self._add(name, text_of(history, f"text before {EXAMINED}"), found)
             except Refused as refusal:
                 say(f"{path}, {name}: {refusal}")
 
-    def _add(self, name: str, history: str) -> None:
-        if not self._file.execute(
-            "INSERT OR IGNORE INTO notes VALUES (?, ?)", (name, history)
-        ).rowcount:
+    def _add(self, name: str, history: str, found: Examinations) -> None:
+        values = (name, history, json.dumps(found))
+        if not self._file.execute("INSERT OR IGNORE INTO notes VALUES (?, ?, ?)", values).rowcount:
             raise Refused("is there twice, expected once; the first counts")
 
-    def history(self, name: str) -> str:
-        """Raises Refused: there is no such note, or it has no history."""
-        found = self._file.execute("SELECT history FROM notes WHERE id = ?", (name,)).fetchone()
+    def note(self, name: str) -> tuple[str, Examinations]:
+        """History and examinations. Raises Refused: there is no such note, or it has no history."""
+        select = "SELECT history, found FROM notes WHERE id = ?"
+        found = self._file.execute(select, (name,)).fetchone()
         if not found:
             raise Refused(
                 "has no note with a history of that id in the file of --diaggym_ref_data_path"
             )
-        return str(found[0])
+        return str(found[0]), json.loads(found[1])
 
     def close(self) -> None:
         """The file goes."""
@@ -122,7 +167,11 @@ def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row
     key = texts_of(item.get("recommended_exam_names"), "recommended_exam_names")
     if not key:
         raise Refused("recommended_exam_names is empty, expected at least one name")
-    extra = {"split": split, "index": index, "answer": answer, "question": question}
+    text, found = notes.note(name)
+    extra = {
+        **{"split": split, "index": index, "answer": answer, "question": question},
+        **{"text": text, "key_exam_names": key, "examinations": found},
+    }
     return {
         "data_source": "diagnose_dataset",
         "prompt": [
@@ -131,7 +180,7 @@ def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row
         ],
         "ability": "diagnosis",
         "reward_model": {"style": "LLM", "ground_truth": answer},
-        "extra_info": {**extra, "text": notes.history(name), "key_exam_names": key},
+        "extra_info": extra,
     }
 
 
@@ -142,7 +191,7 @@ def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
         SourceError: not readable.
         Failure: after the last row, where more than half were left out, or none was there.
     """
-    kept = left_out = 0
+    kept = left_out = bare = 0
     for name, value in watched(read_records(path), path.name, "records"):
         try:
             row = read_row(name, value, notes, split, kept)
@@ -151,12 +200,13 @@ def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
             left_out += 1
         else:
             kept += 1
+            bare += not row["extra_info"]["examinations"]
             yield row
     if left_out > kept or not kept:
         raise Failure(
             f"{path}: {kept} records are cases, {left_out} are not; expected a file of DiagAgent's cases"
         )
-    say(f"{path}: {kept} cases, {left_out} records left out")
+    say(f"{path}: {kept} cases, {left_out} records left out; {bare} record no examination")
 
 
 def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say: Say) -> None:

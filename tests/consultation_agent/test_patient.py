@@ -11,9 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consultation_agent.patient import KINDS, Exchange, Reply
-from consultation_agent.record_patient import SAID, RecordPatient, asked_for, question_for, readings
-from consultation_agent.task import ConsultationTask, task_of
+from consultation_agent.record_patient import (
+    SAID,
+    RecordPatient,
+    asked_for,
+    question_for,
+    readings,
+)
+from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from data.conditions.table import load_tables
+from episodes.agent import AgentError
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 
 PATIENT = RecordPatient()
@@ -217,3 +224,54 @@ class TestWithoutFacets:
         told = "They said: this is a sprained ankle."
         task = task_of(reference_row(patient_information=[], enhanced_description=told))
         assert asked("what did they say: sprained ankle?", task=task).kind == "unknown"
+
+
+def test_a_file_whose_rows_hold_nothing_to_tell_is_refused() -> None:
+    empty = ConsultationTask(id="empty", question="我肚子疼。", reference="阑尾炎")
+    with pytest.raises(AgentError, match="--patient llm or --patient served"):
+        check_recorded([empty])
+    assert check_recorded([empty, TASK])[0].startswith("1 of 2 cases")
+    assert check_recorded(tasks()) == []
+
+
+@pytest.mark.parametrize(
+    ("complaint", "question"),
+    [
+        ("abdominal_pain", "肚子疼吗？"), ("abdominal_pain", "Does your tummy hurt?"), ("cough", "咳不咳？"),
+        ("headache", "脑袋疼吗？"), ("chest_pain", "有没有胸口痛？"), ("dizziness", "晕不晕？"),
+        ("joint_pain", "Do your joints ache?"), ("rash", "身上起疹子了吗？"), ("diarrhoea", "有没有腹泻？"),
+        ("urination", "小便正常吗，有不舒服吗？"), ("fatigue", "Are you tired?"), ("palpitations", "觉得心里发慌吗？"),
+        ("red_eye", "白眼球发红吗？"), ("back_pain", "腰背痛不痛？"),
+    ],
+)  # fmt: skip
+def test_the_own_complaint_is_affirmed_in_common_words(complaint: str, question: str) -> None:
+    for task in (task for task in tasks() if task.complaint == complaint):
+        reply = PATIENT.reply_to(task, question, [])
+        assert (reply.kind, reply.facets) == ("informative", ("complaint",))
+        assert reply.text.startswith("对")
+
+
+def test_a_complaint_of_others_is_not_denied() -> None:
+    assert asked("头疼吗？").kind == "unknown"
+
+
+def test_a_new_question_about_the_same_facet_is_new() -> None:
+    task = replace(TASK, words=TASK.words | {"history": "血压高好些年"})
+    first = asked("有高血压吗？", task=task)
+    assert (first.kind, first.text) == ("informative", "血压高好些年。")
+    other = asked("有高血压吗？", "有糖尿病吗？", task=task)
+    assert (other.kind, other.text) == ("informative", "没有糖尿病。")
+    assert asked("有糖尿病吗？", "得过糖尿病吗？", task=task).kind == "repeated"
+    assert asked("以前得过什么病？", "血压高不高？", task=task).kind == "repeated"
+    assert asked("有糖尿病吗？", "以前得过什么病？", task=task).text == "血压高好些年。"
+
+
+def test_small_words_decide_nothing() -> None:
+    task = task_of(reference_row())
+    for question in (
+        "Do you have any allergies?",
+        "对什么过敏吗？",
+        "Is it getting worse at night?",
+    ):
+        assert asked(question, task=task).kind == "unknown"
+    assert asked("平时吃什么药吗？", task=task).text == "I take no medicines at all."

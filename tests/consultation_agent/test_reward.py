@@ -6,6 +6,7 @@ Keeps of docs/consultation.md: what is paid, to the number.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -18,7 +19,6 @@ from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.rehearsal import gold_episode
 from consultation_agent.reward import (
-    CLAUSE,
     NAMES,
     Scheme,
     found_facets,
@@ -26,8 +26,11 @@ from consultation_agent.reward import (
     recommendation_value,
 )
 from consultation_agent.task import ConsultationTask, task_of
+from data.conditions.records import terms
+from data.conditions.table import load_tables
 from episodes.agent import ACCEPTED_FROM, Episode
 from scoring.case import Case, Verdict
+from scoring.reference.text import words_only
 from scoring.rubric import Reward
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 from tests.judges import Fixed
@@ -293,15 +296,26 @@ def test_a_reward_there_is_not_names_those_there_are() -> None:
         Scheme("nothing", None)
 
 
-def test_advice_is_paid_to_twice_the_gold_s_clauses_and_less_in_proportion_beyond() -> None:
-    clauses = len(
-        [clause for item in TASK.advice for clause in CLAUSE.split(item.replace("*", "")) if clause]
+def test_advice_is_paid_by_the_length_that_its_gold_needs_and_less_in_proportion_beyond() -> None:
+    gold = len(words_only("".join(TASK.advice)))
+    spare = int(1.4 * gold) + 4 - len(words_only(TASK.recommendation))
+    assert recommendation_value(TASK, TASK.recommendation + "，" + "水" * spare) == 1.0
+    longer = (
+        TASK.recommendation
+        + "，"
+        + "水" * (2 * int(1.4 * gold) + 8 - len(words_only(TASK.recommendation)))
     )
-    said = len([clause for clause in CLAUSE.split(TASK.recommendation) if clause])
-    spare = 2 * clauses - said
-    assert recommendation_value(TASK, TASK.recommendation + "；多喝水" * spare) == 1
-    longer = recommendation_value(TASK, TASK.recommendation + "；多喝水" * (spare + 2 * clauses))
-    assert longer == pytest.approx(0.5)
+    assert recommendation_value(TASK, longer) == pytest.approx(0.5, abs=0.02)
+
+
+def test_one_advice_for_everybody_earns_next_to_nothing() -> None:
+    conditions = load_tables().conditions.values()
+    every = [term for one in conditions for item in one.advice_zh for term in terms(item)]
+    common = [term for term, _ in Counter(every).most_common()]
+    for many in (5, 20, 40, 120, len(common)):
+        text = "，".join(common[:many])
+        values = [recommendation_value(task, text) for task in tasks()]
+        assert 0.3 * sum(values) / len(values) <= 0.05, many
 
 
 def test_a_row_without_known_names_or_advice_is_compared_by_its_words() -> None:

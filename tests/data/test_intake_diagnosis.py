@@ -18,7 +18,7 @@ from data.intake.diagnosis import Notes, main, read_row
 from diagnosis_agent.task import read_rows, task_of
 
 COLUMNS = {"data_source", "prompt", "ability", "reward_model", "extra_info"}
-EXTRA = {"split", "index", "answer", "question", "text", "key_exam_names"}
+EXTRA = {"split", "index", "answer", "question", "text", "key_exam_names", "examinations"}
 
 
 def note(number: int) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def note(number: int) -> dict[str, Any]:
     return {
         "text": text,
         "discharge_diagnosis": "kidney stone",
-        "reformat_physical_exam": [],
+        "reformat_physical_exam": [{"exam_name": "Abdomen", "exam_results": "Tender."}],
         "events": events,
     }
 
@@ -82,7 +82,32 @@ def test_rows_have_the_columns_of_the_reference_and_are_tasks(run: Run, tmp_path
     task = task_of(read_rows(tmp_path / "out" / "test.parquet")[1])
     assert (task.question, task.reference) == ("Flank pain, patient 1.", "kidney stone")
     assert task.text == "Patient 1, pain in the flank since Monday."
-    assert (task.key, task.results) == (("CT abdomen", "Urinalysis"), {})
+    assert task.key == ("CT abdomen", "Urinalysis")
+    assert task.results == {"Abdomen": "Tender.", "Creatinine": "08:00: 1 mg/dL"}
+
+
+def test_results_of_one_examination_stand_together_with_their_times(
+    run: Run, tmp_path: Path
+) -> None:
+    event = {
+        "time": "09:30",
+        "data": [{"label": "Creatinine", "lab_data": {"value": 2, "unit": "mg/dL"}}],
+    }
+    notes = {f"n{number}": note(number) for number in range(2)}
+    notes["n1"]["events"].append(event)
+    notes["n0"] |= {"events": None, "reformat_physical_exam": None}
+    assert run(notes=notes) == 0
+    bare, full = (row["extra_info"]["examinations"] for row in rows_of(tmp_path, "test"))
+    assert bare == []
+    assert full[1]["results"].splitlines() == ["08:00: 1 mg/dL", "09:30: value: 2", "unit: mg/dL"]
+
+
+def test_a_note_with_results_of_another_form_is_named(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = {"n2": note(2) | {"events": [{"data": {"label": "CRP", "lab_data": None}}]}}
+    assert run(notes={f"n{number}": note(number) for number in range(2)} | broken) == 0
+    assert "n2: events[0].data.lab_data is None, expected text" in capsys.readouterr().err
 
 
 def test_a_list_of_records_with_note_ids(run: Run, tmp_path: Path) -> None:

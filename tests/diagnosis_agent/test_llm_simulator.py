@@ -352,3 +352,18 @@ def test_what_it_is_described_by_is_json_without_secrets(settings: Settings) -> 
     told = json.dumps(LLMSimulator(settings, "llm").description)
     assert "EHRGenerator" in told
     assert KEY not in told
+
+
+def test_elsewhere_a_model_is_asked_in_the_words_of_the_order(
+    llm: LLMServer, settings: Settings
+) -> None:
+    """DiagGym's weights know hundreds of names that the tables have as one."""
+    simulator = simulator_model(settings, {"simulator": "llm"}, True)
+    found = asyncio.run(simulator.examine(ELSEWHERE, "Hemoglobin", []))
+    assert found.name == "Hemoglobin"
+    assert llm.requests[-1]["prompt"].endswith("Exam name:\nHemoglobin\nExam results:\n")
+
+
+def test_a_history_that_ends_in_the_diagnosis_names_it_once() -> None:
+    told = replace(ELSEWHERE, text="Pain.\n\nFinal Diagnosis:\nacute appendicitis\n")
+    assert prompt_for(told, "CRP", []).count("Final Diagnosis:") == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,9 +11,10 @@ from hypothesis import strategies as st
 from data.conditions.results import read_result
 from data.conditions.table import load_tables
 from diagnosis_agent.examinations import named
-from diagnosis_agent.record_simulator import RecordSimulator
+from diagnosis_agent.record_simulator import NOT_RECORDED, RecordSimulator, check_recorded
 from diagnosis_agent.simulator import KINDS, Result
 from diagnosis_agent.task import task_of
+from episodes.agent import AgentError
 from tests.diagnosis_agent.cases import reference_row, task_with, tasks
 
 TASK = task_with("appendicitis")
@@ -103,11 +106,28 @@ def test_what_the_patient_cannot_have_is_not_available() -> None:
 
 def test_a_row_of_the_reference() -> None:
     task, simulator = task_of(reference_row()), RecordSimulator()
-    assert simulator.result_of(task, "ct of the abdomen", []).kind == "normal"
+    assert simulator.result_of(task, "ct of the abdomen", []).kind == "not_recorded"
+    assert simulator.result_of(task, "ECG", []).text == NOT_RECORDED
     assert (
         simulator.result_of(task, "stone analysis of the ureter", []).name
         == "Stone Analysis of the Ureter"
     )
+
+
+def test_an_examination_that_settles_a_case_is_never_invented() -> None:
+    bare = replace(TASK, results={})
+    kinds = {RecordSimulator().result_of(bare, name, []).kind for name in TASK.key}
+    assert kinds == {"not_recorded"}
+
+
+def test_a_file_whose_rows_record_nothing_is_refused_and_a_poor_one_is_named() -> None:
+    bare = task_of(reference_row())
+    rich = replace(bare, results={"CT Abdomen": "A stone."})
+    with pytest.raises(AgentError, match="--simulator llm or --simulator served"):
+        check_recorded([bare, bare])
+    [note] = check_recorded([bare, rich, TASK])
+    assert note.startswith("2 of 3 cases lack results of recommended examinations (5 in all), 1 of")
+    assert check_recorded(tasks()) == []
 
 
 @given(st.text())

@@ -1,0 +1,140 @@
+"""A diagnosis as the set of words it says, alike however it is put: `scoring/diagnosis.py` compares them.
+
+words_of("Type II diabetes mellitus")      # {"type2", "diabetes"}
+words_of("急性前壁心肌梗塞 (I21.0)")          # {"acute", "前壁", "myocardial", "infarction"}
+
+Chinese and English words of `diagnosis.toml` are read as one; other Chinese is a word as far as it goes.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+
+from common.settings import ROOT
+
+TABLE = tomllib.loads(Path(__file__).with_name("diagnosis.toml").read_text(encoding="utf-8"))
+CONDITIONS = ROOT / "data" / "conditions" / "conditions.toml"
+
+Words = frozenset[str]
+
+DIGITS = dict(zip(("i", "ii", "iii", "iv", "v"), "12345", strict=True))
+DIGITS |= dict(zip(("one", "two", "three", "four", "five"), "12345", strict=True))
+DIGITS |= dict(zip("一二三四五", "12345", strict=True))
+NUMBER = "|".join(sorted((*DIGITS, r"\d"), key=len, reverse=True))
+NUMBERED = re.compile(rf"\b(type|stage|grade|class|phase) ({NUMBER})([a-c]?)\b")
+NUMBERED_ZH = re.compile(rf"({NUMBER})([ab]?) ?([型期级度])(?!糖)|({NUMBER})()([型])(?=糖)")
+KINDS = {"型": "type", "期": "stage", "级": "class", "度": "grade"}
+CODE = re.compile(
+    r"\bicd[- ]?1[01](?:-cm)?:?|\b[a-z]\d{2}\.[\dx]{1,4}[a-z]?\b|[(（]\s*[a-z]\d{2}\s*[)）]"
+)
+PREFIX = re.compile(
+    r"\b(gastro|keto|non|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
+)
+POSSESSIVE = re.compile(r"(?<=[a-z])['’]s?\b|(?<=s)['’]")
+HAN = re.compile(r"[\u4e00-\u9fff]")
+PIECE = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]+")
+
+
+def plain(text: str) -> str:
+    """The text in lower case and one spelling, without marks of any kind; numbers of types and stages are joined."""
+    text = "".join(
+        letter
+        for letter in unicodedata.normalize("NFKD", text)
+        if not unicodedata.combining(letter)
+    )
+    text = CODE.sub(" ", POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower()))
+    text = PREFIX.sub(r"\1", _american(text))
+    text = _american(re.sub(r"[^\w\u4e00-\u9fff/?:]+", " ", text)).replace("_", " ")
+    text = NUMBERED.sub(lambda m: f"{m[1]}{DIGITS.get(m[2], m[2])}{m[3]}", text)
+    text = NUMBERED_ZH.sub(_numbered, text)
+    return " ".join(text.replace("疾病", "病").split())
+
+
+def _american(text: str) -> str:
+    return re.sub("[ao]e", "e", text)
+
+
+def _numbered(found: re.Match[str]) -> str:
+    number, letter, kind = (part for part in found.groups() if part is not None)
+    return f" {KINDS[kind]}{DIGITS.get(number, number)}{letter} "
+
+
+@lru_cache(maxsize=8192)
+def words_of(text: str) -> Words:
+    """What a text says, less the words that say nothing."""
+    return frozenset(_words(plain(text))) - frozenset(TABLE["said"]["small"])
+
+
+def _words(text: str) -> Iterable[str]:
+    """The words of a plain text, what says the same as one; rewritten twice, for rows that name each other."""
+    for _ in range(2):
+        text = _english().sub(lambda m: _same()[m[0]], _singular(_apart(text)))
+    return PIECE.findall(_singular(_apart(text)))
+
+
+def _apart(text: str) -> str:
+    """Chinese cut where a known word begins or ends, the longest first, that read as another one replaced."""
+    return _chinese().sub(lambda m: f" {_same().get(m[0], m[0])} ", text)
+
+
+def _singular(text: str) -> str:
+    return " ".join(
+        word[:-1]
+        if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "is", "us"))
+        else word
+        for word in text.split()
+    )
+
+
+@cache
+def _same() -> dict[str, str]:
+    """What each wording of the table is read as, by its plain form."""
+    return {
+        _singular(plain(other)): _singular(plain(read_as))
+        for read_as, others in TABLE["same"].items()
+        for other in others
+    }
+
+
+@cache
+def beside() -> Words:
+    """The words that may stand beside a diagnosis, those of which it has one included."""
+    known = [*(word for words in TABLE["beside"].values() for word in words)]
+    exclusive = [word for words in TABLE["one_of"].values() for word in words]
+    return frozenset(word for text in (*known, *exclusive) for word in words_of(text))
+
+
+@cache
+def organs() -> Words:
+    """The places of the body among them."""
+    return frozenset(word for text in TABLE["beside"]["organ"] for word in words_of(text))
+
+
+@cache
+def _chinese() -> re.Pattern[str]:
+    known = (*_same(), *(word for words in TABLE["beside"].values() for word in words))
+    return _any(word for word in known if HAN.search(word))
+
+
+@cache
+def _english() -> re.Pattern[str]:
+    known = [word for word in _same() if not HAN.search(word)]
+    return re.compile(rf"(?<![a-z0-9])(?:{_any(known).pattern})(?![a-z0-9])")
+
+
+def _any(texts: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(set(texts), key=len, reverse=True))))
+
+
+@cache
+def conditions() -> tuple[tuple[str, ...], ...]:
+    """The names of each condition of data/conditions, the first two its own."""
+    table = tomllib.loads(CONDITIONS.read_text(encoding="utf-8"))["conditions"]
+    return tuple(
+        (one["en"], one["zh"], *one["aliases_en"], *one["aliases_zh"]) for one in table.values()
+    )

@@ -1,0 +1,92 @@
+"""What frames a diagnosis in an answer: labels at the beginning of lines, and sentences that lead to it.
+
+    parts_of("### 诊断\\n**痛风**\\n治疗建议：多喝水")      # [("diagnosis", "痛风"), ("advice", "多喝水")]
+    unframed("The most likely diagnosis is gout.")       # "gout"
+
+Only what stands at the beginning is taken away: "Likely-Smith syndrome" stays what it is. The patterns are in
+framing.toml. Any text is read in time that grows with its length and never raises.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+LONGEST = 300  # characters of a sentence in which a lead is looked for
+NAMES = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in TABLE["labels"].items())
+LABEL = re.compile(rf"(?:{NAMES})(?:[ \t]{{0,4}}[:：]| [-–—] |[ \t]*\Z)", re.IGNORECASE)
+BRACKETED = re.compile(rf"[【\[](?:{NAMES})[】\]][:：]?", re.IGNORECASE)
+LEAD = re.compile("|".join(f"(?:{one})" for one in TABLE["lead"]["patterns"]), re.IGNORECASE)
+MARKS = re.compile(r"\*\*|__|`|^[ \t]{0,4}#{1,6}[ \t]*", re.MULTILINE)
+ITEM = re.compile(r"\s*(?:[-•>*]|\d{1,2}[.)、](?!\d)) ?")
+AROUND = " \t.。\"'“”‘’「」"
+
+
+class Part(NamedTuple):
+    """What stands behind a label of framing.toml, by its kind; "" for what stands before the first."""
+
+    kind: str
+    text: str
+
+
+def parts_of(text: str) -> list[Part]:
+    """The parts of an answer in their order; lines without a label belong to the part before them."""
+    parts = [Part("", "")]
+    for line in MARKS.sub("", text).splitlines():
+        words = without_item(line.strip())
+        label = BRACKETED.match(words) or LABEL.match(words)
+        if label:
+            parts.append(Part(str(label.lastgroup), words[label.end() :].strip()))
+        elif words:
+            kind, before = parts[-1]
+            parts[-1] = Part(kind, f"{before}\n{words}".strip())
+    return [part for part in parts if part.kind or part.text]
+
+
+def diagnosis_in(text: str) -> str:
+    """The diagnosis that an answer names: behind its labels, else what has none; lines of them are a list ("; ")."""
+    said = [one.text.splitlines() for one in parts_of(text) if not one.kind]
+    unlabelled = [unframed(line) for lines in said for line in lines]
+    return "; ".join(labelled_diagnoses(text) or filter(None, unlabelled))
+
+
+def labelled_diagnoses(text: str) -> list[str]:
+    """The diagnoses behind the labels of an answer, as they stand there."""
+    said = (one.text.splitlines() for one in parts_of(text) if one.kind == "diagnosis")
+    return [name for lines in said for line in lines if (name := bare(line))]
+
+
+def leads(sentence: str) -> bool:
+    """Whether a sentence begins as one that names a diagnosis."""
+    return LEAD.match(sentence.strip(AROUND)[:LONGEST]) is not None
+
+
+def without_item(line: str) -> str:
+    """A line less the number or the dash of a list at its beginning."""
+    item = ITEM.match(line)
+    return line[item.end() :] if item else line
+
+
+def unframed(sentence: str) -> str:
+    """A sentence that names a diagnosis, less what leads to it and the marks around it."""
+    words = bare(sentence)
+    lead = LEAD.match(words[:LONGEST])
+    return words[lead.end() :].strip(AROUND) if lead else words
+
+
+def bare(line: str) -> str:
+    """A line less the number of a list and the marks around it."""
+    return without_item(line).strip(AROUND)
+
+
+def after_thought(text: str) -> str | None:
+    """What follows the thought that a reply may begin with, also where the prompt opened it; None: it never ends."""
+    text = text.strip()
+    before, closed, after = text.partition("</think>")
+    opened = before.lower().startswith("<think>")
+    if closed and (opened or not re.search("<(?:think|answer)>", before, re.IGNORECASE)):
+        return after.strip()
+    return None if opened else text

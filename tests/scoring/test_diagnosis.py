@@ -1,0 +1,67 @@
+"""A diagnosis is the gold one by the rules of docs/rewards.md, in any usual words, and another one never is."""
+
+from __future__ import annotations
+
+import pytest
+
+from data.conditions.table import load_tables
+from scoring.diagnosis import names_it
+
+CONDITIONS = load_tables().conditions.values()
+NAMES = [(one.en, one.zh, *one.aliases_en, *one.aliases_zh) for one in CONDITIONS]
+RIGHT = {
+    "acute appendicitis": [
+        "Appendicitis, acute", "K35.80 Acute appendicitis", "acute perforated appendicitis (K35)", "阑尾炎（急性）",
+        "My final diagnosis is acute appendicitis.", "Acute appendicitis with localised peritonitis",
+    ],
+    "acute myocardial infarction": ["MI", "Acute anterior STEMI", "急性下壁心肌梗塞", "heart attack"],
+    "type 2 diabetes": ["Type II diabetes mellitus", "DM2", "Ⅱ型糖尿病", "type two diabetes, poorly controlled"],
+    "pulmonary embolism": ["Acute PE", "急性肺栓塞", "Embolism, pulmonary", "PE due to immobilisation"],
+    "gastro-oesophageal reflux disease": ["Gastroesophageal reflux disease", "GERD (gastro-esophageal reflux)"],
+    "osteoarthritis": ["Osteoarthritis of the left knee", "双侧膝关节骨关节炎"],
+    "Left lower extremity deep vein thrombosis": ["LLE DVT", "Deep venous thrombosis, left leg"],
+    "Stage 3 chronic kidney disease": ["CKD III期", "慢性肾脏病3期", "chronic kidney disease stage III"],
+    "Diabetic ketoacidosis; type 1 diabetes mellitus": ["T1DM with DKA", "type 1 diabetes and diabetic ketoacidosis"],
+    "chronic obstructive pulmonary disease": ["Acute exacerbation of COPD", "慢阻肺急性加重"],
+}  # fmt: skip
+WRONG = {
+    "acute appendicitis": [
+        "chronic appendicitis", "possible appendicitis", "appendicitis?", "appendicitis vs gastritis",
+        "appendicitis; gastritis", "acute appendicitis with acute pancreatitis", "history of appendicitis", "acute", "",
+        "appendicitis with another diagnosis not excluded", "非阑尾炎", "急性阑尾炎待排",
+    ],
+    "type 2 diabetes": ["type 1 diabetes", "1型或2型糖尿病", "gestational diabetes", "妊娠期糖尿病"],
+    "pulmonary tuberculosis": ["tuberculosis of the eye", "latent tuberculosis", "intestinal tuberculosis"],
+    "gout": ["pseudogout", "假性痛风", "family history of gout", "gout with osteoarthritis"],
+    "Left lower extremity deep vein thrombosis": ["RLE DVT", "leg DVT", "left upper extremity DVT", "左右下肢深静脉血栓"],
+    "Stage 3 chronic kidney disease": ["chronic kidney disease", "CKD stage 4"],
+    "Diabetic ketoacidosis; type 1 diabetes mellitus": ["DKA", "type 1 diabetes", "T1DM; DKA; pneumonia", "T2DM; DKA"],
+    "angina": ["unstable coronary disease", "stable angina pectoris and gout"],
+}  # fmt: skip
+
+
+def pairs(table: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(gold, said) for gold, answers in table.items() for said in answers]
+
+
+@pytest.mark.parametrize(("gold", "said"), pairs(RIGHT))
+def test_usual_words_for_the_gold_diagnosis_are_right(gold: str, said: str) -> None:
+    assert names_it(said, [gold])
+
+
+@pytest.mark.parametrize(("gold", "said"), pairs(WRONG))
+def test_another_one_and_what_decides_nothing_is_wrong(gold: str, said: str) -> None:
+    assert not names_it(said, [gold])
+
+
+def test_every_name_of_a_condition_is_its_own_and_no_other_ones() -> None:
+    for own in NAMES:
+        for names in NAMES:
+            assert {names_it(name, own) for name in names} == {names is own}, (own, names)
+
+
+def test_an_added_word_is_right_unless_it_makes_another_condition_of_the_tables() -> None:
+    assert names_it("acute cystitis", ["cystitis"])
+    assert not names_it("type 2 diabetes", ["diabetes insipidus"])
+    assert names_it("chronic pericarditis", ["pericarditis"])
+    assert not names_it("chronic pericarditis", ["acute pericarditis", "pericarditis"])

@@ -1,0 +1,66 @@
+"""A diagnosis is read out of whatever frames it, and what only looks like a frame is left alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consultation_agent import protocol as consultation
+from diagnosis_agent import protocol as diagnosis
+from scoring.framing import after_thought, diagnosis_in, parts_of
+
+FRAMED = {
+    "The most likely diagnosis is gout.": "gout",
+    "### Final diagnosis\ngout": "gout",
+    "**Primary diagnosis:** Gout": "Gout",
+    "Given the red toe, the diagnosis is gout": "gout",
+    "1. Diagnosis: gout\n2. Plan: rest": "gout",
+    "Reasoning: a red toe.\nDiagnosis: gout": "gout",
+    "This is most consistent with gout.": "gout",
+    "Diagnosis: Likely-Smith syndrome": "Likely-Smith syndrome",
+    "Diagnosis: Most common form of otitis": "Most common form of otitis",
+    "初步诊断：痛风": "痛风",
+    "诊断结果：痛风\n\n治疗建议：休息\n注意事项：清淡饮食": "痛风",
+    "**诊断：**痛风": "痛风",
+    "【最终诊断】\n痛风": "痛风",
+    "根据检查结果，诊断为痛风。": "痛风",
+    "诊断：初期帕金森病": "初期帕金森病",
+}
+
+
+@pytest.mark.parametrize("text", FRAMED)
+def test_both_doctors_are_read_alike(text: str) -> None:
+    told = diagnosis.read_reply(f"</think>{diagnosis.STOP_PHRASE}\n{text}\nReason: it fits.")
+    assert isinstance(told, diagnosis.Conclusion)
+    assert told.diagnosis == FRAMED[text]
+    said = consultation.read_reply(f"</think>\n<answer>{text}\n建议：休息</answer>")
+    assert isinstance(said, consultation.Conclusion)
+    assert said.diagnosis == diagnosis_in(text) == FRAMED[text]
+
+
+def test_labels_stand_at_the_beginning_of_lines() -> None:
+    assert parts_of("他说诊断：痛风") == [("", "他说诊断：痛风")]
+    said = consultation.read_reply("<answer>问题：您之前的诊断：是什么？</answer>")
+    assert said == consultation.Question("您之前的诊断：是什么？")
+    held = consultation.read_reply("<answer>诊断：痛风 治疗建议：休息</answer>")
+    assert held == consultation.Conclusion("痛风", "休息")
+
+
+def test_a_thought_before_the_reply_is_left_out_also_where_the_prompt_opened_it() -> None:
+    assert after_thought("a red toe</think>\ngout") == "gout"
+    assert after_thought("<think>a red toe") is None
+    assert after_thought("so <think>a</think> gout") == "so <think>a</think> gout"
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    assert isinstance(diagnosis_in(text), str)
+
+
+@pytest.mark.parametrize(
+    "piece", ["based on ", "the diagnosis ", "最可能的", "**", "- ", "诊断\n", " "]
+)
+def test_reading_takes_time_in_proportion(piece: str) -> None:
+    """What grows with the square of so many pieces would run into the timeout of the test."""
+    diagnosis_in(piece * 100_000)
