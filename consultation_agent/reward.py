@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from scoring.reference.text import words_only
+
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.task import ConsultationTask
@@ -23,7 +25,6 @@ from data.conditions.records import terms
 from episodes.agent import AgentError, Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.diagnosis import names_it
-from scoring.reference.text import words_only
 from scoring.rubric import Reward, Rubric, parse_rubric
 from scoring.text_overlap import word_f1
 
