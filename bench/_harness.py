@@ -1,9 +1,11 @@
-"""What every bench shares: flags, sides that are timed in turn, values sampled meanwhile, one line of JSON last.
+"""What every bench shares: flags, sides that are timed in turn, values sampled meanwhile, one line
+of JSON last.
 
     medians({"ours": partial(seconds, ours), "theirs": partial(seconds, theirs)}, rounds=5)
     main("sql_tool", __doc__, measure)          # the whole command line of a bench
 
-The command is `python -m bench.NAME`; whatever a measurement prints meanwhile goes to standard error.
+The command is `python -m bench.NAME`; whatever a measurement prints meanwhile goes to standard
+error.
 """
 
 from __future__ import annotations

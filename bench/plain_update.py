@@ -1,11 +1,12 @@
-"""The update of a training step without verl: what is left when everything but the model's own work is taken away.
+"""The update of a training step without verl: what is left when everything but the model's own work
+is taken away.
 
     seconds(run_dir, model, tokens=80_000)
 
-One process of one thread, as the trainer's worker is, PyTorch and transformers alone: every sequence by itself (so
-nothing is padded), forward, the log-probability of its trained tokens, backward, and one step of AdamW at the end. The
-sequences are those whose tokens the run kept, the worst and the best of each step, repeated until they have as many
-tokens as a step.
+One process of one thread, as the trainer's worker is, PyTorch and transformers alone: every
+sequence by itself (so nothing is padded), forward, the log-probability of its trained tokens,
+backward, and one step of AdamW at the end. The sequences are those whose tokens the run kept, the
+worst and the best of each step, repeated until they have as many tokens as a step.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from training.summary import read_lines
+from training.watch.summary import read_lines
 
 
 def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:

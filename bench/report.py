@@ -2,17 +2,21 @@
 
     python -m bench.report                   # about two minutes; one line of JSON last
 
-The episodes are gold episodes of the SQL agent, repeated under ids of their own: 5,000 on one page, and
-100,000 of which a sample is shown.
+The episodes are gold episodes of the SQL agent, repeated under ids of their own: 5,000 on one page,
+and 100,000 of which a sample is shown.
 
-- read_seconds, read_peak_mb: `python -m evaluation.report` of 100,000 episodes, and its largest resident set.
+- read_seconds, read_peak_mb: `python -m evaluation.report` of 100,000 episodes, and its largest
+  resident set.
 - page_mb: the page of 5,000 episodes.
-- open_seconds: from asking Chromium for that page to its first frame; median of 5 with a new context each.
-- search_seconds: from the last key of a search in all texts to the rows drawn; first search, median of 5.
-- frames_per_second, slowest_frame_ms: the list scrolled from top to end in 2 s, a step a frame; median of 5.
-  frames_at_rest: the same without moving, which is what this browser draws at all (60, where the machine is free).
-- main_thread_ms: processor time of the page's main thread a scrolled frame, the script that scrolls included; median of
-  5. Below 16.7 the list can scroll at 60 frames a second.
+- open_seconds: from asking Chromium for that page to its first frame; median of 5 with a new
+  context each.
+- search_seconds: from the last key of a search in all texts to the rows drawn; first search, median
+  of 5.
+- frames_per_second, slowest_frame_ms: the list scrolled from top to end in 2 s, a step a frame;
+  median of 5. frames_at_rest: the same without moving, which is what this browser draws at all (60,
+  where the machine is free).
+- main_thread_ms: processor time of the page's main thread a scrolled frame, the script that scrolls
+  included; median of 5. Below 16.7 the list can scroll at 60 frames a second.
 """
 
 from __future__ import annotations
@@ -65,7 +69,9 @@ def folder_of(path: Path, records: list[dict[str, Any]], count: int) -> Path:
 
 
 def reported(folder: Path) -> dict[str, float]:
-    """The command by itself: seconds and the peak of its memory, which the kernel counts over all children so far."""
+    """The command by itself: seconds and the peak of its memory, which the kernel counts over all
+    children so far.
+    """
     start = time.perf_counter()
     subprocess.run([sys.executable, "-m", "evaluation.report", str(folder)], check=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

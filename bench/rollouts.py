@@ -1,11 +1,12 @@
-"""How close rollouts come to the limit: this project's path, agent-lightning's, verl's, and a bare loop.
+"""How close rollouts come to the limit: this project's path, agent-lightning's, verl's, and a bare
+loop.
 
     python -m bench.rollouts [--rounds 3]          everything but --long: about 15 minutes on 2 cores
     python -m bench.rollouts --long 60             only continuous rollouts, for so many minutes, and their memory
 
-Prints one line of JSON; `docs/performance.md` explains every figure. The sides of a ratio are measured in the same run,
-in interleaved rounds, and compared by their medians. Two commits are compared by running this on both, in turn, on a
-machine that does nothing else.
+Prints one line of JSON; `docs/performance.md` explains every figure. The sides of a ratio are
+measured in the same run, in interleaved rounds, and compared by their medians. Two commits are
+compared by running this on both, in turn, on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from common.startup import collect_rarely
 
 
 def report(parts: dict[str, Any]) -> dict[str, Any]:
-    """The figures docs/performance.md publishes, for the default proxy and for `--proxy direct`; then the tables."""
+    """The figures docs/performance.md publishes, for the default proxy and for `--proxy direct`;
+    then the tables.
+    """
     common = {
         "sequences_per_episode": parts["engine"]["sequences_per_episode"],
         "end_to_update_s": parts["step"]["end_to_update_s"],

@@ -1,12 +1,14 @@
-"""What the sandbox costs a program, against a fresh interpreter and against no sandbox at all, in the same run.
+"""What the sandbox costs a program, against a fresh interpreter and against no sandbox at all, in
+the same run.
 
     python -m bench.sandbox                  # about a minute; one line of JSON last
 
-`ms_median` and `ms_p99` are of a program of one line in an episode that runs; `first_ms` is of an episode's first
-program, supervisor and interpreter included. `vs_subprocess` is how many times as fast ours is as `python -c` that
-imports numpy and pandas too, `vs_subprocess_first` that of a first program, `vs_in_process` (below 1) as exec in one's
-own process. `runaway_gone_s` is what passes between the deadline and the moment that nothing is left of a program that
-ignores signals and has detached children. `runs_per_s_N`: N episodes at once. `episode_mb`: memory of one more episode.
+`ms_median` and `ms_p99` are of a program of one line in an episode that runs; `first_ms` is of an
+episode's first program, supervisor and interpreter included. `vs_subprocess` is how many times as
+fast ours is as `python -c` that imports numpy and pandas too, `vs_subprocess_first` that of a first
+program, `vs_in_process` (below 1) as exec in one's own process. `runaway_gone_s` is what passes
+between the deadline and the moment that nothing is left of a program that ignores signals and has
+detached children. `runs_per_s_N`: N episodes at once. `episode_mb`: memory of one more episode.
 """
 
 from __future__ import annotations

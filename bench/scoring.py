@@ -1,16 +1,19 @@
-"""What scoring costs and how well the offline judge agrees with people, each figure measured in this run.
+"""What scoring costs and how well the offline judge agrees with people, each figure measured in
+this run.
 
     python -m bench.scoring                  # about four minutes; one line of JSON last
     python -m bench.scoring --no-step        # without the training run: seconds, step_overhead_ratio is null
 
 - offline_answers_per_s: different answers the offline judge scores in a second on one core.
-- llm_judge_ratio_32: throughput of the LLM judge with 32 calls in flight against a local HTTP server that answers after
-  100 ms, divided by the ideal of 320 a second. The server runs in a process of its own. `litellm_ratio_32` is the same
-  through `litellm.acompletion`, the path of providers with another protocol.
-- step_overhead_ratio: seconds of processor time that scoring 128 episodes takes (terms, offline judge, canaries),
-  divided by the median seconds of a CPU training step of 128 episodes (`bench.step`). Four runner processes score
-  beside each other, so a step waits for less than that.
-- spearman: rank correlation of the offline judge and the held-out half of tests/scoring/labels.jsonl.
+- llm_judge_ratio_32: throughput of the LLM judge with 32 calls in flight against a local HTTP
+  server that answers after 100 ms, divided by the ideal of 320 a second. The server runs in a
+  process of its own. `litellm_ratio_32` is the same through `litellm.acompletion`, the path of
+  providers with another protocol.
+- step_overhead_ratio: seconds of processor time that scoring 128 episodes takes (terms, offline
+  judge, canaries), divided by the median seconds of a CPU training step of 128 episodes
+  (`bench.step`). Four runner processes score beside each other, so a step waits for less than that.
+- spearman: rank correlation of the offline judge and the held-out half of
+  tests/scoring/labels.jsonl.
 """
 
 from __future__ import annotations
@@ -49,7 +52,9 @@ ROUNDS = 5  # the best of so many: other work on the machine only ever slows
 
 
 def cases() -> list[Case]:
-    """Different answers to every question of the training set: right, half, and right for the next question."""
+    """Different answers to every question of the training set: right, half, and right for the next
+    question.
+    """
     rows = AGENT.rows(AGENT.splits["train"])
     found = []
     for row, other in zip(rows, [*rows[1:], rows[0]], strict=True):
@@ -69,14 +74,18 @@ async def _judge_all(judge: Any, known: list[Case]) -> None:
 
 
 def offline_rate(known: list[Case]) -> float:
-    """Answers a second of the offline judge; a new process would be as fast, for no answer is judged twice."""
+    """Answers a second of the offline judge; a new process would be as fast, for no answer is
+    judged twice.
+    """
     start = time.process_time()
     asyncio.run(_judge_all(ReferenceJudge(), known))
     return len(known) / (time.process_time() - start)
 
 
 def serve(port: Connection) -> None:
-    """A chat-completions server that answers every request after LATENCY with four scores; runs until it is killed."""
+    """A chat-completions server that answers every request after LATENCY with four scores; runs
+    until it is killed.
+    """
     scores = json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     message = {"role": "assistant", "content": scores}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -108,7 +117,9 @@ def serve(port: Connection) -> None:
 
 
 def llm_ratios(known: list[Case]) -> tuple[float, float]:
-    """Throughput over the ideal: the LLM judge, and the same judge made to go through litellm's own client."""
+    """Throughput over the ideal: the LLM judge, and the same judge made to go through litellm's own
+    client.
+    """
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe()
     server = spawn.Process(target=serve, args=(there,), daemon=True)
@@ -149,7 +160,9 @@ async def _must_score(judge: LLMJudge, case: Case) -> None:
 
 
 def scoring_seconds() -> float:
-    """Processor seconds of scoring EPISODES episodes as a runner does it: gold SQL really run, canaries drawn."""
+    """Processor seconds of scoring EPISODES episodes as a runner does it: gold SQL really run,
+    canaries drawn.
+    """
     settings = Settings(_env_file=None)
     environment, random = AGENT.open(settings, {}), Random(0)
     rows = AGENT.rows(AGENT.splits["train"])[:EPISODES]
@@ -178,7 +191,9 @@ def step_seconds() -> float:
 
 
 def agreement() -> tuple[float, int]:
-    """Spearman's rank correlation on the held-out labels (ties get their mean rank), and how many there are."""
+    """Spearman's rank correlation on the held-out labels (ties get their mean rank), and how many
+    there are.
+    """
     import pandas
 
     rows = [json.loads(line) for line in LABELS.read_text(encoding="utf-8").splitlines()]

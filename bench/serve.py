@@ -1,11 +1,13 @@
-"""How long visitors of a served agent wait: 64 at once, each asking again and again, with the bundled tiny model.
+"""How long visitors of a served agent wait: 64 at once, each asking again and again, with the
+bundled tiny model.
 
     python -m bench.serve                    # about two minutes, vLLM's start included; one line of JSON last
 
-The server is `python -m evaluation.serve sql` with its own vLLM, all on this machine. `first_ms` is from the request to
-the first thing of the model that a visitor sees, its first reply, which arrives whole; `whole_ms` to the end of the
-stream. `alone` is one visitor with nobody else. `questions_slowest` and `questions_fastest`: what the visitor who got
-least, and most, was answered in the time that all had. `unfinished`: streams that ended without an answer's end.
+The server is `python -m evaluation.serve sql` with its own vLLM, all on this machine. `first_ms` is
+from the request to the first thing of the model that a visitor sees, its first reply, which arrives
+whole; `whole_ms` to the end of the stream. `alone` is one visitor with nobody else.
+`questions_slowest` and `questions_fastest`: what the visitor who got least, and most, was answered
+in the time that all had. `unfinished`: streams that ended without an answer's end.
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
-"""What the database tool costs: every figure a ratio against the raw side in the same run, the result cache off.
+"""What the database tool costs: every figure a ratio against the raw side in the same run, the
+result cache off.
 
     python -m bench.sql_tool                 # about a minute; one line of JSON last
 
-The raw side is the same SQL on the tool's own SQLAlchemy engine and pool, fetched whole, plus json.dumps. The guard's
-ratios compare what a worker does with a statement (QueryTool.answer) with it in one process; `worker_overhead_ms` is
-what the way to the worker and back adds, and everything else goes that way.
-The guard must stay cheap beside a point lookup, a search must not pay for it, 64 callers at a time must not queue, and
-no statement may outlive its deadline or fill memory, the workers' included.
+The raw side is the same SQL on the tool's own SQLAlchemy engine and pool, fetched whole, plus
+json.dumps. The guard's ratios compare what a worker does with a statement (QueryTool.answer) with
+it in one process; `worker_overhead_ms` is what the way to the worker and back adds, and everything
+else goes that way. The guard must stay cheap beside a point lookup, a search must not pay for it,
+64 callers at a time must not queue, and no statement may outlive its deadline or fill memory, the
+workers' included.
 
-The search runs on 200,000 invented drugs and 20,000 diseases, lengthened to the size of leaflets, with the indexes on
-the names that data/database/schema.py gives. A LIKE that begins with % can use no index to find rows, but SQLite scans
-an index instead of the table when the index has every column the statement needs ("covering"): the pages of an index on
-(med_name) hold names and row numbers only, a hundredth of the table.
+The search runs on 200,000 invented drugs and 20,000 diseases, lengthened to the size of leaflets,
+with the indexes on the names that data/database/schema.py gives. A LIKE that begins with % can use
+no index to find rows, but SQLite scans an index instead of the table when the index has every
+column the statement needs ("covering"): the pages of an index on (med_name) hold names and row
+numbers only, a hundredth of the table.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ from tools.sql.guard import check
 from tools.sql.query import DEFAULT_TABLES, QueryTool
 
 DRUGS, DISEASES = 200_000, 20_000
-# The invented rows have short texts; the leaflets they stand for fill some 2 KB a row, and that is what a scan reads.
+# The invented rows have short texts; the leaflets they stand for fill some 2 KB a row, and that is
+# what a scan reads.
 LEAFLET = "UPDATE drugs_info SET precautions = precautions || hex(zeroblob(200)), description = hex(randomblob(500))"
 CALLERS = 64
 BOMBS = (
@@ -91,7 +95,9 @@ def open_engine(url: str) -> Engine:
 
 
 def guard_figures(url: str) -> dict[str, float]:
-    """A point lookup on the embedded database: syntax tree cached and not, by a worker, with the result kept."""
+    """A point lookup on the embedded database: syntax tree cached and not, by a worker, with the
+    result kept.
+    """
     tool, database = QueryTool(url, cache=False), open_database(url)
     (name,) = tool.run("SELECT med_name FROM drugs_info WHERE id = 7").rows[0]
     sql, numbers = f"SELECT indication FROM drugs_info WHERE med_name = '{name}'", count()
@@ -137,7 +143,9 @@ def crowd(call: Callable[[], Any]) -> None:
 
 
 def bomb_figures(url: str) -> dict[str, float]:
-    """Milliseconds beyond the deadline, and MiB more than before, at worst over statements made to be expensive."""
+    """Milliseconds beyond the deadline, and MiB more than before, at worst over statements made to
+    be expensive.
+    """
     tool = QueryTool(url, cache=False)
     for sql in BOMBS:
         check(sql, "sqlite", DEFAULT_TABLES)  # refused ones would cost nothing

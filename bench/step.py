@@ -2,11 +2,12 @@
 
     python -m bench.step [--steps 3]         # two to four minutes on two cores; one line of JSON last
 
-Trains the bundled tiny model (16 questions x 8 episodes a step) and says: seconds to the first step, seconds a step by
-phase, update and log-probabilities over the same work without verl (bench/plain_update.py), seconds from the last
-episode's end to verl's start on the batch, rollouts a second while rolling out, and the peak of memory taken from the
-machine. Which process works when until the first step is drawn to standard error (bench/timeline.py). README and
-docs/performance.md publish them.
+Trains the bundled tiny model (16 questions x 8 episodes a step) and says: seconds to the first
+step, seconds a step by phase, update and log-probabilities over the same work without verl
+(bench/plain_update.py), seconds from the last episode's end to verl's start on the batch, rollouts
+a second while rolling out, and the peak of memory taken from the machine. Which process works when
+until the first step is drawn to standard error (bench/timeline.py). README and docs/performance.md
+publish them.
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ from bench import plain_update
 from bench._harness import main, sampled
 from bench.timeline import EVERY, draw, processes_below
 from common.settings import ROOT
-from training.ports import free_port
-from training.summary import PHASES, read_lines, read_timeline
+from training.setup.ports import free_port
+from training.watch.summary import PHASES, read_lines, read_timeline
 
 OVERRIDES = ("trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=-1")
 
 
 def train(run_dir: Path, steps: int) -> float:
-    """Run the training command, its output and its processes to standard error; returns its peak of memory, in GiB."""
+    """Run the training command, its output and its processes to standard error; returns its peak of
+    memory, in GiB.
+    """
     command = [sys.executable, "train_sql_agent.py", "--ci", "--run-dir", str(run_dir), *OVERRIDES]
     command.append(f"trainer.total_training_steps={steps}")
     environment = {**os.environ, "AGL_SERVER_PORT": str(free_port("127.0.0.1"))}

@@ -3,8 +3,9 @@
     with sampled(lambda: processes_below(pid), EVERY) as samples: ...
     print(draw(samples, began, until))
 
-A row a process that worked for half a second or more: when it began and how long it worked, in seconds, and for every
-CELL seconds a mark: `#` it worked for more than half of them, `+` for more than a tenth, `.` it was there.
+A row a process that worked for half a second or more: when it began and how long it worked, in
+seconds, and for every CELL seconds a mark: `#` it worked for more than half of them, `+` for more
+than a tenth, `.` it was there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ MARKS = ((0.5, "#"), (0.1, "+"), (-1.0, "."))
 
 @dataclass(frozen=True)
 class Seen:
-    """A process at a moment (Unix seconds): what it calls itself, its birth, and the seconds it had worked."""
+    """A process at a moment (Unix seconds): what it calls itself, its birth, and the seconds it had
+    worked.
+    """
 
     title: str
     born: float

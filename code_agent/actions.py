@@ -1,11 +1,12 @@
-"""The actions of an episode, by MedAgentGym's names and parameters: what each does, and why one is refused.
+"""The actions of an episode, by MedAgentGym's names and parameters: what each does, and why one is
+refused.
 
     place = Place(sandbox, "episode 1", tasks.look_up, Debugger())
     await perform(Action("validate_code", {"code": "answer = 6 * 7"}), place, permitted=("validate_code",))
     # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
 
-An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation of the type
-"error"; what the machine gets wrong raises EpisodeError.
+An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation
+of the type "error"; what the machine gets wrong raises EpisodeError.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ Observation = dict[str, Any]
 
 @dataclass
 class Place:
-    """What the actions of one episode work on. look_up: what request_info asks. context: see `CodeTask`."""
+    """What the actions of one episode work on. look_up: what request_info asks. context: see
+    `CodeTask`.
+    """
 
     sandbox: Sandbox
     episode: str
@@ -55,7 +58,9 @@ Handler = Callable[[dict[str, Any], Place], Awaitable[Observation]]
 
 
 def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
-    """The problem, by the names of actions.toml, and its detail; None where the action may be taken."""
+    """The problem, by the names of actions.toml, and its detail; None where the action may be
+    taken.
+    """
     if action.name not in ACTIONS:
         return "unknown_action", f"{action.name[:60]!r}; there are {', '.join(permitted)}."
     if action.name not in permitted:
@@ -112,7 +117,9 @@ async def run_program(
 
 
 def own_frames(output: str) -> str:
-    """An output whose traceback, if it ends with one, has only the frames of the policy's programs: they say enough."""
+    """An output whose traceback, if it ends with one, has only the frames of the policy's programs:
+    they say enough.
+    """
     before, begun, traceback = output.partition(TRACEBACK)
     if not begun:
         return output
@@ -129,7 +136,10 @@ def own_frames(output: str) -> str:
 async def run_in(
     place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = ""
 ) -> Run:
-    """Run a program in the episode, or in one of its own beside it. Raises EpisodeError: there is no sandbox."""
+    """Run a program in the episode, or in one of its own beside it.
+
+    Raises EpisodeError: there is no sandbox.
+    """
     for path, there in place.sandbox.paths.items():  # below /data, unless programs run unprotected
         program = program.replace(f"/data/{path.name}", there)
     try:
@@ -139,7 +149,9 @@ async def run_in(
 
 
 def program_of(code: str, place: Place) -> str:
-    """The program to run: in its context, where the task has one; with `answer` printed where it prints nothing."""
+    """The program to run: in its context, where the task has one; with `answer` printed where it
+    prints nothing.
+    """
     if place.context:
         return placed(place.context, code)
     return f"{code}\nprint(answer)" if _only_answers(code) else code

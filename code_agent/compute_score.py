@@ -1,11 +1,12 @@
-"""What the episodes of a folder scored: success, pass@k, best of k by majority, and a table by task.
+"""What the episodes of a folder scored: success, pass@k, best of k by majority, and a table by
+task.
 
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test --json
 
-Finished episodes count with their own results; the others are named and are no failures. Of several episodes of a task
-(`rollout.py`), success is the mean, pass@k the chance that one of k is right, and best of k whether the answer that
-most of them gave is. Exit codes: 0 done, 2 wrong usage.
+Finished episodes count with their own results; the others are named and are no failures. Of several
+episodes of a task (`rollout.py`), success is the mean, pass@k the chance that one of k is right,
+and best of k whether the answer that most of them gave is. Exit codes: 0 done, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from common.command import UsageError, new_parser, run_command
 
 
 def scores_of(histories: Iterable[History]) -> dict[str, Any]:
-    """The numbers of a folder, overall and by task type and difficulty. Raises UsageError: no finished episode."""
+    """The numbers of a folder, overall and by task type and difficulty.
+
+    Raises UsageError: no finished episode.
+    """
     found = list(histories)
     if not found:
         raise UsageError("there is no finished episode; look into the folder, or play some first")
@@ -59,7 +63,9 @@ def _scores(histories: Sequence[History]) -> dict[str, Any]:
 
 
 def majority(histories: Sequence[History]) -> History:
-    """An episode with the answer that most gave, the first of them; one without an answer only where none has one."""
+    """An episode with the answer that most gave, the first of them; one without an answer only
+    where none has one.
+    """
     answers = [" ".join(str(one.ending.get("answer") or "").split()) for one in histories]
     often = Counter(answer for answer in answers if answer)
     return histories[answers.index(often.most_common(1)[0][0])] if often else histories[0]

@@ -1,9 +1,11 @@
-"""What a run of `main.py` or `rollout.py` is told: MedAgentGym's flags over its YAML file, and credentials.toml.
+"""What a run of `main.py` or `rollout.py` is told: MedAgentGym's flags over its YAML file, and
+credentials.toml.
 
     config = load_config(parse(["--config_path", "code_agent/configs/demo.yaml", "--num_steps", "5"]))
 
-A flag that is given holds, also where its value is 0; else the file's. What cannot be used raises a UsageError of one
-line, before any model is called. Keys go into this process's environment and nowhere else.
+A flag that is given holds, also where its value is 0; else the file's. What cannot be used raises a
+UsageError of one line, before any model is called. Keys go into this process's environment and
+nowhere else.
 """
 
 from __future__ import annotations
@@ -98,7 +100,10 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
 
 
 def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
-    """Flags over file. Without `calls` no model will be called, and no key is needed. Raises UsageError."""
+    """Flags over file.
+
+    Without `calls` no model will be called, and no key is needed. Raises UsageError.
+    """
     if given.config is not None:
         raise UsageError(f"--config {given.config}: the flag is --config_path")
     file = _read_yaml(given.config_path) if given.config_path else {}
@@ -150,7 +155,10 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
 
 
 def check_model(section: Any, name: str) -> Mapping[str, Any]:
-    """A section that names a model. Raises UsageError: it names none, or what it needs is not set."""
+    """A section that names a model.
+
+    Raises UsageError: it names none, or what it needs is not set.
+    """
     if not isinstance(section, dict) or "model_type" not in section:
         raise UsageError(
             f"{name}: expected model_type {', '.join(NEEDS)} or litellm, with model_name"
@@ -192,7 +200,10 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _load_credentials(path: Any) -> None:
-    """Put the keys into the environment. A file that is named and absent is an error only where a key is missing."""
+    """Put the keys into the environment.
+
+    A file that is named and absent is an error only where a key is missing.
+    """
     if path is None or not Path(path).exists():
         return
     try:
@@ -205,7 +216,9 @@ def _load_credentials(path: Any) -> None:
 
 
 def last_index(config: RunConfig, there: int) -> int:
-    """One past the last task: as told, else as the metadata file says, and never more than there are."""
+    """One past the last task: as told, else as the metadata file says, and never more than there
+    are.
+    """
     if config.end is not None:
         return min(config.end, there)
     known = {}

@@ -1,4 +1,5 @@
-"""What `debug` answers: an explanation of a traceback, by the table of debugger.toml or by a model where one is set.
+"""What `debug` answers: an explanation of a traceback, by the table of debugger.toml or by a model
+where one is set.
 
     explain("int('x')", "ValueError: invalid literal ...")              # offline
     await Debugger("openai/NAME").debug(code, error)
@@ -40,7 +41,10 @@ class Debugger:
         self.client = LLMClient(model, base_url=base_url, api_key=api_key) if model else None
 
     async def debug(self, code: str, error: str) -> str:
-        """An explanation. Raises EpisodeError: the model failed, which is the machine's fault and not the policy's."""
+        """An explanation.
+
+        Raises EpisodeError: the model failed, which is the machine's fault and not the policy's.
+        """
         if not self.client:
             return explain(code, error)
         told = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])

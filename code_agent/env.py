@@ -1,4 +1,5 @@
-"""MedAgentGym's environment as a real `gymnasium.Env`: a thin, synchronous face of `code_agent.game.Game`.
+"""MedAgentGym's environment as a real `gymnasium.Env`: a thin, synchronous face of
+`code_agent.game.Game`.
 
     import gymnasium, code_agent.env
     from code_agent.tasks import get_task_class
@@ -8,8 +9,9 @@
     observation, reward, terminated, truncated, info = env.step("validate_code", code="answer = 1")
     env.step('{"action": "submit", "params": {"answer": "1"}}')       # a policy's raw reply
 
-`ending="submit"` is the default: the reward comes with the one answer that is handed in, and nothing tells before.
-`ending="oracle"` is the reference's. What the policy gets wrong is an observation; what the machine gets wrong raises.
+`ending="submit"` is the default: the reward comes with the one answer that is handed in, and
+nothing tells before. `ending="oracle"` is the reference's. What the policy gets wrong is an
+observation; what the machine gets wrong raises.
 """
 
 from __future__ import annotations
@@ -39,11 +41,13 @@ Result = TypeVar("Result")
 
 
 class MedAgentEnv(gymnasium.Env[Observation, str]):
-    """One task after another. chat: what was said: role, message, and timestamp, in seconds of the episode.
+    """One task after another. chat: what was said: role, message, and timestamp, in seconds of the
+    episode.
 
-    env_history: what actions gave, the task first. terminate_on_infeasible: whether `report_infeasible` ends an
-    episode. need_context: whether programs are put into one of the task's. action_mapping: other functions for
-    actions, by name, called with the parameters; each returns an observation or its text.
+    env_history: what actions gave, the task first. terminate_on_infeasible: whether
+    `report_infeasible` ends an episode. need_context: whether programs are put into one of the
+    task's. action_mapping: other functions for actions, by name, called with the parameters; each
+    returns an observation or its text.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)
@@ -55,7 +59,8 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         action_mapping: Mapping[str, Callable[..., Any]] | None = None,
         ending: str = "submit",
     ) -> None:
-        """task_kwargs: data_path, mode, and debugger_config (`model_name`; without one errors are explained offline).
+        """task_kwargs: data_path, mode, and debugger_config (`model_name`; without one errors are
+        explained offline).
 
         Raises AgentError: the set's rows cannot be read.
         """
@@ -81,7 +86,10 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     def reset(
         self, task_id: int = 0, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a task. Raises AgentError: there is none of that number, or it cannot be played here."""
+        """Begin a task.
+
+        Raises AgentError: there is none of that number, or it cannot be played here.
+        """
         super().reset(seed=seed)
         task_id = (options or {}).get("task_id", task_id)
         if not 0 <= task_id < len(self.tasks):
@@ -120,8 +128,9 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action by name and parameters, or a policy's raw reply.
 
-        Returns the observation, what was earned, whether the episode ended, False, and what the task says.
-        Raises RuntimeError: before `reset`; EpisodeError: the sandbox or the debugger's model failed.
+        Returns the observation, what was earned, whether the episode ended, False, and what the
+        task says. Raises RuntimeError: before `reset`; EpisodeError: the sandbox or the debugger's
+        model failed.
         """
         if self.game is None:
             raise RuntimeError("reset the environment before its first step")
@@ -187,7 +196,9 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
 
 
 class _Loop:
-    """An event loop in a thread of its own, so that an environment also works where one runs already: a notebook."""
+    """An event loop in a thread of its own, so that an environment also works where one runs
+    already: a notebook.
+    """
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()

@@ -1,4 +1,5 @@
-"""What the code agent's episodes need in a process: a sandbox, the sets of tasks, the policy's prompts, a debugger.
+"""What the code agent's episodes need in a process: a sandbox, the sets of tasks, the policy's
+prompts, a debugger.
 
 environment = CodeEnvironment(load_settings(), {})
 episode = await environment.play(task, policy)
@@ -128,7 +129,10 @@ class CodeEnvironment(Environment):
             await place.sandbox.end(place.episode)
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """About the hospital's tables. Raises AgentError: the ending is one that needs to know what is right."""
+        """About the hospital's tables.
+
+        Raises AgentError: the ending is one that needs to know what is right.
+        """
         if self.ending != "submit":
             raise AgentError(
                 f"--ending {self.ending}: of an own question nobody knows what is right; name a case"

@@ -1,4 +1,6 @@
-"""What the code agent's evaluations say beyond the reward: numbers of one episode, and its steps as they were taken."""
+"""What the code agent's evaluations say beyond the reward: numbers of one episode, and its steps as
+they were taken.
+"""
 
 from __future__ import annotations
 

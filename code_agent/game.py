@@ -1,12 +1,14 @@
-"""One episode as a game: replies of a policy in, observations out, until it ends. Every face of the agent plays this:
-training and evaluation (environment.py), the gymnasium class (env.py), `main.py` and `rollout.py`.
+"""One episode as a game: replies of a policy in, observations out, until it ends. Every face of the
+agent plays this: training and evaluation (environment.py), the gymnasium class (env.py), `main.py`
+and `rollout.py`.
 
     game = Game(tasks, tasks.task(0), place, ending="submit")
     step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
     step.observation["env_message"], step.done
 
-Endings: under "submit" the policy hands in an answer once and nothing tells it before whether it is right; under
-"oracle", MedAgentGym's, the episode ends when a run's output is right, and the agent is told when it is not.
+Endings: under "submit" the policy hands in an answer once and nothing tells it before whether it is
+right; under "oracle", MedAgentGym's, the episode ends when a run's output is right, and the agent
+is told when it is not.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ LOOP = 3  # the same program so often is a loop
 
 @dataclass(frozen=True)
 class Event:
-    """A reply and what came of it. action: "" for one that was none. problem: why it was refused. printed: by a run.
+    """A reply and what came of it. action: "" for one that was none. problem: why it was refused.
+    printed: by a run.
 
     worth: what was handed in is worth, where it was.
     """
@@ -104,7 +107,9 @@ class Game:
         return Step({**observation, "env_message": self._cut(observation["env_message"])}, done)
 
     async def _submit(self, action: Action) -> Step:
-        """The answer that is given, else what the last program printed; a program is handed in with it."""
+        """The answer that is given, else what the last program printed; a program is handed in with
+        it.
+        """
         given = action.params.get("answer")
         answer = as_text(given) if given is not None else self.printed
         if answer is None:

@@ -3,8 +3,9 @@
     grade("[4280, '041']", Gold("set", ("041", "4280"), items=("text",)))      # True
     grade("17 18 19", Gold("integer", 17))                                     # False: not one integer
 
-An answer is the whole text that was handed in: a value as Python or JSON writes it, or as `print` shows it; a list may
-also be given an item a line, or between commas. What stands beside the value makes it another value. No answer raises.
+An answer is the whole text that was handed in: a value as Python or JSON writes it, or as `print`
+shows it; a list may also be given an item a line, or between commas. What stands beside the value
+makes it another value. No answer raises.
 """
 
 from __future__ import annotations
@@ -48,12 +49,14 @@ class GoldError(ValueError):
 class Gold:
     """A typed answer.
 
-    kind: number, integer, text, date, boolean, or set, list, table. value: the scalar (a date as ISO text), the items
-    in a tuple, or the rows as tuples. items: the kind of a set's or list's items, or of each of a table's columns.
-    lower, upper: what a number may be, both included; without them it may be `tolerance` away, or else a millionth.
-    tolerance: also of the numbers inside a set, list or table. ordered: whether a table's rows are.
+    kind: number, integer, text, date, boolean, or set, list, table. value: the scalar (a date as
+    ISO text), the items in a tuple, or the rows as tuples. items: the kind of a set's or list's
+    items, or of each of a table's columns. lower, upper: what a number may be, both included;
+    without them it may be `tolerance` away, or else a millionth. tolerance: also of the numbers
+    inside a set, list or table. ordered: whether a table's rows are.
 
-    Raises GoldError: value and kind do not fit, a limit is not finite or leaves the value out, a set repeats an item.
+    Raises GoldError: value and kind do not fit, a limit is not finite or leaves the value out, a
+    set repeats an item.
     """
 
     kind: str
@@ -202,7 +205,9 @@ def _one_to_one(
 
 
 def _items(text: str) -> Any:
-    """The items of a list or set; a text that is none of Python's is read by lines, or else by commas."""
+    """The items of a list or set; a text that is none of Python's is read by lines, or else by
+    commas.
+    """
     seen = _parsed(text)
     if isinstance(seen, list | tuple | set):
         return seen
@@ -230,7 +235,9 @@ def _is_row(seen: Seen) -> bool:
 
 
 def _parsed(text: str) -> Seen:
-    """What a text means in JSON or else in Python, numbers and truth values as they are written; or the text itself."""
+    """What a text means in JSON or else in Python, numbers and truth values as they are written; or
+    the text itself.
+    """
     try:
         return _plain(json.loads(text, parse_int=str, parse_float=str))
     except (ValueError, RecursionError):

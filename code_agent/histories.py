@@ -3,8 +3,8 @@
     write(Path("history_3.json"), episode.messages, {"result": "success", "score": 1.0})
     read(Path("history_3.json")).ending["score"]                    # None where it is not finished
 
-A file is a list of chat messages whose last element holds the result. A finished one is not played again and counts
-with its own result; "unscored", where the machine failed, is not finished.
+A file is a list of chat messages whose last element holds the result. A finished one is not played
+again and counts with its own result; "unscored", where the machine failed, is not finished.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ FINISHED = ("success", "failure")
 
 @dataclass(frozen=True)
 class History:
-    """ending: the last element: result and score, and what this project adds (task, answer, stop_reason, ...)."""
+    """ending: the last element: result and score, and what this project adds (task, answer,
+    stop_reason, ...).
+    """
 
     index: int
     number: int
@@ -58,7 +60,9 @@ def write(path: Path, messages: Sequence[Message], ending: Mapping[str, Any]) ->
 
 
 def read(path: Path) -> History | None:
-    """A finished episode; None where the file is not there, broken or of an episode without a result."""
+    """A finished episode; None where the file is not there, broken or of an episode without a
+    result.
+    """
     named = NAME.fullmatch(path.name)
     try:
         elements = json.loads(path.read_text(encoding="utf-8"))

@@ -2,8 +2,8 @@
 
     await ByTests("assert rate > 0").worth(Handed("0.5", "rate = 0.5"), place)      # 1.0
 
-What has to be run is run in the sandbox: another episode for a program (`ByOutput`), the episode itself for what it
-left behind (`ByTests`, `ByPredictions`).
+What has to be run is run in the sandbox: another episode for a program (`ByOutput`), the episode
+itself for what it left behind (`ByTests`, `ByPredictions`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class ByOutput:
 
 @dataclass(frozen=True)
 class ByTests:
-    """The tests run without an error on the values that the program left, in an interpreter that it never ran in."""
+    """The tests run without an error on the values that the program left, in an interpreter that it
+    never ran in.
+    """
 
     tests: str
 
@@ -77,8 +79,8 @@ class ByTests:
 class ByPredictions:
     """The share of right labels in the file of predictions; one that is missing is wrong.
 
-    labels: a CSV file beside the sandbox. ids: the columns that name a case, in the file of labels and in the
-    predictions in the same order. label: the column of the label.
+    labels: a CSV file beside the sandbox. ids: the columns that name a case, in the file of labels
+    and in the predictions in the same order. label: the column of the label.
     """
 
     predictions: str

@@ -1,12 +1,13 @@
-"""What the bundled tiny model of the code agent is made from: episodes of invented questions, played by rule.
+"""What the bundled tiny model of the code agent is made from: episodes of invented questions,
+played by rule.
 
     lessons(rows, right=12_000, flawed=3_200, random=Random(2))
 
-Questions are worded as those of training, by the templates of data/ehr; names of drugs, diagnoses and tests are those
-of training or made up, so that the model learns to copy what it has not read. Nothing is run: what a program prints is
-drawn by the kind of the answer, and the policy hands in what was printed without writing it again. A share is flawed
-the way hurried programmers are; those are decisions that reinforcement learning can turn around. `tiny_model_card.md`
-has the numbers.
+Questions are worded as those of training, by the templates of data/ehr; names of drugs, diagnoses
+and tests are those of training or made up, so that the model learns to copy what it has not read.
+Nothing is run: what a program prints is drawn by the kind of the answer, and the policy hands in
+what was printed without writing it again. A share is flawed the way hurried programmers are; those
+are decisions that reinforcement learning can turn around. `tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class Teacher:
         self.templates = {name: one for name, one in TEMPLATES.items() if one["seen"]}
 
     def right(self) -> Conversation:
-        """The gold program, and what it prints handed in; now and then after a mistake that is not learned."""
+        """The gold program, and what it prints handed in; now and then after a mistake that is not
+        learned.
+        """
         detour = self._happens("detour")
         return self._play(
             self.random.choice(("misspelt", "malformed")) if detour else "right", False

@@ -1,11 +1,12 @@
-"""What `request_info` answers: columns of a table, values of a column, where a term stands and what is spelled alike.
+"""What `request_info` answers: columns of a table, values of a column, where a term stands and what
+is spelled alike.
 
     look_up(Path("data/ehr"), "LABEVENTS.csv", "column_names")              # "ROW_ID, SUBJECT_ID, ..."
     look_up(Path("data/ehr"), "D_LABITEMS.csv", "column_values", "LABEL")   # at most 10 are shown
     look_up(Path("data/ehr"), "D_LABITEMS.csv", "term", "hemoglobin")       # columns that hold it, else the nearest
 
-Tables are CSV files, Parquet files, and the tables of SQLite files (`hospital.db`, or one of its tables:
-`hospital.db/LABEVENTS`). Files are read row by row, so that a large one needs no memory.
+Tables are CSV files, Parquet files, and the tables of SQLite files (`hospital.db`, or one of its
+tables: `hospital.db/LABEVENTS`). Files are read row by row, so that a large one needs no memory.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class LookupRefused(ValueError):
 
 
 def look_up(data: Path, name: str, kind: str, keyterm: str = "") -> str:
-    """The answer as a text. Raises LookupRefused; OSError, sqlite3.Error or ValueError: the file cannot be read."""
+    """The answer as a text.
+
+    Raises LookupRefused; OSError, sqlite3.Error or ValueError: the file cannot be read.
+    """
     if kind not in KINDS:
         raise LookupRefused(f"info_type {kind!r}: expected {', '.join(KINDS)}")
     path, table = find(data, name)
@@ -61,7 +65,10 @@ def files(data: Path) -> list[str]:
 
 
 def find(data: Path, name: str) -> tuple[Path, str]:
-    """The file of a table, inside `data` whatever the name says, and the table of a SQLite file. Case is no matter."""
+    """The file of a table, inside `data` whatever the name says, and the table of a SQLite file.
+
+    Case is no matter.
+    """
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
     known = {one.lower(): one for one in files(data)}
     for at in range(len(parts) - 1, -1, -1):
@@ -87,7 +94,9 @@ def columns_of(path: Path, table: str) -> list[str]:
 
 
 def values(path: Path, table: str, column: str) -> str:
-    """Different values of a column in the order of the file; near names where there is no such column."""
+    """Different values of a column in the order of the file; near names where there is no such
+    column.
+    """
     with opened(path, table) as (columns, rows):
         found = {name.lower(): at for at, name in enumerate(columns)}.get(column.lower())
         if found is None:

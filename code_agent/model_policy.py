@@ -1,10 +1,12 @@
-"""The policy of an episode as a section of the YAML names it: OpenAI, Azure, vLLM, or any name of litellm.
+"""The policy of an episode as a section of the YAML names it: OpenAI, Azure, vLLM, or any name of
+litellm.
 
     model = Model({"model_type": "vLLM", "model_name": "NAME", "port": 8000}, n_retry=3, retry_delay=10)
     policy = ModelPolicy(model, max_turns=15)
 
-429, 5xx and time-outs are tried again with growing random waits, a pause that the endpoint asks for holds for all
-episodes, and both are bounded (common/llm_retry.py). Keys come from the environment and stand in no message.
+429, 5xx and time-outs are tried again with growing random waits, a pause that the endpoint asks for
+holds for all episodes, and both are bounded (common/llm_retry.py). Keys come from the environment
+and stand in no message.
 """
 
 from __future__ import annotations

@@ -37,7 +37,10 @@ class Prompts:
     def opening(
         self, task: CodeTask, overview: str, permitted: Sequence[str], steps: int
     ) -> list[Message]:
-        """The messages an episode begins with. What merely talks is permitted and not advertised."""
+        """The messages an episode begins with.
+
+        What merely talks is permitted and not advertised.
+        """
         shown = [name for name in permitted if name not in TALK]
         system = self.system.format(actions="\n".join(map(described, shown)), overview=overview)
         note = f"{task.note}\n" if task.note else ""

@@ -3,8 +3,9 @@
     read_reply('{"action": "validate_code", "params": {"code": "answer = 1"}}')     # Action("validate_code", {...})
     read_reply("I would count the rows first.")                                     # Malformed("no_action")
 
-Read with tolerance: thoughts and words around the object, a Markdown fence, line breaks inside texts, a Python dict,
-parameters beside the name. Any text is read in time that grows with its length and never raises.
+Read with tolerance: thoughts and words around the object, a Markdown fence, line breaks inside
+texts, a Python dict, parameters beside the name. Any text is read in time that grows with its
+length and never raises.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Episodes without a model: gold, the baselines, and what known-bad ones are made of. Nothing is run for them.
+"""Episodes without a model: gold, the baselines, and what known-bad ones are made of. Nothing is
+run for them.
 
     rehearse(tasks, task, prompts, 6, [Step(action, printed="42"), Step(Action("submit"))])
 

@@ -3,8 +3,8 @@
     reward = score(tasks, task, episode)
     reward.total, reward.terms, reward.score
 
-The score, in [0, 1], is what the answer is worth. Nothing is paid, form neither, until an answer is handed in: a policy
-that only keeps to the form would else learn to stop there.
+The score, in [0, 1], is what the answer is worth. Nothing is paid, form neither, until an answer is
+handed in: a policy that only keeps to the form would else learn to stop there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
 
 
 def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
-    """What the answer is worth; what only the episode itself could show was found out when it was handed in."""
+    """What the answer is worth; what only the episode itself could show was found out when it was
+    handed in.
+    """
     if episode.answer is None:
         return 0.0
     if task.gold is not None:

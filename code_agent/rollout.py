@@ -1,11 +1,13 @@
-"""Play every task several times; what was right becomes data to learn from. The command line is `main.py`'s, with more.
+"""Play every task several times; what was right becomes data to learn from. The command line is
+`main.py`'s, with more.
 
     python code_agent/rollout.py --config_path my.yaml --mode train --num_rollouts 16 --async_run --n_jobs 16
     python code_agent/rollout.py --config_path my.yaml --mode train --to-sft sft.jsonl --to-dpo pairs.jsonl
 
-Writes history_<i>_<k>.json. --to-sft: right episodes, a line of `messages` each, for `training.cold_start --dialogues`.
---to-dpo: pairs of a right and a wrong episode of one task: `prompt`, `chosen`, `rejected`. Exit codes: 0 done, 1 failed
-or some episodes are not scored, 2 wrong usage, 130 interrupted.
+Writes history_<i>_<k>.json. --to-sft: right episodes, a line of `messages` each, for
+`training.cold_start --dialogues`. --to-dpo: pairs of a right and a wrong episode of one task:
+`prompt`, `chosen`, `rejected`. Exit codes: 0 done, 1 failed or some episodes are not scored, 2
+wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def sft_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
 
 
 def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
-    """Each right episode of a task beside a wrong one of the same task, as many pairs as there are of the fewer."""
+    """Each right episode of a task beside a wrong one of the same task, as many pairs as there are
+    of the fewer.
+    """
     tasks: dict[int, list[History]] = defaultdict(list)
     for history in histories:
         tasks[history.index].append(history)
@@ -61,7 +65,10 @@ def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
 
 
 def write_data(folder: Path, sft: Path | None, dpo: Path | None) -> None:
-    """The files that are asked for. Raises UsageError: nothing was played yet, or a file would be empty."""
+    """The files that are asked for.
+
+    Raises UsageError: nothing was played yet, or a file would be empty.
+    """
     histories = read_all(folder) if folder.is_dir() else []
     for path, rows, what in (
         (sft, sft_rows, "right episode"),

@@ -1,9 +1,10 @@
-"""Plays the episodes of a configuration, as many at once as it says, and keeps each in a file: `main.py`, `rollout.py`.
+"""Plays the episodes of a configuration, as many at once as it says, and keeps each in a file:
+`main.py`, `rollout.py`.
 
     exit_code = played(load_config(arguments))
 
-A finished file is not played again. What the machine failed at is written as "unscored", named, and tried again by the
-same command; the policy's failures are results.
+A finished file is not played again. What the machine failed at is written as "unscored", named, and
+tried again by the same command; the policy's failures are results.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ MODES = {"valid": "val"}
 
 @dataclass
 class Run:
-    """A configuration with what it needs. failed: machine failures since the last episode that was scored."""
+    """A configuration with what it needs. failed: machine failures since the last episode that was
+    scored.
+    """
 
     config: RunConfig
     tasks: TaskSet
@@ -56,7 +59,10 @@ class Run:
         return [(index, number) for index in range(config.start, end) for number in numbers]
 
     async def play_all(self) -> list[History]:
-        """The finished episodes, those of earlier runs too. Raises Failure: the endpoint fails again and again."""
+        """The finished episodes, those of earlier runs too.
+
+        Raises Failure: the endpoint fails again and again.
+        """
         slots = asyncio.Semaphore(self.config.jobs)
 
         async def one(index: int, number: int | None) -> History | None:
@@ -115,7 +121,8 @@ def _result(scored: Scored) -> dict[str, Any]:
 def prepared(config: RunConfig) -> Iterator[Run]:
     """What a run needs, a model's server included.
 
-    Raises UsageError: rows or folder cannot be used; Failure: no sandbox, or the server does not start.
+    Raises UsageError: rows or folder cannot be used; Failure: no sandbox, or the server does not
+    start.
     """
     tasks = get_task_class(config.task)(config.data_path, MODES.get(config.mode, config.mode))
     if config.start >= len(tasks):

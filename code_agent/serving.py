@@ -1,4 +1,5 @@
-"""A folder as the policy's model: this project's own vLLM server for as long as episodes are played.
+"""A folder as the policy's model: this project's own vLLM server for as long as episodes are
+played.
 
     with served({"model_type": "vLLM", "model_name": "code_agent/tiny_model"}, Path("vllm.log")) as section: ...
 

@@ -35,7 +35,9 @@ def _program(step: dict[str, Any]) -> str:
 
 
 def _coloured(piece: Shown, program: str) -> Shown:
-    """A reply that is the action alone is its program; one with other words around it stays as it was written."""
+    """A reply that is the action alone is its program; one with other words around it stays as it
+    was written.
+    """
     if piece.text.lstrip().startswith("{") and program:
         return replace(piece, text=program, form="python")
     return replace(piece, form="json") if piece.text.lstrip().startswith("{") else piece

@@ -25,7 +25,9 @@ class Anything(spaces.Space[Any]):
 
 
 def observations() -> spaces.Dict:
-    """What every observation holds. status: of a run, SUCCESS or FAILED, else ""; times are in seconds."""
+    """What every observation holds. status: of a run, SUCCESS or FAILED, else ""; times are in
+    seconds.
+    """
     text, time = Anything(str), Anything(float)
     message = spaces.Dict({"role": text, "timestamp": time, "message": text})
     texts = dict.fromkeys(("type", "env_message", "status", "goal"), text)

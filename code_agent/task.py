@@ -20,12 +20,14 @@ from episodes.agent import AgentError, Row, Task
 
 @dataclass(frozen=True, kw_only=True)
 class CodeTask(Task):
-    """A question that a program answers. `reference` is the gold value as text; `task_type` the template, or the set.
+    """A question that a program answers. `reference` is the gold value as text; `task_type` the
+    template, or the set.
 
-    task_set: the set it belongs to. note: the text that the question is about; "" where it is about files. files: names
-    of the files in the set's folder that a program may read. gold: the typed answer; None where another grader judges.
-    program, sql: what prints it and what selects it; "" where the set brings none. context: a program that the policy's
-    is put into (`code_agent.actions.HERE`).
+    task_set: the set it belongs to. note: the text that the question is about; "" where it is about
+    files. files: names of the files in the set's folder that a program may read. gold: the typed
+    answer; None where another grader judges. program, sql: what prints it and what selects it; ""
+    where the set brings none. context: a program that the policy's is put into
+    (`code_agent.actions.HERE`).
     """
 
     task_set: str
@@ -67,7 +69,10 @@ def _parquet(path: Path | str) -> list[Row]:
 
 
 def task_of(row: Row) -> CodeTask:
-    """Check a row. Raises AgentError: a column is missing or of another form, or the gold is no value of its kind."""
+    """Check a row.
+
+    Raises AgentError: a column is missing or of another form, or the gold is no value of its kind.
+    """
     try:
         gold = gold_of(json.loads(row["gold"]))
         return CodeTask(
@@ -92,7 +97,10 @@ def task_of(row: Row) -> CodeTask:
 
 
 def gold_of(stored: dict[str, Any]) -> Gold:
-    """The gold that a row stores as JSON. Raises GoldError, or TypeError for a name that Gold does not have."""
+    """The gold that a row stores as JSON.
+
+    Raises GoldError, or TypeError for a name that Gold does not have.
+    """
     value = stored["value"]
     if isinstance(value, list):
         value = tuple(tuple(item) if isinstance(item, list) else item for item in value)

@@ -1,11 +1,12 @@
-"""Check the questions of a bundled set: gold program and gold SQL are run again, and both must give the gold answer.
+"""Check the questions of a bundled set: gold program and gold SQL are run again, and both must give
+the gold answer.
 
     python -m code_agent.validate ehr_demo
     python -m code_agent.validate calculators --mode test
     python -m code_agent.validate ehr_demo --questions my_questions --data my_hospital
 
-The programs run in this process, without the sandbox: name no files here that a stranger wrote. Exit codes: 0 all are
-right, 1 some are not, 2 wrong usage.
+The programs run in this process, without the sandbox: name no files here that a stranger wrote.
+Exit codes: 0 all are right, 1 some are not, 2 wrong usage.
 """
 
 from __future__ import annotations

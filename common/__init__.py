@@ -1,8 +1,9 @@
-"""What every room uses. Imported before anything else of the project, it guards the path that modules are found on.
+"""What every room uses. Imported before anything else of the project, it guards the path that
+modules are found on.
 
-litellm's proxy, which agent-lightning imports, puts the folder two above the working directory first on that path
-(1.83.14, `sys.path.insert(0, os.path.abspath("../.."))`): a file there named as a module of ours or of a library would
-be run in its place, by whoever may write into that folder.
+litellm's proxy, which agent-lightning imports, puts the folder two above the working directory
+first on that path (1.83.14, `sys.path.insert(0, os.path.abspath("../.."))`): a file there named as
+a module of ours or of a library would be run in its place, by whoever may write into that folder.
 """
 
 import sys

@@ -1,11 +1,12 @@
-"""Who may ask a server of this project, and how much: a token, and bounds on a request's size and on their number.
+"""Who may ask a server of this project, and how much: a token, and bounds on a request's size and
+on their number.
 
     require_token(host, token, "--host")                                        # before it listens
     uvicorn.run(Guard(app, token, MOST_BYTES, free=("/health",)), host=host)    # around the whole ASGI app
     client.get(url, headers=bearer(token))
 
-The token is AGL_TOKEN. Used by the store, the LLM proxy and the served agent; plain ASGI, so that it costs next to
-nothing in front of the store.
+The token is AGL_TOKEN. Used by the store, the LLM proxy and the served agent; plain ASGI, so that
+it costs next to nothing in front of the store.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def bearer(token: str | None) -> dict[str, str]:
 
 
 def require_token(host: str, token: str | None, setting: str) -> None:
-    """Raises UsageError: others reach the address that `setting` names, and there is no token they must send."""
+    """Raises UsageError: others reach the address that `setting` names, and there is no token they
+    must send.
+    """
     if not is_loopback(host, setting) and not token:
         raise UsageError(
             f"{setting} {host}: others can reach it, so set AGL_TOKEN, which they then must send"
@@ -55,12 +58,12 @@ def is_loopback(host: str, setting: str) -> bool:
 
 
 class Guard:
-    """Refuses before `app` is asked: 429 for too many requests of one address within a second, 401 without the token,
-    404 for what is not served, 413 for a longer body, 415 for a compressed one.
+    """Refuses before `app` is asked: 429 for too many requests of one address within a second, 401
+    without the token, 404 for what is not served, 413 for a longer body, 415 for a compressed one.
 
-    free: paths that need no token. serves: whether a method and path are for the app at all. problem: what else is
-    wrong with a path and its body, to be answered 400. Without a token everybody is let in. The app never sees the
-    header.
+    free: paths that need no token. serves: whether a method and path are for the app at all.
+    problem: what else is wrong with a path and its body, to be answered 400. Without a token
+    everybody is let in. The app never sees the header.
     """
 
     def __init__(
@@ -101,7 +104,10 @@ class Guard:
         return await self._checked(scope, receive, send)
 
     def _too_many(self, address: str) -> bool:
-        """Counts a request. Only the second that runs is remembered, so that many addresses fill no memory."""
+        """Counts a request.
+
+        Only the second that runs is remembered, so that many addresses fill no memory.
+        """
         if (second := int(time.monotonic())) != self.second:
             self.second, self.asked = second, Counter()
         self.asked[address] += 1

@@ -4,9 +4,9 @@
         arguments = parse_arguments(argv)
         return run_command("evaluate", lambda: evaluate(arguments), afterwards="the same command goes on from here")
 
-0: done; 1: it failed (an endpoint, the disk, a part of the work); 2: wrong usage; 130: Ctrl-C. Errors that a user can
-cause or has to live with derive from `UsageError` or `Failure`. Anything else is a fault of the program and keeps its
-traceback.
+0: done; 1: it failed (an endpoint, the disk, a part of the work); 2: wrong usage; 130: Ctrl-C.
+Errors that a user can cause or has to live with derive from `UsageError` or `Failure`. Anything
+else is a fault of the program and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ INTERRUPTED = 130
 
 
 class UsageError(ValueError):
-    """What was given cannot be used; the message says what was seen, what was expected and what to do."""
+    """What was given cannot be used; the message says what was seen, what was expected and what to
+    do.
+    """
 
     exit_code = 2
 
 
 class Failure(RuntimeError):
-    """The work cannot be done, and not for what was given; the message says what was seen. Errors may set another code
-    of their own."""
+    """The work cannot be done, and not for what was given; the message says what was seen. Errors
+    may set another code of their own.
+    """
 
     exit_code = 1
 
@@ -38,7 +41,8 @@ class Failure(RuntimeError):
 def run_command(program: str, body: Callable[[], int | None], afterwards: str = "") -> int:
     """Run a program's body and return the exit code; None of the body is 0.
 
-    `afterwards` is what holds after a failure or Ctrl-C and is said then, such as "nothing was written".
+    `afterwards` is what holds after a failure or Ctrl-C and is said then, such as "nothing was
+    written".
     """
     note = f"; {afterwards}" if afterwards else ""
     ask_directly()
@@ -78,7 +82,8 @@ def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
 def number(
     kind: type[int] | type[float], accepts: Callable[[float], bool], expected: str
 ) -> Callable[[str], int | float]:
-    """A type for argparse: a number that is accepted, such as `number(float, lambda share: 0 <= share <= 1, "0 to 1")`.
+    """A type for argparse: a number that is accepted, such as `number(float, lambda share: 0 <=
+    share <= 1, "0 to 1")`.
 
     It is compared as it is: NaN fits no comparison.
     """

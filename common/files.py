@@ -19,11 +19,15 @@ from common.command import UsageError
 
 
 class FileError(UsageError):
-    """An input that cannot be read, or an output that must not be overwritten; one line that says what to do."""
+    """An input that cannot be read, or an output that must not be overwritten; one line that says
+    what to do.
+    """
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raises FileError when `path` exists and not `force`, when it is a folder, or when its own folder is missing."""
+    """Raises FileError when `path` exists and not `force`, when it is a folder, or when its own
+    folder is missing.
+    """
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file")
     if not path.parent.is_dir():
@@ -38,7 +42,10 @@ TEMPORARY_BYTES = (
 
 
 def check_temporary() -> Path:
-    """The folder for temporary files, as Ray chooses it. Raises FileError: it is full, or not there."""
+    """The folder for temporary files, as Ray chooses it.
+
+    Raises FileError: it is full, or not there.
+    """
     named = next((name for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name)), "")
     folder = Path(os.environ.get(named, "/tmp"))
     setting = named or "TMPDIR"
@@ -55,7 +62,8 @@ def check_temporary() -> Path:
 
 
 def check_writable(folder: Path, setting: str) -> None:
-    """Raises FileError when nothing can be written in `folder`, or in the folder it would be made in. Leaves nothing.
+    """Raises FileError when nothing can be written in `folder`, or in the folder it would be made
+    in. Leaves nothing.
 
     `setting` is what names another one.
     """
@@ -72,11 +80,12 @@ def check_writable(folder: Path, setting: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write a file or make a folder at; it takes the place of `path` at the end of the block.
+    """A path to write a file or make a folder at; it takes the place of `path` at the end of the
+    block.
 
-    An exception leaves what was there. The draft lies in a hidden folder beside `path`, with whatever a library puts
-    beside its file, and that folder goes in any case. Whether `path` may be replaced is for `refuse_existing` to say,
-    before the work.
+    An exception leaves what was there. The draft lies in a hidden folder beside `path`, with
+    whatever a library puts beside its file, and that folder goes in any case. Whether `path` may be
+    replaced is for `refuse_existing` to say, before the work.
     """
     with tempfile.TemporaryDirectory(
         dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
@@ -92,7 +101,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of the file's bytes, for a journal's fingerprint. Raises FileError when it can not be read."""
+    """SHA-256 of the file's bytes, for a journal's fingerprint.
+
+    Raises FileError when it can not be read.
+    """
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

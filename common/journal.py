@@ -1,9 +1,10 @@
-"""Long jobs that may be killed at any moment: a journal of finished rows, and a runner of many rows at once.
+"""Long jobs that may be killed at any moment: a journal of finished rows, and a runner of many rows
+at once.
 
-Every finished row is in `OUT.journal`, an SQLite file. The same command given again reads it and goes on; when all rows
-are done the output is written at once and the journal removed. A row is handed to the system before it counts as done,
-so a killed process loses nothing but rows in flight. After a power loss the last seconds may be missing; they are done
-again.
+Every finished row is in `OUT.journal`, an SQLite file. The same command given again reads it and
+goes on; when all rows are done the output is written at once and the journal removed. A row is
+handed to the system before it counts as done, so a killed process loses nothing but rows in flight.
+After a power loss the last seconds may be missing; they are done again.
 
     with open_journal(Path("out.jsonl"), {"program": "x", "input": file_digest(source)}, force=False) as journal:
         results = await run_all(rows, key=row_key, work=ask, journal=journal, concurrency=8, title="filter")
@@ -43,19 +44,27 @@ class RunError(Failure):
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of a result: why there is none. The row is tried again when the same command is given again."""
+    """In place of a result: why there is none.
+
+    The row is tried again when the same command is given again.
+    """
 
     reason: str
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """Results by key, and of which work they are. Locked against a second process; memory does not grow with them."""
+    """Results by key, and of which work they are.
+
+    Locked against a second process; memory does not grow with them.
+    """
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any], *, fresh: bool = False) -> None:
-        """`fingerprint` is what the results depend on, as JSON values; `fresh` throws earlier results away.
+        """`fingerprint` is what the results depend on, as JSON values; `fresh` throws earlier
+        results away.
 
         Raises:
-            JournalError: another fingerprint, another process has it open, not a journal, or damaged.
+            JournalError: another fingerprint, another process has it open, not a journal, or
+                damaged.
         """
         self.path = path
         self._store = TextStore(path, self._explained, exclusive=True)
@@ -131,7 +140,8 @@ class Journal(AbstractContextManager["Journal"]):
 def open_journal(
     output: Path, fingerprint: Mapping[str, Any], *, force: bool, others: Iterable[Path] = ()
 ) -> Journal:
-    """The journal of a program that writes `output` and `others`: an unfinished run goes on, else nothing may be there.
+    """The journal of a program that writes `output` and `others`: an unfinished run goes on, else
+    nothing may be there.
 
     Raises:
         FileError: an output exists, there is no unfinished run that explains it, and not `force`.
@@ -154,12 +164,14 @@ async def run_all(
     describe: Callable[[], str] | None = None,
     failures: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Iterator[Any]:
-    """Do the work of every item that the journal does not hold yet; gives the results in order, `Failed` for none.
+    """Do the work of every item that the journal does not hold yet; gives the results in order,
+    `Failed` for none.
 
-    `items` is iterated here and again while the results are read from the journal, so it is a list or a class with
-    `__iter__`, not a generator; nothing is kept of it. `key` says what an item is: equal keys are done once. `work`
-    returns a JSON value. An exception of `failures` costs the row, is counted and tried again by the next run; any
-    other ends the run. `describe` adds its words to the progress, such as tokens and cost.
+    `items` is iterated here and again while the results are read from the journal, so it is a list
+    or a class with `__iter__`, not a generator; nothing is kept of it. `key` says what an item is:
+    equal keys are done once. `work` returns a JSON value. An exception of `failures` costs the row,
+    is counted and tried again by the next run; any other ends the run. `describe` adds its words to
+    the progress, such as tokens and cost.
 
     Raises:
         RunError: TOO_MANY_FAILURES rows failed with no success between.

@@ -1,4 +1,5 @@
-"""JSONL files, one object a line: read lazily with errors that name the line, written whole or not at all.
+"""JSONL files, one object a line: read lazily with errors that name the line, written whole or not
+at all.
 
 for number, row in read_jsonl(Path("questions.jsonl")): ...
 write_jsonl(Path("kept.jsonl"), rows, force=False)
@@ -33,9 +34,11 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 class JsonlRows:
-    """The rows of files, one after the other, read anew at each iteration so that none is kept; `len` counts them.
+    """The rows of files, one after the other, read anew at each iteration so that none is kept;
+    `len` counts them.
 
-    `texts` are the columns every row must have as text that is not blank; `limit` takes the first so many rows.
+    `texts` are the columns every row must have as text that is not blank; `limit` takes the first
+    so many rows.
     """
 
     def __init__(self, *paths: Path, texts: tuple[str, ...], limit: int | None = None) -> None:
@@ -68,7 +71,9 @@ class JsonlRows:
 
 
 class NewLines:
-    """The whole lines added to a JSONL file since the last look, as objects; `old`: also those that were there."""
+    """The whole lines added to a JSONL file since the last look, as objects; `old`: also those that
+    were there.
+    """
 
     def __init__(self, path: Path, old: bool = False) -> None:
         self.path, self._read = path, path.stat().st_size if path.exists() and not old else 0
@@ -105,7 +110,8 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
-    """Write JSON values, one a line, and return how many. Raises FileError if the file exists and not `force`.
+    """Write JSON values, one a line, and return how many. Raises FileError if the file exists and
+    not `force`.
 
     It appears when it is complete, and not before.
     """

@@ -1,8 +1,10 @@
-"""The one way to ask an LLM for structured answers: any provider litellm knows; an answer that fits, or an error.
+"""The one way to ask an LLM for structured answers: any provider litellm knows; an answer that
+fits, or an error.
 
-What it adds to a request (common/llm_endpoint.py): a strict JSON schema made from a pydantic model, with JSON mode
-where an endpoint refuses that; retries with jitter that honour Retry-After; limits of concurrency and of requests a
-minute; a cache on disk by content; counters of calls, tokens and cost. Keys appear in no message.
+What it adds to a request (common/llm_endpoint.py): a strict JSON schema made from a pydantic model,
+with JSON mode where an endpoint refuses that; retries with jitter that honour Retry-After; limits
+of concurrency and of requests a minute; a cache on disk by content; counters of calls, tokens and
+cost. Keys appear in no message.
 
     client = client_from_settings(load_settings(), cache=Path("outputs/llm_cache.sqlite"))
     answer = await client.ask([{"role": "user", "content": "..."}], Verdict)
@@ -43,7 +45,8 @@ ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IG
 class Usage:
     """What was spent.
 
-    `calls` are requests sent, whatever became of them; `cost_usd` is None once a reply's price was unknown.
+    `calls` are requests sent, whatever became of them; `cost_usd` is None once a reply's price was
+    unknown.
     """
 
     calls: int = 0
@@ -80,7 +83,10 @@ class Answer(Generic[Schema]):
 
 
 class LLMClient:
-    """Asks one model. Many tasks of one event loop may share it, and one loop after another may use it."""
+    """Asks one model.
+
+    Many tasks of one event loop may share it, and one loop after another may use it.
+    """
 
     def __init__(
         self,
@@ -95,10 +101,12 @@ class LLMClient:
         concurrency: int = 8,
         requests_per_minute: float | None = None,
     ) -> None:
-        """`model` is litellm's name; `timeout` is the budget in seconds of one `ask`, retries and their waits included.
+        """`model` is litellm's name; `timeout` is the budget in seconds of one `ask`, retries and
+        their waits included.
 
-        The budget starts when the call may start: waiting for a free slot or for the rate limit is not counted.
-        Without `cache` every ask is a call. Raises LLMError, cause "setup": the cache file can not be used.
+        The budget starts when the call may start: waiting for a free slot or for the rate limit is
+        not counted. Without `cache` every ask is a call. Raises LLMError, cause "setup": the cache
+        file can not be used.
         """
         self.model, self.timeout = model, timeout
         self.usage = Usage()
@@ -128,13 +136,15 @@ class LLMClient:
         max_tokens: int = 1024,
         spent: Usage | None = None,
     ) -> Answer[Schema]:
-        """The model's answer as a `schema`; from the cache if the same was asked before, in any process.
+        """The model's answer as a `schema`; from the cache if the same was asked before, in any
+        process.
 
-        `spent`, a new Usage, is told what it took, whether it succeeds or not; `usage` is told in any case.
+        `spent`, a new Usage, is told what it took, whether it succeeds or not; `usage` is told in
+        any case.
 
         Raises:
-            LLMError: after the attempts or the budget; what may pass was tried again (connection, 408, 409, 429, 5xx,
-                replies that do not fit the schema).
+            LLMError: after the attempts or the budget; what may pass was tried again (connection,
+                408, 409, 429, 5xx, replies that do not fit the schema).
         """
         own = spent if spent is not None else Usage()
         limits = {"temperature": temperature, "max_tokens": max_tokens}
@@ -173,7 +183,8 @@ class LLMClient:
             self._same: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def _content_key(self, question: Body, schema: type[BaseModel]) -> str:
-        # The endpoint belongs to the content: two servers may serve different models under one name.
+        # The endpoint belongs to the content: two servers may serve different models under one
+        # name.
         limits = [question["temperature"], question["max_tokens"]]
         where = [self.model, self._endpoint.base_url]
         content = [*where, question["messages"], _json_schema(schema), limits]
@@ -189,7 +200,10 @@ class LLMClient:
     async def _attempt(
         self, question: Body, schema: type[Schema], spent: Usage
     ) -> tuple[str, Schema]:
-        """One usable reply. An endpoint that refuses a form of it is asked for a looser one, at once and ever after."""
+        """One usable reply.
+
+        An endpoint that refuses a form of it is asked for a looser one, at once and ever after.
+        """
         if self._form is None:
             self._form = 0 if self._endpoint.takes_schemas else 1
         forms = _forms(schema)
@@ -272,7 +286,10 @@ def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Messag
 
 
 def open_cache(path: Path) -> TextStore:
-    """The file where replies are kept. It raises LLMError, cause "setup", where it can not be used."""
+    """The file where replies are kept.
+
+    It raises LLMError, cause "setup", where it can not be used.
+    """
     return TextStore(
         path,
         lambda error: LLMError(f"{path} can not be used as the cache of replies: {error}", "setup"),
@@ -282,7 +299,10 @@ def open_cache(path: Path) -> TextStore:
 def client_from_settings(
     settings: Settings, *, model: str | None = None, **options: Any
 ) -> LLMClient:
-    """A client of the teacher LLM; `model` overrides TEACHER_MODEL. Raises LLMError, cause "setup": no model is set."""
+    """A client of the teacher LLM; `model` overrides TEACHER_MODEL.
+
+    Raises LLMError, cause "setup": no model is set.
+    """
     name = model or settings.teacher_model
     if not name:
         raise LLMError(

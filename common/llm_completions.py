@@ -3,8 +3,9 @@
     client = Completions("EHRGenerator", ["http://a:8079/v1", "http://b:8079/v1"], api_key=None, timeout=60.0)
     text = await client.complete({"prompt": "...", "max_tokens": 512, "temperature": 0.0, "stop": ["<SEP>"]})
 
-The least busy address is asked first. One that fails is left alone for a while, or as long as it asks, and the next is
-asked at once; when all have failed, all is tried again after a growing wait (common/llm_retry.py).
+The least busy address is asked first. One that fails is left alone for a while, or as long as it
+asks, and the next is asked at once; when all have failed, all is tried again after a growing wait
+(common/llm_retry.py).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ ABOUT_THE_REQUEST = (400, 413, 422)  # statuses that every address would answer 
 
 
 class Address:
-    """One base URL: how many requests it has now, and until when (monotonic clock) it is left alone."""
+    """One base URL: how many requests it has now, and until when (monotonic clock) it is left
+    alone.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
@@ -47,8 +50,8 @@ class Address:
 
 
 class Completions:
-    """Asks one model. `timeout`: seconds for one completion, whatever it takes; of several addresses none may take more
-    than half of it.
+    """Asks one model. `timeout`: seconds for one completion, whatever it takes; of several
+    addresses none may take more than half of it.
     """
 
     def __init__(
@@ -60,7 +63,8 @@ class Completions:
         self._connections, self._rate = Connections(), RateLimit()
 
     async def complete(self, body: Body, read: Callable[[str], str] = str.strip) -> str:
-        """What `read` makes of the text of one completion of OpenAI's `body` (without `model`); "" is none.
+        """What `read` makes of the text of one completion of OpenAI's `body` (without `model`); ""
+        is none.
 
         Raises LLMError: after the attempts or the budget.
         """

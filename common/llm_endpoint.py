@@ -1,11 +1,13 @@
-"""One request to a model: plain HTTP where its provider speaks OpenAI's protocol, else through litellm.
+"""One request to a model: plain HTTP where its provider speaks OpenAI's protocol, else through
+litellm.
 
     endpoint = LLMEndpoint("openai/NAME", "https://...", "key", timeout=60.0)
     text, (read, written, cost) = await endpoint.complete({"messages": [...], "temperature": 0})
 
-litellm names the provider, its endpoint, its key and its prices. `litellm.acompletion` itself costs 3.5 ms of processor
-time a call, more than there is at 32 calls in flight and 100 ms of latency (`python -m bench.scoring`), and httpx seven
-times that of aiohttp. What fails is an LLMError without secrets. Nothing is tried again here (common/llm_retry.py).
+litellm names the provider, its endpoint, its key and its prices. `litellm.acompletion` itself costs
+3.5 ms of processor time a call, more than there is at 32 calls in flight and 100 ms of latency
+(`python -m bench.scoring`), and httpx seven times that of aiohttp. What fails is an LLMError
+without secrets. Nothing is tried again here (common/llm_retry.py).
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ Body = dict[str, Any]
 
 
 class Connections:
-    """A pool of connections for the event loop that runs; that of an earlier loop is closed. Nobody has to close it."""
+    """A pool of connections for the event loop that runs; that of an earlier loop is closed.
+
+    Nobody has to close it.
+    """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -91,13 +96,17 @@ class Connections:
 
 @lru_cache(maxsize=16)
 def proxy_of(url: str) -> str | None:
-    """The proxy the environment names for an address. aiohttp's own `trust_env` costs two threads a request."""
+    """The proxy the environment names for an address. aiohttp's own `trust_env` costs two threads a
+    request.
+    """
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 def _close(connector: aiohttp.BaseConnector) -> None:
-    """Close it without waiting: at a process's end, and for a loop that ended, nothing can be waited for."""
+    """Close it without waiting: at a process's end, and for a loop that ended, nothing can be
+    waited for.
+    """
     closing = connector.close().__await__()
     with suppress(StopIteration, RuntimeError):
         next(closing)
@@ -105,7 +114,9 @@ def _close(connector: aiohttp.BaseConnector) -> None:
 
 @dataclass(frozen=True)
 class Provider:
-    """Where a model is called, as litellm resolves its name, and its price in USD a token; None where unknown."""
+    """Where a model is called, as litellm resolves its name, and its price in USD a token; None
+    where unknown.
+    """
 
     name: str
     model: str
@@ -161,9 +172,11 @@ class LLMEndpoint:
         return "response_format" in (load_litellm().get_supported_openai_params(self.model) or ())
 
     async def complete(self, body: Body) -> tuple[str, tuple[int, int, float | None]]:
-        """The text of one completion of the request `body` (OpenAI's, without `model`), and what it took.
+        """The text of one completion of the request `body` (OpenAI's, without `model`), and what it
+        took.
 
-        That is tokens of the prompt, tokens of the completion, and USD, None where no price is known. Raises LLMError.
+        That is tokens of the prompt, tokens of the completion, and USD, None where no price is
+        known. Raises LLMError.
         """
         reply = await (
             self._direct(body) if self.provider.speaks_openai else self._through_litellm(body)
@@ -217,12 +230,15 @@ def without_secrets(url: str) -> str:
 
 
 def load_litellm() -> Any:
-    """litellm, imported late: it takes seconds, and would ask the internet for prices and print advertisements."""
+    """litellm, imported late: it takes seconds, and would ask the internet for prices and print
+    advertisements.
+    """
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm
 
     litellm.suppress_debug_info = True
-    # A call that is cancelled leaves coroutines of litellm unawaited; nobody at a terminal can use the warning.
+    # A call that is cancelled leaves coroutines of litellm unawaited; nobody at a terminal can use
+    # the warning.
     warnings.filterwarnings(
         "ignore", r"coroutine '\w+\.(acompletion|async_\w+)' was never awaited", RuntimeWarning
     )

@@ -1,4 +1,5 @@
-"""What can go wrong when a model is asked, told in one line without keys, and whether asking again can help.
+"""What can go wrong when a model is asked, told in one line without keys, and whether asking again
+can help.
 
 from common.llm import LLMError
 """
@@ -22,7 +23,8 @@ SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 SHORTEST_SECRET = (
     6  # shorter values of such variables are words like "true", which must not be blotted out
 )
-# litellm gives these to errors of very different providers; their texts are all that tells them apart.
+# litellm gives these to errors of very different providers; their texts are all that tells them
+# apart.
 NO_CONNECTION = re.compile(r"Connection error|Cannot connect to host")
 LITELLMS_NAMES = re.compile(r"^(?:litellm\.)?(?:\w+Error: )+")
 
@@ -30,10 +32,10 @@ LITELLMS_NAMES = re.compile(r"^(?:litellm\.)?(?:\w+Error: )+")
 class LLMError(Failure):
     """No usable answer; the message holds no secret.
 
-    `cause`: timeout (the budget is over), connection, refused (a status that asking again does not mend), status
-    (another HTTP failure that stayed), malformed (replies that do not fit), setup (this side: no model, no cache).
-    `status` is the HTTP status where there was one, `retry_after` the seconds the endpoint asked to wait; with the
-    cause timeout, a pause that was obeyed.
+    `cause`: timeout (the budget is over), connection, refused (a status that asking again does not
+    mend), status (another HTTP failure that stayed), malformed (replies that do not fit), setup
+    (this side: no model, no cache). `status` is the HTTP status where there was one, `retry_after`
+    the seconds the endpoint asked to wait; with the cause timeout, a pause that was obeyed.
     """
 
     def __init__(
@@ -84,7 +86,9 @@ def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> 
 
 
 def clean(text: str, api_key: str | None = None) -> str:
-    """An endpoint's words in one short line, without keys: some endpoints repeat the one they were sent."""
+    """An endpoint's words in one short line, without keys: some endpoints repeat the one they were
+    sent.
+    """
     named = (value for name, value in os.environ.items() if name.upper().endswith(SECRET_NAMES))
     for secret in sorted({api_key or "", *named}, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
@@ -94,7 +98,9 @@ def clean(text: str, api_key: str | None = None) -> str:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Seconds of a Retry-After header (RFC 9110, section 10.2.3: a number of seconds or a date), else None."""
+    """Seconds of a Retry-After header (RFC 9110, section 10.2.3: a number of seconds or a date),
+    else None.
+    """
     if header is None:
         return None
     try:

@@ -1,4 +1,5 @@
-"""When an endpoint is asked (again): requests a minute, pauses it asks for, growing random waits, one budget of time.
+"""When an endpoint is asked (again): requests a minute, pauses it asks for, growing random waits,
+one budget of time.
 
 rate = RateLimit(requests_per_minute=60)
 reply = await persist(ask_once, "openai/NAME", attempts=5, timeout=60.0, rate=rate)
@@ -21,7 +22,9 @@ LONGEST_WAIT = 30.0  # seconds, unless the endpoint asks for more
 
 
 class RateLimit:
-    """Gives turns, at most so many a minute and evenly spread, and knows the pause that an endpoint asked for."""
+    """Gives turns, at most so many a minute and evenly spread, and knows the pause that an endpoint
+    asked for.
+    """
 
     def __init__(self, requests_per_minute: float | None = None) -> None:
         self._interval = 60.0 / requests_per_minute if requests_per_minute else 0.0
@@ -45,7 +48,8 @@ class RateLimit:
         return max(0.0, self._resume - time.monotonic())
 
     async def resumed(self, spread: float, ends: float) -> None:
-        """Wait out the pause and up to `spread` seconds more: the first to come back may be told to wait again.
+        """Wait out the pause and up to `spread` seconds more: the first to come back may be told to
+        wait again.
 
         Raises TimeoutError at once if it lasts beyond `ends`, on the monotonic clock.
         """
@@ -66,13 +70,14 @@ async def persist(
 ) -> Result:
     """The result of the first attempt that succeeds; `who` is asked, for messages.
 
-    `timeout` is the budget in seconds of all attempts and the waits between them; it starts after the first turn of
-    `rate`. A pause that the endpoint asks for holds for everybody who shares the `rate` and is none of the `attempts`;
-    one that lasts longer than the budget ends this call at once, and only this one.
+    `timeout` is the budget in seconds of all attempts and the waits between them; it starts after
+    the first turn of `rate`. A pause that the endpoint asks for holds for everybody who shares the
+    `rate` and is none of the `attempts`; one that lasts longer than the budget ends this call at
+    once, and only this one.
 
     Raises:
-        LLMError: that of the last attempt, or of one that will not pass; or the budget is over (cause "timeout", with
-            `retry_after` if it went into a pause).
+        LLMError: that of the last attempt, or of one that will not pass; or the budget is over
+            (cause "timeout", with `retry_after` if it went into a pause).
     """
     rate = rate or RateLimit()
     await rate.turn()

@@ -1,10 +1,11 @@
-"""Processes that end with the one that started them, however it ends: a SIGKILL runs no handler and leaves orphans.
+"""Processes that end with the one that started them, however it ends: a SIGKILL runs no handler and
+leaves orphans.
 
     end_with(os.getppid())                                   # in a child, from now on
     python -m common.parent PID COMMAND ...                  # a command that ends, with its children, when PID does
 
-The second form leads the process group that it and the command share, hands on the command's exit code, and leaves
-SIGTERM, which is sent to the group, to the command.
+The second form leads the process group that it and the command share, hands on the command's exit
+code, and leaves SIGTERM, which is sent to the group, to the command.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Every setting the project reads from the environment, in one place.
 
-Precedence: environment variable, then the `.env` file of the repository root, then the default here. Command-line
-flags are applied on top by the program that owns them. `env_template` lists the same names; a test keeps both equal.
+Precedence: environment variable, then the `.env` file of the repository root, then the default
+here. Command-line flags are applied on top by the program that owns them. `env_template` lists the
+same names; a test keeps both equal.
 
     from common.settings import load_settings
     load_settings().database_url
@@ -27,7 +28,9 @@ DEFAULT_DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 
 
 class SettingsError(UsageError):
-    """A setting has a value that cannot be used; the message names it, the value's problem and the fix."""
+    """A setting has a value that cannot be used; the message names it, the value's problem and the
+    fix.
+    """
 
 
 class Settings(BaseSettings):
@@ -223,7 +226,10 @@ class Settings(BaseSettings):
 
 @lru_cache(maxsize=1)
 def load_settings() -> Settings:
-    """Read the settings once per process. Raises SettingsError that names every wrong variable and its problem."""
+    """Read the settings once per process.
+
+    Raises SettingsError that names every wrong variable and its problem.
+    """
     try:
         return Settings()
     except ValidationError as error:

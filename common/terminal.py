@@ -1,4 +1,5 @@
-"""What programs show while they work, on stderr: how far they are and how long it takes; others' words made harmless.
+"""What programs show while they work, on stderr: how far they are and how long it takes; others'
+words made harmless.
 
     for row in watched(rows, "checking", "rows"): ...           # quick work shows nothing
     with progress("episodes", total=320) as bar: bar.update()
@@ -25,7 +26,8 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 def progress(
     title: str, total: int | None, unit: str = "rows", items: Any = None, quick: float = 0.0
 ) -> Any:
-    """A tqdm bar for `total` units; None: not known, and no end is promised; without a unit: the time alone.
+    """A tqdm bar for `total` units; None: not known, and no end is promised; without a unit: the
+    time alone.
 
     `quick` seconds long it shows nothing.
     """
@@ -54,7 +56,9 @@ def progress(
 def watched(
     items: Iterable[Item], title: str, unit: str = "rows", total: int | None = None
 ) -> Iterable[Item]:
-    """The items, one after the other; while they last longer than QUICK_SECONDS, how many are done and what is left."""
+    """The items, one after the other; while they last longer than QUICK_SECONDS, how many are done
+    and what is left.
+    """
     known = len(items) if total is None and isinstance(items, Sized) else total
     found: Iterable[Item] = progress(title, known, unit, items, QUICK_SECONDS)
     return found
@@ -73,5 +77,7 @@ async def gathered(work: Sequence[Awaitable[Item]], title: str, unit: str = "row
 
 
 def printable(text: str) -> str:
-    """The text with everything that is not seen, but for line breaks and tabs, made visible as one sign."""
+    """The text with everything that is not seen, but for line breaks and tabs, made visible as one
+    sign.
+    """
     return "".join(char if char.isprintable() or char in "\n\t" else UNKNOWN for char in text)

@@ -1,8 +1,8 @@
 """Text by key in an SQLite file: what must survive a killed process, and what many processes share.
 
-SQLite because it is in the standard library and its write-ahead log survives kills and concurrent writers; diskcache,
-the library for this, has had no release since 2023 and reads pickles. Used for the replies of LLMs (common/llm.py) and
-for journals (common/journal.py).
+SQLite because it is in the standard library and its write-ahead log survives kills and concurrent
+writers; diskcache, the library for this, has had no release since 2023 and reads pickles. Used for
+the replies of LLMs (common/llm.py) and for journals (common/journal.py).
 
     store = TextStore(Path("outputs/llm_cache.sqlite"), lambda error: LLMError(f"no cache: {error}", "setup"))
     store.put("key", "reply")
@@ -20,7 +20,10 @@ PATIENCE = 30.0  # seconds to wait for another process's write
 
 
 class TextStore:
-    """A file that only its owner can read. `error` makes what is raised of an sqlite3.Error or OSError."""
+    """A file that only its owner can read.
+
+    `error` makes what is raised of an sqlite3.Error or OSError.
+    """
 
     def __init__(
         self, path: Path, error: Callable[[Exception], Exception], *, exclusive: bool = False
@@ -50,7 +53,10 @@ class TextStore:
         return rows[0][0] if rows else None
 
     def put(self, key: str, text: str) -> None:
-        """Keep a text in the place of an earlier one. It survives the death of this process once this returns."""
+        """Keep a text in the place of an earlier one.
+
+        It survives the death of this process once this returns.
+        """
         self._run("INSERT OR REPLACE INTO replies VALUES (?, ?)", key, text)
 
     def keep(self, key: str, text: str) -> str:

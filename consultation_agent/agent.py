@@ -177,7 +177,9 @@ class ConsultationAgent(Agent):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn from."""
+        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn
+        from.
+        """
         from consultation_agent.lessons import lessons
 
         return lessons(right, flawed, random)

@@ -1,7 +1,9 @@
-"""Supervised data: what the record patient answers, for a model of the patient; dialogues of a file, for the doctor.
+"""Supervised data: what the record patient answers, for a model of the patient; dialogues of a
+file, for the doctor.
 
-python -m training.cold_start consultation --base MODEL --role patient --out models/patient
-python -m training.cold_start consultation --base MODEL --dialogues my_consultations/dialogues.jsonl --out models/sft
+python -m training.cold_start consultation --base MODEL --role patient --out models/patient python
+-m training.cold_start consultation --base MODEL --dialogues my_consultations/dialogues.jsonl --out
+models/sft
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ PAGE = "docs/consultation.md"
 
 
 def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]:
-    """What the record patient says to a first question, in the form a served patient is asked in, question by question:
-    each facet and symptom of the record, two at once, and one that is no patient's to answer.
+    """What the record patient says to a first question, in the form a served patient is asked in,
+    question by question: each facet and symptom of the record, two at once, and one that is no
+    patient's to answer.
     """
     patient, words = RecordPatient(), WORDS["served"]
     for task in tasks:
@@ -44,9 +47,10 @@ def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]
 
 
 def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conversation]:
-    """Dialogues of `data.intake.consultations` as episodes of `most_turns`, or as many as they need. Learned are
-    diagnoses and single questions. Lines of episodes that were kept (`episodes/kept.py`) are framed already.
-    Raises AgentError: not such dialogues, or nothing to learn; FileError: not readable.
+    """Dialogues of `data.intake.consultations` as episodes of `most_turns`, or as many as they
+    need. Learned are diagnoses and single questions. Lines of episodes that were kept
+    (`episodes/kept.py`) are framed already. Raises AgentError: not such dialogues, or nothing to
+    learn; FileError: not readable.
     """
 
     def conversation(row: dict[str, Any], where: str) -> Conversation:
@@ -74,7 +78,9 @@ def _messages(row: dict[str, Any], where: str) -> list[Message]:
 
 
 def _framed(said: list[Message], prompts: Prompts, most_turns: int) -> Conversation:
-    """The patient's words as the doctor reads them, after the system prompt and with the number of the turn."""
+    """The patient's words as the doctor reads them, after the system prompt and with the number of
+    the turn.
+    """
     replies = [str(message["content"]) for message in said[1::2]]
     open_end = not isinstance(
         read_reply(replies[-1]), Conclusion

@@ -1,10 +1,12 @@
-"""An evaluation's episodes in the form of DoctorAgent-RL's evaluation, for its own programs to read.
+"""An evaluation's episodes in the form of DoctorAgent-RL's evaluation, for its own programs to
+read.
 
     python -m evaluation.evaluate consultation --model DIR --format doctoragent     # writes doctoragent_0.json
 
-A list of {id, self_report, true_diagnosis, true_recommendation, simulation_dialogue [{role, content, tokens,
-is_diagnosis}], total_turns, category}, one episode of a case each. The labels of a diagnosis are English whatever its
-language, because its programs split it there. `tokens` are those the policy wrote: 0 for the patient.
+A list of {id, self_report, true_diagnosis, true_recommendation, simulation_dialogue [{role,
+content, tokens, is_diagnosis}], total_turns, category}, one episode of a case each. The labels of a
+diagnosis are English whatever its language, because its programs split it there. `tokens` are those
+the policy wrote: 0 for the patient.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from episodes.agent import Record
 
 
 def doctoragent(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The items of one file. A record has `gold` {diagnosis, recommendation} and `dialogue`, in order: {role: "doctor"
-    or "patient", content, tokens}, a diagnosis with {diagnosis, recommendation} besides.
+    """The items of one file. A record has `gold` {diagnosis, recommendation} and `dialogue`, in
+    order: {role: "doctor" or "patient", content, tokens}, a diagnosis with {diagnosis,
+    recommendation} besides.
     """
     return [
         {

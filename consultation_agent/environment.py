@@ -1,4 +1,5 @@
-"""What the consultation agent's episodes need in a process: a patient, the doctor's prompts, a way to pay.
+"""What the consultation agent's episodes need in a process: a patient, the doctor's prompts, a way
+to pay.
 
 environment = ConsultationEnvironment(load_settings(), {"patient": "record", "reward": "terms"})
 episode = await environment.play(task, policy)
@@ -32,7 +33,8 @@ from scoring.rubric import Reward
 class ConsultationEnvironment(RuledEnvironment):
     """Plays and scores. `evaluating`: texts are compared as well.
 
-    Raises AgentError: the patient or the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
+    Raises AgentError: the patient or the prompts cannot be used; SettingsError: REWARD_SCALE
+    cannot.
     """
 
     converses = True

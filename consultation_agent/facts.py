@@ -1,4 +1,6 @@
-"""What the consultation agent's evaluations say beyond the reward: numbers of one episode, and its dialogue."""
+"""What the consultation agent's evaluations say beyond the reward: numbers of one episode, and its
+dialogue.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
 
 
 def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
-    """Overlap of words with the gold conclusion, 0 without one, and DEI of the mean of diagnosis and advice."""
+    """Overlap of words with the gold conclusion, 0 without one, and DEI of the mean of diagnosis
+    and advice.
+    """
     right, turns = (
         fmean(conclusion_values(task, conclusion_of(episode)).values()),
         max(1, episode.turns),

@@ -1,12 +1,14 @@
-"""What the bundled tiny model of the consultation agent is made from: consultations of invented patients.
+"""What the bundled tiny model of the consultation agent is made from: consultations of invented
+patients.
 
     lessons(right=12_000, flawed=3_200, random=Random(2))
 
-The patients are drawn after those of data/consultation, so that no record and no held-out wording of its files is
-among them. In a right consultation the doctor asks what distinguishes and says what then fits best, with the first
-items of its advice: the whole of it would be a third more to write. Some patients say a thing by its clinical name, and
-into what all of them say characters are strewn, so that the model finds what tells conditions apart in words it has not
-read. A share is flawed the way hurried doctors are; those are decisions that reinforcement learning can turn around.
+The patients are drawn after those of data/consultation, so that no record and no held-out wording
+of its files is among them. In a right consultation the doctor asks what distinguishes and says what
+then fits best, with the first items of its advice: the whole of it would be a third more to write.
+Some patients say a thing by its clinical name, and into what all of them say characters are strewn,
+so that the model finds what tells conditions apart in words it has not read. A share is flawed the
+way hurried doctors are; those are decisions that reinforcement learning can turn around.
 `tiny_model_card.md` has the numbers.
 """
 
@@ -35,8 +37,8 @@ ADVISED = 2  # items of advice, of four
 BUDGETS = (6, 6, 6, 6, 2, 3, 4, 5, 7)
 # What is asked beside the point, where the patient's case does not need it.
 ASIDE = ("habits", "age", "allergies", "medication", "severity", "sex")
-# Percent: right consultations with a mistake that is mended (shown, not learned), what patients say by its clinical
-# name, characters with a random one before them.
+# Percent: right consultations with a mistake that is mended (shown, not learned), what patients say
+# by its clinical name, characters with a random one before them.
 SHARES = {"detour": 20, "clinical": 25, "strewn": 12}
 FLAWS = {
     "at_once": 54,

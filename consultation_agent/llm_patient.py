@@ -1,11 +1,13 @@
-"""The patient that is a model: it is shown a record without its diagnosis and one question, and answers as JSON.
+"""The patient that is a model: it is shown a record without its diagnosis and one question, and
+answers as JSON.
 
     python train_consultation_agent.py --patient llm              # PATIENT_MODEL, PATIENT_BASE_URL, PATIENT_API_KEY
     python train_consultation_agent.py --patient served --patient-model DIR           # by a vLLM of the run's own
 
-An answer depends on case and question alone: temperature 0, and replies of PATIENT_MODEL are kept in LLM_CACHE, which
-all processes of a run share. What was asked before is found out here, by the facets that the model says it told. A
-question costs at most 2 x ATTEMPTS requests, none of them through the policy's proxy.
+An answer depends on case and question alone: temperature 0, and replies of PATIENT_MODEL are kept
+in LLM_CACHE, which all processes of a run share. What was asked before is found out here, by the
+facets that the model says it told. A question costs at most 2 x ATTEMPTS requests, none of them
+through the policy's proxy.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ SEXES = {"female": "女", "male": "男"}
 
 
 def _at_most(name: str, most: int) -> Any:
-    """A bound that the endpoint is told, so that every reply it constrains comes to an end; more is cut here."""
+    """A bound that the endpoint is told, so that every reply it constrains comes to an end; more is
+    cut here.
+    """
     return Field(json_schema_extra={name: most})
 
 
@@ -66,7 +70,10 @@ class Said(BaseModel):
 
 
 def patient_of(settings: Settings, options: Options) -> Patient:
-    """Who answers, by the flag --patient. Raises AgentError: its model is not named, or named and has no use."""
+    """Who answers, by the flag --patient.
+
+    Raises AgentError: its model is not named, or named and has no use.
+    """
     kind = partner_kind("patient", options)
     return (
         RecordPatient()
@@ -122,7 +129,10 @@ class LLMPatient(Patient):
         )
 
     async def check(self) -> None:
-        """Ask an invented patient, whatever was kept of earlier answers. Raises ServiceError: no usable answer."""
+        """Ask an invented patient, whatever was kept of earlier answers.
+
+        Raises ServiceError: no usable answer.
+        """
         try:
             await self._ask(messages_for(KNOWN, "哪里疼？", self.words), kept=False)
         except EpisodeError as error:
@@ -147,7 +157,9 @@ class LLMPatient(Patient):
     async def _without(
         self, secret: re.Pattern[str] | None, messages: list[Message]
     ) -> tuple[Said, bool]:
-        """What the model says, and whether a name of the diagnosis had to be struck out, asked once to leave it out."""
+        """What the model says, and whether a name of the diagnosis had to be struck out, asked once
+        to leave it out.
+        """
         said = await self._ask(messages)
         if not secret or not secret.search(said.text):
             return said, False
@@ -177,7 +189,9 @@ def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -
 
 
 def record_lines(task: ConsultationTask) -> dict[str, str]:
-    """The record by "name（meaning）"; of a row without facets by what was once asked, or sentence by sentence."""
+    """The record by "name（meaning）"; of a row without facets by what was once asked, or sentence by
+    sentence.
+    """
     if not task.words:
         return {
             f"{name}（{by}）" if by != text else name: text

@@ -25,7 +25,9 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Reply:
-    """kind: one of KINDS. facets: what the text tells of. leaked: a name of the diagnosis was struck out of it."""
+    """kind: one of KINDS. facets: what the text tells of. leaked: a name of the diagnosis was
+    struck out of it.
+    """
 
     kind: str
     text: str
@@ -42,7 +44,9 @@ class Exchange:
 
 
 class Patient(ABC):
-    """Answers questions about one record, alike for every episode of it. description: what its answers depend on."""
+    """Answers questions about one record, alike for every episode of it. description: what its
+    answers depend on.
+    """
 
     description: Mapping[str, str]
 
@@ -50,7 +54,10 @@ class Patient(ABC):
     async def answer(
         self, task: ConsultationTask, question: str, asked: Sequence[Exchange]
     ) -> Reply:
-        """What the patient says to a question, after those asked before. Raises EpisodeError: its model failed."""
+        """What the patient says to a question, after those asked before.
+
+        Raises EpisodeError: its model failed.
+        """
 
     async def check(self) -> None:  # noqa: B027 (nothing to ask)
         """Ask for a sign of life. Raises ServiceError."""

@@ -1,11 +1,12 @@
-"""What a doctor's reply says: an optional <think> block and one <answer>, either a question or a diagnosis with advice.
+"""What a doctor's reply says: an optional <think> block and one <answer>, either a question or a
+diagnosis with advice.
 
     read_reply("<answer>问题：哪里疼？</answer>")                   # Question("哪里疼？")
     read_reply("<answer>诊断：急性阑尾炎\\n建议：去急诊</answer>")     # Conclusion("急性阑尾炎", "去急诊")
     read_reply("哪里疼？")                                          # Malformed("no_answer")
 
-`Question:`, `Diagnosis:` and `Recommendation:` are understood as well. Any text is read in time that grows with its
-length and never raises.
+`Question:`, `Diagnosis:` and `Recommendation:` are understood as well. Any text is read in time
+that grows with its length and never raises.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ def _read_answer(text: str) -> Question | Conclusion | Malformed:
 
 
 def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
-    """What stands before the first label names the diagnosis where it begins as a sentence that does, else nothing."""
+    """What stands before the first label names the diagnosis where it begins as a sentence that
+    does, else nothing.
+    """
     before = "\n".join(part.text for part in parts if not part.kind)
     said = (part.text.splitlines() for part in parts if part.kind == "diagnosis")
     named = [name for lines in said for line in lines if (name := bare(line))]

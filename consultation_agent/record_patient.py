@@ -1,12 +1,14 @@
-"""The patient that needs no model: finds what a question asks for and answers it from the record, always alike.
+"""The patient that needs no model: finds what a question asks for and answers it from the record,
+always alike.
 
     RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informative", "有，身上发烫。", ("fever",))
 
-Questions are understood in Chinese and English by the ask-words of data/conditions/phrases.toml, the longest at each
-place, else by the wording nearest to them; in a sentence that names a facet symptoms are only what it is asked of
-("恶心多久了？"), and what asks nothing, such as advice, is not answered. Rows of the reference, which have no facets,
-are answered by a question once asked of the same things, else by a sentence of the description that tells of them;
-content words decide, never small ones, and what neither tells is not known.
+Questions are understood in Chinese and English by the ask-words of data/conditions/phrases.toml,
+the longest at each place, else by the wording nearest to them; in a sentence that names a facet
+symptoms are only what it is asked of ("恶心多久了？"), and what asks nothing, such as advice, is not
+answered. Rows of the reference, which have no facets, are answered by a question once asked of the
+same things, else by a sentence of the description that tells of them; content words decide, never
+small ones, and what neither tells is not known.
 """
 
 from __future__ import annotations
@@ -84,8 +86,8 @@ class RecordPatient(Patient):
 
 
 def asks_whether(question: str, complaint: str) -> bool:
-    """Whether a question, or the last clause of one, asks for a complaint and for nothing else: no other word of it says
-    anything.
+    """Whether a question, or the last clause of one, asks for a complaint and for nothing else: no
+    other word of it says anything.
     """
     asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(one)]
     texts = [_plain(text) for one in asking[-1:] for text in (one, re.split("[，,]", one)[-1])]
@@ -103,7 +105,9 @@ def _nothing_but(parts: tuple[str, ...], text: str) -> bool:
 
 
 def content_of(text: str) -> set[str]:
-    """The words of a text that say something: English ones by their beginning, Chinese ones by pairs of characters."""
+    """The words of a text that say something: English ones by their beginning, Chinese ones by
+    pairs of characters.
+    """
     plain = _plain(text)
     english = {word[:STEM] for word in ENGLISH.findall(plain) if word not in SMALL_ENGLISH}
     runs = HAN_RUN.findall(SMALL_CHINESE.sub(" ", plain))
@@ -126,7 +130,9 @@ def _not_understood(question: str) -> Reply:
 
 
 def _subject(question: str, items: Sequence[str]) -> str | None:
-    """The one thing of a facet that a question asks for; None: the facet as a whole, several things, or several facets."""
+    """The one thing of a facet that a question asks for; None: the facet as a whole, several
+    things, or several facets.
+    """
     found = [
         name
         for name, one in SAID["subjects"].items()
@@ -138,7 +144,9 @@ def _subject(question: str, items: Sequence[str]) -> str | None:
 def _of_subject(
     task: ConsultationTask, item: str, subject: str, told: Mapping[str, Reply]
 ) -> Reply:
-    """What the record says of one thing of a facet: what it tells of it, else that there is none of it."""
+    """What the record says of one thing of a facet: what it tells of it, else that there is none of
+    it.
+    """
     known, name = SAID["subjects"][subject], f"{item}:{subject}"
     if re.search(known["told"], task.words[item]):
         return again(told[item], task) if item in told else _told(task, item, told)
@@ -156,7 +164,9 @@ def question_for(item: str) -> str:
 
 
 def asked_for(question: str, complaint: str) -> list[str]:
-    """What a question asks for, in its order: names of facets, symptoms, "age", "sex" and "accompanying"."""
+    """What a question asks for, in its order: names of facets, symptoms, "age", "sex" and
+    "accompanying".
+    """
     asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if _asks(one)]
     found = [item for sentence in asking for item in _asked_in(sentence, _plain(complaint))]
     return list(dict.fromkeys(found)) or [
@@ -171,8 +181,8 @@ def _asks(sentence: str) -> bool:
 
 
 def _asked_in(sentence: str, complaint: str) -> list[str]:
-    """What a sentence asks for. Only where nothing else is: examples, what stands before the first clause that asks,
-    and words that the complaint has too, which say what the question is about.
+    """What a sentence asks for. Only where nothing else is: examples, what stands before the first
+    clause that asks, and words that the complaint has too, which say what the question is about.
     """
     clauses = re.split("(?<=[，,：:])", EXAMPLE.sub("", sentence))
     first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
@@ -195,7 +205,9 @@ def _plain(text: str) -> str:
 
 
 class AskWord(NamedTuple):
-    """One reading of an ask-word: its parts in their order; whether it counts only where nothing else is named."""
+    """One reading of an ask-word: its parts in their order; whether it counts only where nothing
+    else is named.
+    """
 
     parts: tuple[str, ...]
     item: str
@@ -203,8 +215,8 @@ class AskWord(NamedTuple):
 
 
 def _named(sentence: str) -> list[tuple[int, AskWord]]:
-    """The ask-words of a sentence in its order, and where they end. Of two that overlap it is not the weak one, then
-    the longer one, then the one with less between its parts.
+    """The ask-words of a sentence in its order, and where they end. Of two that overlap it is not
+    the weak one, then the longer one, then the one with less between its parts.
     """
     here, found, left = (
         {part for part in _ask_words() if part in sentence},
@@ -226,7 +238,9 @@ def _named(sentence: str) -> list[tuple[int, AskWord]]:
 
 @cache
 def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
-    """An English part does not stand inside another word, such as "age" in "manage"; it may have an ending."""
+    """An English part does not stand inside another word, such as "age" in "manage"; it may have an
+    ending.
+    """
     if all(part.isascii() for part in parts):
         return re.compile(
             ".{0,30}?".join(
@@ -259,7 +273,9 @@ def _things() -> dict[str, Phrase | Facet]:
 
 
 def readings(word: str) -> Iterator[tuple[str, ...]]:
-    """The texts that an ask-word of the table stands for, each as its parts: "尿|小便…疼" is 尿…疼 and 小便…疼."""
+    """The texts that an ask-word of the table stands for, each as its parts: "尿|小便…疼" is 尿…疼 and
+    小便…疼.
+    """
     return product(*(group.split("|") for group in _plain(word).removeprefix("~").split("…")))
 
 
@@ -280,7 +296,9 @@ def _nearest(sentence: str) -> list[str]:
 
 @cache
 def _wordings() -> tuple[list[tuple[str, set[str]]], Counter[str]]:
-    """The pieces of every name and wording of what can be asked for, and how many items have a piece."""
+    """The pieces of every name and wording of what can be asked for, and how many items have a
+    piece.
+    """
     pieces: dict[str, list[set[str]]] = {}
     for item, thing in _things().items():
         phrases = thing.values.values() if isinstance(thing, Facet) else [thing]
@@ -308,7 +326,9 @@ def _language(task: ConsultationTask) -> str:
 
 
 def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
-    """A record without facets, less what gives it away: by name the question, or the sentence again, and the answer."""
+    """A record without facets, less what gives it away: by name the question, or the sentence
+    again, and the answer.
+    """
     sentences = [
         text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()
     ]
@@ -344,7 +364,9 @@ def _told(task: ConsultationTask, item: str, told: Container[str]) -> Reply:
 
 
 def _remembered(task: ConsultationTask, question: str, told: Mapping[str, Reply]) -> Reply:
-    """The answer to a question once asked of the same thing, else a sentence that tells of it; not recorded otherwise."""
+    """The answer to a question once asked of the same thing, else a sentence that tells of it; not
+    recorded otherwise.
+    """
     held, items = memories(task), {*asked_for(question, "")}
     for kind in ("exchange", "sentence"):
         fit = {name: text for name, (text, _) in held.items() if name.startswith(kind)}
@@ -359,7 +381,9 @@ def _remembered(task: ConsultationTask, question: str, told: Mapping[str, Reply]
 def _nearest_memory(
     question: str, complaint: str, items: set[str], texts: Mapping[str, str]
 ) -> str:
-    """The text that has most of what the question says beyond the complaint, or is of the same things; "": none is."""
+    """The text that has most of what the question says beyond the complaint, or is of the same
+    things; "": none is.
+    """
     content = content_of(question)
     content = content - content_of(complaint) or content
     shares = [
@@ -386,6 +410,8 @@ def _mentioned(sentence: str) -> tuple[str, ...]:
 
 
 def _gives_away(task: ConsultationTask, text: str) -> bool:
-    """Whether a text names the diagnosis; a gold that is a sentence, by what follows "This is a" too."""
+    """Whether a text names the diagnosis; a gold that is a sentence, by what follows "This is a"
+    too.
+    """
     disease = ARTICLE.sub("", unframed(task.reference))
     return bool(mention(task.names or (task.reference, disease)).search(text))

@@ -1,4 +1,5 @@
-"""Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against the record patient.
+"""Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against
+the record patient.
 
 gold_episode(task, prompts, turns=6)
 baseline_episode("checklist", task, prompts, turns=6)
@@ -45,7 +46,9 @@ def rehearse(
     questions: Sequence[str],
     conclude: Conclude,
 ) -> Episode:
-    """Ask as many of the questions as the budget allows before the last turn, then conclude; or not, for None."""
+    """Ask as many of the questions as the budget allows before the last turn, then conclude; or
+    not, for None.
+    """
     episode = Episode(prompts.opening(task.question, turns))
     for turn, question in enumerate(questions[: turns - 1], 1):
         reply = PATIENT.reply_to(task, question, episode.events)
@@ -71,14 +74,17 @@ def _say(episode: Episode, reply: str) -> None:
 def gold_episode(
     task: ConsultationTask, prompts: Prompts, turns: int, diagnosis: str = ""
 ) -> Episode:
-    """Ask for what distinguishes, one after the other, then give the gold conclusion; `diagnosis`: by another name."""
+    """Ask for what distinguishes, one after the other, then give the gold conclusion; `diagnosis`:
+    by another name.
+    """
     conclusion = Conclusion(diagnosis or task.reference, task.recommendation)
     questions = [question_for(item) for item in task.distinguishing]
     return rehearse(task, prompts, turns, questions, lambda _: conclusion)
 
 
 def baseline_episode(name: str, task: ConsultationTask, prompts: Prompts, turns: int) -> Episode:
-    """ "silent" asks nothing; "checklist" asks the same of everybody. Both name what the tables then hold likeliest.
+    """ "silent" asks nothing; "checklist" asks the same of everybody. Both name what the tables then
+    hold likeliest.
 
     Of conditions that are as likely, and after the complaint alone all are, the table's first.
     """
@@ -91,7 +97,9 @@ def _told(asked: Sequence[Exchange]) -> set[str]:
 
 
 def best_match(task: ConsultationTask, told: Iterable[str]) -> Conclusion | None:
-    """The condition of the complaint that fits what the patient told; None where the complaint is not in the tables."""
+    """The condition of the complaint that fits what the patient told; None where the complaint is
+    not in the tables.
+    """
     tables = load_tables()
     group = tables.group(task.complaint)
     if not group:

@@ -1,10 +1,11 @@
-"""What a consultation earns: the terms of rewards.toml, or one of the reference's two sums, by `--reward`.
+"""What a consultation earns: the terms of rewards.toml, or one of the reference's two sums, by
+`--reward`.
 
     reward = await Scheme("terms", judge=None).score(task, episode)
     reward.total, reward.terms, reward.score
 
-The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by their weights. An LLM judge gives these
-two values where one is set, and leaves the episode unscored where it fails.
+The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by their weights. An LLM
+judge gives these two values where one is set, and leaves the episode unscored where it fails.
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ def diagnosis_value(task: ConsultationTask, diagnosis: str) -> float:
 
 
 def recommendation_value(task: ConsultationTask, advice: str) -> float:
-    """The mean over the gold items of the share of their terms that are advised, each contradicted one against it.
+    """The mean over the gold items of the share of their terms that are advised, each contradicted
+    one against it.
 
-    It may have 1.4 times as many characters as the gold needs for what is given; beyond, its worth falls in proportion, so
-    that a list of everything is worth little. Without known items: word-F1.
+    It may have 1.4 times as many characters as the gold needs for what is given; beyond, its worth
+    falls in proportion, so that a list of everything is worth little. Without known items: word-F1.
     """
     if not task.advice:
         return word_f1(advice, task.recommendation)
@@ -79,7 +81,9 @@ def _given(term: str, gold: list[str], clauses: list[str]) -> int:
 
 
 def _sense(term: str, clause: str) -> bool | None:
-    """Whether a clause is for (True) or against (False) what the term names; None: it does not name it."""
+    """Whether a clause is for (True) or against (False) what the term names; None: it does not name
+    it.
+    """
     before, named, _ = clause.partition(term)
     return not NEGATED.search(before) if named else None
 
@@ -113,7 +117,9 @@ def kinds_of(episode: Episode) -> Counter[str]:
 
 
 def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
-    """The values, before weights, of `format` and, after a conclusion, of `inquiry` where it applies."""
+    """The values, before weights, of `format` and, after a conclusion, of `inquiry` where it
+    applies.
+    """
     kinds, replies = (
         kinds_of(episode),
         sum(isinstance(event, Exchange | Malformed | Conclusion) for event in episode.events),
@@ -130,7 +136,8 @@ def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
 
 
 class Scheme:
-    """One way to pay: a name of rewards.toml, or weights of the terms; a judge, if any, values diagnosis and advice.
+    """One way to pay: a name of rewards.toml, or weights of the terms; a judge, if any, values
+    diagnosis and advice.
 
     Raises UsageError: neither.
     """
@@ -221,7 +228,9 @@ def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:
 
 
 def judged(verdict: Verdict) -> dict[str, float]:
-    """A judge's values of diagnosis and advice; one that gives a single score has it count for both."""
+    """A judge's values of diagnosis and advice; one that gives a single score has it count for
+    both.
+    """
     return {
         name: verdict.parts.get(name, verdict.score or 0.0)
         for name in ("diagnosis", "recommendation")

@@ -1,10 +1,12 @@
-"""One row of the consultation agent's data as a frozen type; rows are DoctorAgent-RL's, or of `data/consultation`.
+"""One row of the consultation agent's data as a frozen type; rows are DoctorAgent-RL's, or of
+`data/consultation`.
 
     rows = read_rows("data/consultation/val.parquet")
     task_of(rows[0]).complaint
 
-Rows of data/consultation hold what the patient knows by facet and symptom. The reference's hold what was once asked and
-answered (`patient_information`), or a description. docs/consultation.md shows both.
+Rows of data/consultation hold what the patient knows by facet and symptom. The reference's hold
+what was once asked and answered (`patient_information`), or a description. docs/consultation.md
+shows both.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ PREFIX = "Patient's description:"  # how the reference's prompts begin what the 
 class ConsultationTask(Task):
     """A patient. `question` is the complaint, `reference` the gold diagnosis.
 
-    names: what the diagnosis may be called; () where nothing but `reference` is known. advice: the gold advice by item,
-    its *terms* marked, as far as the condition is known. words: what the patient says of a facet or of a symptom that
-    is there. symptoms: whether each is there; one not named is not. distinguishing: what should be asked for.
-    exchanges: questions once asked, with their answers. description: the record as a text.
+    names: what the diagnosis may be called; () where nothing but `reference` is known. advice: the
+    gold advice by item, its *terms* marked, as far as the condition is known. words: what the
+    patient says of a facet or of a symptom that is there. symptoms: whether each is there; one not
+    named is not. distinguishing: what should be asked for. exchanges: questions once asked, with
+    their answers. description: the record as a text.
     """
 
     recommendation: str = ""
@@ -82,7 +85,11 @@ def _parquet(path: Path | str) -> list[Row]:
 
 
 def task_of(row: Row) -> ConsultationTask:
-    """Check a row. Raises AgentError: a column is missing or of another form, or its condition is not in the tables."""
+    """Check a row.
+
+    Raises AgentError: a column is missing or of another form, or its condition is not in the
+    tables.
+    """
     try:
         return _task_of(row)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:

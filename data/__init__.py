@@ -1,1 +1,4 @@
-"""From sources to files: the small embedded database and the question files made from it. Importing does nothing."""
+"""From sources to files: the small embedded database and the question files made from it.
+
+Importing does nothing.
+"""

@@ -1,11 +1,12 @@
 """Build the embedded database data/medical.db: common real drugs and diseases, and invented ones.
 
-The real ones are general textbook facts in short words (data/textbook_*.tsv), written for this project and shown to
-demonstrate training: they are not advice. A blank cell means that the file says nothing, not that there is nothing to
-say. Products differ by maker, so makers, approval numbers and packs stay empty. The invented ones are made by rule from
-one seed (data/database/fictional.py), in any number. The column `source` says which is which; keys of the invented come
-first, so that adding a textbook row moves none of them. The same arguments give the same rows, and the same bytes with
-the same SQLite version.
+The real ones are general textbook facts in short words (data/textbook_*.tsv), written for this
+project and shown to demonstrate training: they are not advice. A blank cell means that the file
+says nothing, not that there is nothing to say. Products differ by maker, so makers, approval
+numbers and packs stay empty. The invented ones are made by rule from one seed
+(data/database/fictional.py), in any number. The column `source` says which is which; keys of the
+invented come first, so that adding a textbook row moves none of them. The same arguments give the
+same rows, and the same bytes with the same SQLite version.
 
     python -m data.build_database            # writes data/medical.db, refuses if it exists
     python -m data.build_database --force    # replaces it
@@ -36,7 +37,8 @@ TIMES = ("created_at", "create_at", "update_at")
 
 
 def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
-    """The rows of one table in file order, keys counted from `first_key`; cells the file leaves blank are None.
+    """The rows of one table in file order, keys counted from `first_key`; cells the file leaves
+    blank are None.
 
     Raises:
         ValueError: a column of the file is not one of the table's.

@@ -1,9 +1,11 @@
-"""Make the question files from a database: train, validation and test, with no entity in two of them.
+"""Make the question files from a database: train, validation and test, with no entity in two of
+them.
 
-Nine types of question (data/questions/questions.py), asked in natural Chinese (data/questions/templates.toml) about the
-database's own entities; where it has invented ones (column `source`), about those only. Every row's gold SQL has been
-run by the agent's own tool, and its gold answer earns 1 from the project's own judge. Names, search words and filter
-values of one split occur in no other (data/questions/split.py), and neither do questions that are nearly the same
+Nine types of question (data/questions/questions.py), asked in natural Chinese
+(data/questions/templates.toml) about the database's own entities; where it has invented ones
+(column `source`), about those only. Every row's gold SQL has been run by the agent's own tool, and
+its gold answer earns 1 from the project's own judge. Names, search words and filter values of one
+split occur in no other (data/questions/split.py), and neither do questions that are nearly the same
 (data/questions/near_duplicates.py). The same database and arguments give the same bytes.
 
     python -m data.build_dataset --force                                # the bundled files
@@ -11,8 +13,8 @@ values of one split occur in no other (data/questions/split.py), and neither do 
     python -m data.build_dataset --db URL --output my_data --rows train=5000,val=500,test=1000 --typo-rate 0.1
     python -m data.build_dataset --db URL --output my_data --paraphrase 0.3      # by the LLM of TEACHER_MODEL
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Questions are written when all are made. A paraphrasing
-run that was interrupted goes on when the same command is given again.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Questions are written when all are
+made. A paraphrasing run that was interrupted goes on when the same command is given again.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ Shares = Mapping[str, float]
 HERE = Path(__file__).resolve().parent
 JSONL = "qa_dataset.jsonl"
 
-# Rows of each split, and its share of the entities: a small split needs more of them a row to have every type.
+# Rows of each split, and its share of the entities: a small split needs more of them a row to have
+# every type.
 ROWS = {"train": 960, "val": 96, "test": 320}
 SHARES = {"train": 0.62, "val": 0.10, "test": 0.28}
 # Entities of a table that are asked about, for each row; small databases are asked about whole.
@@ -66,7 +69,8 @@ def make_dataset(url: str, request: Request, seed: int = SEED) -> Dataset:
 def request_for(
     rows: int | Mapping[str, int] = ROWS, mix: Shares = MIX, rates: Rates | None = None
 ) -> Request:
-    """What is to be made: rows by split, or all together and shared out like ROWS; types by their shares.
+    """What is to be made: rows by split, or all together and shared out like ROWS; types by their
+    shares.
 
     Raises:
         DataError: a split or type that does not exist, or nothing above 0.
@@ -92,7 +96,9 @@ def share_out(total: int, shares: Shares) -> dict[str, int]:
 
 
 def report(dataset: Dataset, request: Request) -> list[str]:
-    """Lines for the operator: rows by type, what was refused and why, the overlap, and what could not be made."""
+    """Lines for the operator: rows by type, what was refused and why, the overlap, and what could
+    not be made.
+    """
     lines = []
     for split, rows in dataset.splits.items():
         kinds = Counter(row["task_type"] for row in rows)

@@ -3,10 +3,11 @@
     python -m data.convert my.jsonl --out my.parquet
     python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
 
-Other names and nested values become the columns of `data/load.py`, all of them text; HTML is removed from questions,
-answers, quotes and gold; a row whose question asks for HTML is left out and named. `--draft-answers` writes missing
-answers from gold SQL or evidence (`data/questions/draft.py`). Rows are not checked against the database: `python -m
-data.validate` does that. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Other names and nested values become the columns of `data/load.py`, all of them text; HTML is
+removed from questions, answers, quotes and gold; a row whose question asks for HTML is left out and
+named. `--draft-answers` writes missing answers from gold SQL or evidence
+(`data/questions/draft.py`). Rows are not checked against the database: `python -m data.validate`
+does that. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -37,12 +38,15 @@ def convert(
     database_url: str | None = None,
     tables: Iterable[str] = tuple(TABLES),
 ) -> str:
-    """Write the rows of `source` to `target`, complete or not at all, with answers drafted if a database is given.
+    """Write the rows of `source` to `target`, complete or not at all, with answers drafted if a
+    database is given.
 
-    Returns how many rows were written, answers drafted and still missing, and which columns were left out.
+    Returns how many rows were written, answers drafted and still missing, and which columns were
+    left out.
 
     Raises:
-        DataError: a row cannot be used (the message names the file, the row and the column), or none is left.
+        DataError: a row cannot be used (the message names the file, the row and the column), or
+            none is left.
         DatabaseError: drafting needs the database, and it cannot be read.
     """
     from data.questions.markup import markup_asked, without_markup

@@ -1,8 +1,10 @@
-"""Bring your own drugs and diseases: load a file or another database into the medical database's two tables.
+"""Bring your own drugs and diseases: load a file or another database into the medical database's
+two tables.
 
-Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name, synonym and content, in Chinese or
-English, and says what to write into a mapping file for those it does not find. Nothing reaches the target before every
-row was read, and then all rows in one transaction. docs/data.md has the details.
+Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name, synonym and
+content, in Chinese or English, and says what to write into a mapping file for those it does not
+find. Nothing reaches the target before every row was read, and then all rows in one transaction.
+docs/data.md has the details.
 
     python -m data.import_database drugs.csv --to sqlite:///my.db --dry-run
     python -m data.import_database hospital.xlsx --to postgresql+psycopg://user:word@host/medical --replace
@@ -86,7 +88,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code: 0 done, 1 failed or rows rejected, 2 wrong usage, 130 interrupted."""
+    """Command line; returns the exit code: 0 done, 1 failed or rows rejected, 2 wrong usage, 130
+    interrupted.
+    """
     options = parse(arguments)
     return run_command(
         "import_database", lambda: run(options), afterwards="the target is unchanged"
@@ -162,7 +166,9 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
 def _stage(
     item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]
 ) -> int:
-    """Read a part, print what was read and left out, and note the latter; returns the number of rejected rows."""
+    """Read a part, print what was read and left out, and note the latter; returns the number of
+    rejected rows.
+    """
     name, rows = item.part.name, Counter[str]()
     shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], REJECTED: []}
     for record in watched(item.part.records(), name):

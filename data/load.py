@@ -4,13 +4,15 @@
     rows = load_rows("my.jsonl")
     write_rows(rows, Path("my.parquet"))
 
-Files are Parquet, JSONL or a JSON list; the first character says which. A row is a dict of text, the same in memory as
-on disk: it has all of COLUMNS, "" where there is nothing. `sql` is one statement, or several as a JSON list (read it
-with `statements`); `structured_gt`, `evidence` and `entities` are JSON text (read them with `nested`). Columns beyond
-these come along as the file has them, and are not written.
+Files are Parquet, JSONL or a JSON list; the first character says which. A row is a dict of text,
+the same in memory as on disk: it has all of COLUMNS, "" where there is nothing. `sql` is one
+statement, or several as a JSON list (read it with `statements`); `structured_gt`, `evidence` and
+`entities` are JSON text (read them with `nested`). Columns beyond these come along as the file has
+them, and are not written.
 
-A row needs `id` and `question`. Accepted besides: `qid` for `id`, `ground_truth` for `answer`, `source_table` for
-`table` in evidence, nested values instead of JSON text, and the names in `meta.entity` where `entities` is missing.
+A row needs `id` and `question`. Accepted besides: `qid` for `id`, `ground_truth` for `answer`,
+`source_table` for `table` in evidence, nested values instead of JSON text, and the names in
+`meta.entity` where `entities` is missing.
 """
 
 from __future__ import annotations
@@ -57,8 +59,9 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
     """The rows of a file, in file order; they are counted from 0 in messages.
 
     Raises:
-        DataError: no such file, not readable, no rows, a required column missing, a value of the wrong type or shape,
-            text that should be JSON and is not, a blank id or question, or an id used twice.
+        DataError: no such file, not readable, no rows, a required column missing, a value of the
+            wrong type or shape, text that should be JSON and is not, a blank id or question, or an
+            id used twice.
     """
     rows: list[Row] = []
     first_seen: dict[str, int] = {}
@@ -78,7 +81,9 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
 
 
 def write_rows(rows: Iterable[Row], path: Path) -> None:
-    """Write the COLUMNS of the rows, as JSONL to a name that ends so, else as Parquet; complete or not at all."""
+    """Write the COLUMNS of the rows, as JSONL to a name that ends so, else as Parquet; complete or
+    not at all.
+    """
     known = [{column: row[column] for column in COLUMNS} for row in rows]
     with replacing(path) as draft:
         if path.suffix == ".jsonl":
@@ -99,7 +104,8 @@ def count_without_reference(rows: Iterable[Row]) -> int:
 def fill_answers(
     rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
 ) -> int:
-    """Write an answer into every row that has none and whose gold gives one; returns how many were written.
+    """Write an answer into every row that has none and whose gold gives one; returns how many were
+    written.
 
     Raises:
         DatabaseError: a row has SQL whose result was not recorded, and the database cannot be read.
@@ -116,7 +122,8 @@ def fill_answers(
 def check_rows(
     rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
 ) -> list[Finding]:
-    """What is wrong with each row's gold (`problems`) and what could not be checked (`unchecked`), in order.
+    """What is wrong with each row's gold (`problems`) and what could not be checked (`unchecked`),
+    in order.
 
     Raises:
         DatabaseError: the database cannot be opened or read.
@@ -132,7 +139,8 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
     A line that is no row at all is an empty dict with one problem, of no column ("").
 
     Raises:
-        DataError: no such file, not readable, no rows, or a required column missing from the first row.
+        DataError: no such file, not readable, no rows, or a required column missing from the first
+            row.
     """
     number = -1
     for number, record in read_records(path):
@@ -150,7 +158,8 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
-    """Each row's number, from 0, and the row as the file has it; a line that is no JSON object is the error it is.
+    """Each row's number, from 0, and the row as the file has it; a line that is no JSON object is
+    the error it is.
 
     Blank lines of JSONL are no rows. Memory stays that of some rows, except for a JSON list.
 
@@ -308,7 +317,9 @@ _READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
 
 
 def column_words() -> dict[str, dict[str, list[str]]]:
-    """By table and column the words that mean the column in a question, the more telling columns first."""
+    """By table and column the words that mean the column in a question, the more telling columns
+    first.
+    """
     from data.questions.templates import KEYWORDS
 
     return KEYWORDS
@@ -321,7 +332,9 @@ def statements(row: Row) -> list[str]:
 
 
 def nested(row: Row, column: str) -> Any:
-    """What a column of JSON text says: a list for `evidence` and `entities`, a dict or None for `structured_gt`."""
+    """What a column of JSON text says: a list for `evidence` and `entities`, a dict or None for
+    `structured_gt`.
+    """
     return json.loads(row[column] or ("null" if column == "structured_gt" else "[]"))
 
 

@@ -1,4 +1,5 @@
-"""Rows as Parquet files whose columns have types that are written down, and the programs that draw such rows.
+"""Rows as Parquet files whose columns have types that are written down, and the programs that draw
+such rows.
 
     write_parquet(rows, draft, {"id": str, "age": int, "files": [str], "truth": {"diagnosis": str}})
 
@@ -38,7 +39,8 @@ DIAGNOSIS: Form = {
     "ability": str,
     "reward_model": {"style": str, "ground_truth": str},
 }
-# The code agent's questions. gold: JSON of code_agent.graders.Gold. note: what the question is about.
+# The code agent's questions. gold: JSON of code_agent.graders.Gold. note: what the question is
+# about.
 CODE: Form = dict.fromkeys(("id", "task_set", "template", "difficulty", "wording", "note", "question"), str) | {
     "files": [str], "gold": str, "program": str, "sql": str,
 }  # fmt: skip
@@ -88,7 +90,9 @@ def write_drawn(
     what: str = "questions",
     splits: Iterable[str] = SPLITS,
 ) -> int:
-    """Draw, write a file of each split, complete or not at all, and say how many; returns the exit code."""
+    """Draw, write a file of each split, complete or not at all, and say how many; returns the exit
+    code.
+    """
 
     def body() -> None:
         options.out.mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,12 @@
     python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
     python -m data.validate my.jsonl --rebuild-from-evidence my.db
 
-A row is invalid if it has a problem; else not checkable if some check could not be made, because the database lacks the
-rows it needs or the row brings nothing to check with; else valid. `entity_overlap` counts entities in more than one
-split; a row without a split belongs to its file's. With --rebuild-from-evidence the checks run on a small database made
-of the quotes themselves. Exit codes: 0 no row is invalid, 1 some are or a file can not be written,
-2 wrong usage, 130 interrupted.
+A row is invalid if it has a problem; else not checkable if some check could not be made, because
+the database lacks the rows it needs or the row brings nothing to check with; else valid.
+`entity_overlap` counts entities in more than one split; a row without a split belongs to its
+file's. With --rebuild-from-evidence the checks run on a small database made of the quotes
+themselves. Exit codes: 0 no row is invalid, 1 some are or a file can not be written, 2 wrong usage,
+130 interrupted.
 """
 
 from __future__ import annotations

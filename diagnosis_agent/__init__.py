@@ -1,1 +1,3 @@
-"""The diagnosis agent: a doctor who orders one examination after another, and ends with a diagnosis."""
+"""The diagnosis agent: a doctor who orders one examination after another, and ends with a
+diagnosis.
+"""

@@ -1,4 +1,5 @@
-"""The diagnosis agent: a doctor who orders one examination after another and stops with a diagnosis.
+"""The diagnosis agent: a doctor who orders one examination after another and stops with a
+diagnosis.
 
 from episodes import registry
 agent = registry.get("diagnosis")
@@ -167,7 +168,9 @@ class DiagnosisAgent(Agent):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn from."""
+        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn
+        from.
+        """
         from diagnosis_agent.lessons import lessons
 
         return lessons(right, flawed, random)

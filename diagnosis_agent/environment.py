@@ -1,4 +1,5 @@
-"""What the diagnosis agent's episodes need in a process: a simulator, the doctor's prompts, a way to pay.
+"""What the diagnosis agent's episodes need in a process: a simulator, the doctor's prompts, a way
+to pay.
 
 environment = DiagnosisEnvironment(load_settings(), {"simulator": "record", "reward": "terms"})
 episode = await environment.play(task, policy)
@@ -37,7 +38,8 @@ from scoring.rubric import Reward
 class DiagnosisEnvironment(RuledEnvironment):
     """Plays and scores. `evaluating`: a simulator that is a model has its temperature for that.
 
-    Raises AgentError: the simulator or the prompts cannot be used; SettingsError: REWARD_SCALE cannot.
+    Raises AgentError: the simulator or the prompts cannot be used; SettingsError: REWARD_SCALE
+    cannot.
     """
 
     converses = True
@@ -128,7 +130,10 @@ class DiagnosisEnvironment(RuledEnvironment):
 
 
 def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:
-    """What answers, by the flag --simulator. Raises AgentError: its model is not named, or named and has no use."""
+    """What answers, by the flag --simulator.
+
+    Raises AgentError: its model is not named, or named and has no use.
+    """
     if partner_kind("simulator", options) == RECORD:
         return RecordSimulator()
     return simulator_model(settings, options, evaluating)

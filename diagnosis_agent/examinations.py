@@ -1,11 +1,12 @@
-"""Which examination an order means: by name, synonym, one of its numbers, or a spelling next to one of these.
+"""Which examination an order means: by name, synonym, one of its numbers, or a spelling next to one
+of these.
 
     named("Complete Blood Count (CBC)")      # "complete blood count"
     named("CT scan of the abdomn")           # "abdominal CT"
     named("CBC and CRP")                     # None: several in one order are none
 
-Everything goes by the English names of data/conditions/examinations.toml, or, where these do not know it, by the name
-that a case's own record has.
+Everything goes by the English names of data/conditions/examinations.toml, or, where these do not
+know it, by the name that a case's own record has.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ Index = Mapping[Words, str]
 
 
 def named(text: str, own: Iterable[str] = ()) -> str | None:
-    """The examination that a text orders, by its name in the tables or among `own`; None: there is none."""
+    """The examination that a text orders, by its name in the tables or among `own`; None: there is
+    none.
+    """
     if len(text) > LONGEST:
         return None
     outside, _, inside = text.partition("(")
@@ -89,7 +92,9 @@ def table_key(name: str) -> str | None:
 
 
 def _usual(text: str) -> str | None:
-    """The one examination that a text orders with the words of orders.toml beside its name, or by several parts of it."""
+    """The one examination that a text orders with the words of orders.toml beside its name, or by
+    several parts of it.
+    """
     plain = unicodedata.normalize("NFKC", text)
     tail = TAIL.search(plain)
     head, rest = (plain[: tail.start()], plain[tail.end() :]) if tail else (plain, "")
@@ -125,13 +130,17 @@ def _bare(text: str) -> Words:
 
 
 def _tells(words: Words) -> bool:
-    """Whether words say more than a kind of examination, such as CT; what two kinds say together may be a name."""
+    """Whether words say more than a kind of examination, such as CT; what two kinds say together
+    may be a name.
+    """
     return bool({*words} - KINDS) or len(words) > 1
 
 
 @cache
 def _reduced() -> Index:
-    """Every name of the tables and of orders.toml by its bare words, where these are one examination's alone."""
+    """Every name of the tables and of orders.toml by its bare words, where these are one
+    examination's alone.
+    """
     tables = load_tables().examinations
     every = {one.en: (one.en, *one.aliases_en, one.zh, *one.aliases_zh) for one in tables.values()}
     more = {tables[key].en: tuple(names) for key, names in ORDERS["names"].items()}
@@ -150,7 +159,9 @@ def _exact(words: Words, index: Index) -> str | None:
 
 
 def _nearest(words: Words, index: Index) -> str | None:
-    """The one examination with a name of which each word is spelt next to one of these; None: none, or several."""
+    """The one examination with a name of which each word is spelt next to one of these; None: none,
+    or several.
+    """
     names = {
         name for other, name in index.items() if len(other) == len(words) and _alike(words, other)
     }

@@ -1,6 +1,8 @@
-"""What an LLM judge is asked about a case: three questions with exact answers; the words are in judge_words.toml.
+"""What an LLM judge is asked about a case: three questions with exact answers; the words are in
+judge_words.toml.
 
-A Case's `context` are the examinations ordered, `gold` has those recommended (`key`) and the number of all `orders`.
+A Case's `context` are the examinations ordered, `gold` has those recommended (`key`) and the number
+of all `orders`.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class CaseWords(JudgeWords):
 
 
 def f1(recommended: int, orders: int, covered: int, key: int) -> float:
-    """Of the share of the orders that were recommended and the share of the recommended ones that were ordered."""
+    """Of the share of the orders that were recommended and the share of the recommended ones that
+    were ordered.
+    """
     precision, recall = recommended / max(1, orders), covered / max(1, key)
     return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
 

@@ -2,11 +2,11 @@
 
     lessons(right=12_000, flawed=3_200, random=Random(2))
 
-The patients are drawn after those of data/diagnosis, so that no record and no held-out wording of its files is among
-them. In a right case the doctor orders what is recommended, what settles most conditions of the complaint first, and
-then names the gold diagnosis. Now and then another condition is suspected before, and examined for in vain. A share is
-flawed the way hurried doctors are; those are decisions that reinforcement learning can turn around.
-`tiny_model_card.md` has the numbers.
+The patients are drawn after those of data/diagnosis, so that no record and no held-out wording of
+its files is among them. In a right case the doctor orders what is recommended, what settles most
+conditions of the complaint first, and then names the gold diagnosis. Now and then another condition
+is suspected before, and examined for in vain. A share is flawed the way hurried doctors are; those
+are decisions that reinforcement learning can turn around. `tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ ASIDE = (
     "lipid panel",
     "coagulation screen",
 )
-# Percent of the right cases with a mistake before (shown, not learned): another suspicion, a malformed reply.
+# Percent of the right cases with a mistake before (shown, not learned): another suspicion, a
+# malformed reply.
 DETOURS = {"suspicion": 45, "malformed": 5}
 FLAWS = {
     "at_once": 52,
@@ -118,7 +119,9 @@ class Teacher:
         return {"at_once": [], "early": right[:1]}.get(kind, right)
 
     def _suspicions(self, task: DiagnosisTask) -> list[Order]:
-        """One or two conditions of the complaint that it is not, each with an examination that would settle it."""
+        """One or two conditions of the complaint that it is not, each with an examination that
+        would settle it.
+        """
         others = [
             one
             for name, one in load_tables().group(task.group or "").items()
@@ -142,7 +145,9 @@ class Teacher:
 
 
 def by_use(task: DiagnosisTask) -> list[str]:
-    """The recommended examinations, first those that are recommended for most conditions of the complaint."""
+    """The recommended examinations, first those that are recommended for most conditions of the
+    complaint.
+    """
     tables = load_tables()
     keys = [
         tables.examinations[key].en

@@ -1,11 +1,13 @@
-"""The simulator that is a model: DiagGym's protocol of completions, with the gold diagnosis in the prompt.
+"""The simulator that is a model: DiagGym's protocol of completions, with the gold diagnosis in the
+prompt.
 
     python train_diagnosis_agent.py --simulator llm              # SIMULATOR_MODEL, SIMULATOR_BASE_URL, ..._API_KEY
     python train_diagnosis_agent.py --simulator served --simulator-model DIR       # by a vLLM of the run's own
 
-A result is drawn once for a case and an examination and kept in LLM_CACHE, which all processes of a run share: the
-samples of a group and a repeat see the same one, whatever was ordered before. A text that names the diagnosis is drawn
-again, at most DRAWS times in all, then withheld. Nothing of this goes through the policy's proxy.
+A result is drawn once for a case and an examination and kept in LLM_CACHE, which all processes of a
+run share: the samples of a group and a repeat see the same one, whatever was ordered before. A text
+that names the diagnosis is drawn again, at most DRAWS times in all, then withheld. Nothing of this
+goes through the policy's proxy.
 """
 
 from __future__ import annotations
@@ -132,7 +134,9 @@ class LLMSimulator(Simulator):
 
     @cached_property
     def source(self) -> list[str]:
-        """Whose results these are: two models may be served by one name, and one model at two addresses in turn."""
+        """Whose results these are: two models may be served by one name, and one model at two
+        addresses in turn.
+        """
         return [
             self.model,
             *(weights_of(self.model) if self.name == "served" else sorted(self.urls)),
@@ -149,7 +153,10 @@ class LLMSimulator(Simulator):
         return Result(found, text, "recorded") if text else Result(found, WITHHELD, "withheld")
 
     async def check(self) -> None:
-        """Ask for an invented patient's result. Raises ServiceError: no usable answer; LLMError: no cache."""
+        """Ask for an invented patient's result.
+
+        Raises ServiceError: no usable answer; LLMError: no cache.
+        """
         self.kept.count()
         try:
             await self.draw(KNOWN, "complete blood count", [])
@@ -158,7 +165,10 @@ class LLMSimulator(Simulator):
             raise ServiceError(f"the simulator gives no usable result ({error}); {ways}") from None
 
     async def _result(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
-        """The result of an examination, the first that any process drew; "": withheld. Raises EpisodeError."""
+        """The result of an examination, the first that any process drew; "": withheld.
+
+        Raises EpisodeError.
+        """
         case = [VERSION, self.source, self.temperature, context(task), name.casefold()]
         key = hashlib.sha256(json.dumps(case).encode()).hexdigest()
         async with self._same.setdefault(key, asyncio.Lock()):
@@ -173,9 +183,11 @@ class LLMSimulator(Simulator):
                 ) from None
 
     async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
-        """A new result that does not name the diagnosis, unless the case itself does; "" after DRAWS that did.
+        """A new result that does not name the diagnosis, unless the case itself does; "" after
+        DRAWS that did.
 
-        No seed is sent: one ends vLLM's CPU engine, which cannot wind a request's generator back. Raises LLMError.
+        No seed is sent: one ends vLLM's CPU engine, which cannot wind a request's generator back.
+        Raises LLMError.
         """
         secret = mention([task.reference, *task.aliases])
         hidden = not secret.search(task.question)
@@ -189,8 +201,9 @@ class LLMSimulator(Simulator):
 
 
 def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> str | None:
-    """What a model is asked for by an order; None: nothing that there is. For a case of the tables only what they know
-    exists, by its name there; of others the words of the order are asked for as they are, unless they are several names.
+    """What a model is asked for by an order; None: nothing that there is. For a case of the tables
+    only what they know exists, by its name there; of others the words of the order are asked for as
+    they are, unless they are several names.
     """
     if task.condition:
         return ordered(task, name)
@@ -202,18 +215,25 @@ def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> 
 
 
 def result_in(text: str) -> str:
-    """The results at the beginning of a completion, without chat tokens, also of servers that do not stop; "": none."""
+    """The results at the beginning of a completion, without chat tokens, also of servers that do
+    not stop; "": none.
+    """
     return CHAT_TOKEN.sub(" ", END.split(text, maxsplit=1)[0]).strip()
 
 
 def weights_of(model: str) -> list[str]:
-    """What tells the weights in a folder from others: names, sizes and times of the files; of a hub id nothing."""
+    """What tells the weights in a folder from others: names, sizes and times of the files; of a hub
+    id nothing.
+    """
     files = sorted(Path(model).rglob("*.safetensors"))
     return [f"{file.name}/{(facts := file.stat()).st_size}/{facts.st_mtime_ns}" for file in files]
 
 
 def simulator_model(settings: Settings, options: Options, evaluating: bool = False) -> LLMSimulator:
-    """The simulator of --simulator llm or served. Raises AgentError: its model or its address is not named."""
+    """The simulator of --simulator llm or served.
+
+    Raises AgentError: its model or its address is not named.
+    """
     return LLMSimulator(
         settings.under(options), str(options["simulator"]), options.get(ADDRESS), evaluating
     )

@@ -1,4 +1,5 @@
-"""The words the policy reads: those of prompts.toml beside this file, or of a file given with --prompts.
+"""The words the policy reads: those of prompts.toml beside this file, or of a file given with
+--prompts.
 
 prompts = load_prompts()
 prompts.opening("A man of 30 with abdominal pain.", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
@@ -17,5 +18,8 @@ ANSWERED = tuple(name for name in PROBLEMS if name != "too_late")  # after that 
 
 
 def load_prompts(path: Path = OWN) -> Prompts:
-    """The prompts of a file; what it leaves out is as in prompts.toml. Raises AgentError: it cannot be used."""
+    """The prompts of a file; what it leaves out is as in prompts.toml.
+
+    Raises AgentError: it cannot be used.
+    """
     return prompts.load_prompts(OWN, ANSWERED, path)

@@ -1,4 +1,5 @@
-"""What a reply says: the current diagnosis, one further examination and why; or the stop phrase, the diagnosis and why.
+"""What a reply says: the current diagnosis, one further examination and why; or the stop phrase,
+the diagnosis and why.
 
     read_reply("Current diagnosis: appendicitis\\nFurther examination needed: CBC.\\nReason: fever")
     # Order("appendicitis", "CBC", "fever")
@@ -6,8 +7,9 @@
     # Conclusion("appendicitis", "tender on the right")
     read_reply("I would do a CBC.")                             # Malformed("no_examination")
 
-The phrases are DiagAgent's, whose prompt ends in "Current diagnosis:", so that a reply may begin behind it. Case, space
-and markdown do not matter. Any text is read in time that grows with its length and never raises.
+The phrases are DiagAgent's, whose prompt ends in "Current diagnosis:", so that a reply may begin
+behind it. Case, space and markdown do not matter. Any text is read in time that grows with its
+length and never raises.
 """
 
 from __future__ import annotations
@@ -116,7 +118,9 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malf
 
 
 def _conclusion(text: str) -> Order | Conclusion | Malformed:
-    """The diagnosis is all that stands before the label of the reason; without one, the first or labelled sentence."""
+    """The diagnosis is all that stands before the label of the reason; without one, the first or
+    labelled sentence.
+    """
     told, *reasons = REASON.split(text, maxsplit=1)
     lines = _lines(told)
     if reasons:
@@ -153,7 +157,9 @@ def _names_a_diagnosis(line: str) -> bool:
 
 
 def _headed(line: str) -> str:
-    """A heading of a diagnosis with the colon that it may lack: what it heads follows on the same line."""
+    """A heading of a diagnosis with the colon that it may lack: what it heads follows on the same
+    line.
+    """
     parts = parts_of(line)
     heads = not line.endswith((":", "：")) and parts == [("diagnosis", "")]
     return f"{line}:" if heads else line

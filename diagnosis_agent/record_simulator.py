@@ -1,9 +1,11 @@
-"""The simulator that needs no model: the case's own results, always alike, and none that nobody found.
+"""The simulator that needs no model: the case's own results, always alike, and none that nobody
+found.
 
     RecordSimulator().result_of(task, "CBC", [])      # Result("complete blood count", "...", "recorded")
 
-What an invented case does not record is part of it all the same: normal for age and sex, drawn by case and examination,
-but for the examinations that settle it. Of a case from outside, what is not recorded is "not recorded".
+What an invented case does not record is part of it all the same: normal for age and sex, drawn by
+case and examination, but for the examinations that settle it. Of a case from outside, what is not
+recorded is "not recorded".
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ class RecordSimulator(Simulator):
 
 
 def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
-    """What there is to say about cases that do not record all of what is recommended; nothing of invented ones.
+    """What there is to say about cases that do not record all of what is recommended; nothing of
+    invented ones.
 
     Raises AgentError: no case records any examination.
     """

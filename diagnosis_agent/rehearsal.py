@@ -1,4 +1,5 @@
-"""Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against the record simulator.
+"""Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against
+the record simulator.
 
 gold_episode(task, prompts, turns=6)
 baseline_episode("everything", task, prompts, turns=12)
@@ -36,7 +37,8 @@ def rehearse(
     orders: Sequence[Order | str],
     conclude: Conclude,
 ) -> Episode:
-    """Order as much as the budget allows before the last turn, then name a diagnosis; or not, for None.
+    """Order as much as the budget allows before the last turn, then name a diagnosis; or not, for
+    None.
 
     An order that is a text is a reply as it stands, which is malformed.
     """
@@ -89,13 +91,16 @@ def gold_orders(task: DiagnosisTask) -> list[Order]:
 
 
 def gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, diagnosis: str = "") -> Episode:
-    """Order what is recommended, one after the other, then name the gold diagnosis; `diagnosis`: by another name."""
+    """Order what is recommended, one after the other, then name the gold diagnosis; `diagnosis`: by
+    another name.
+    """
     return rehearse(task, prompts, turns, gold_orders(task), lambda _: diagnosis or task.reference)
 
 
 def baseline_episode(name: str, task: DiagnosisTask, prompts: Prompts, turns: int) -> Episode:
-    """ "at_once" orders nothing; "everything" what the record has, in its order, as long as the budget lasts. Both name
-    what the tables then hold likeliest: of conditions that are as likely, as all are at first, the table's first.
+    """ "at_once" orders nothing; "everything" what the record has, in its order, as long as the
+    budget lasts. Both name what the tables then hold likeliest: of conditions that are as likely,
+    as all are at first, the table's first.
     """
     orders = (
         [Order("not known yet", other, WHY) for other in task.results]
@@ -106,7 +111,9 @@ def baseline_episode(name: str, task: DiagnosisTask, prompts: Prompts, turns: in
 
 
 def best_match(task: DiagnosisTask, results: Sequence[Result]) -> str | None:
-    """The condition of the group that fits age, sex and the results; None where the group is not in the tables."""
+    """The condition of the group that fits age, sex and the results; None where the group is not in
+    the tables.
+    """
     tables = load_tables()
     group = tables.group(task.group or "")
     if not group or task.sex is None or task.age is None:

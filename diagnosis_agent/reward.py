@@ -1,12 +1,13 @@
-"""What a case earns: the terms of rewards.toml, by `--reward`, less `--turn-penalty` for turns beyond a number.
+"""What a case earns: the terms of rewards.toml, by `--reward`, less `--turn-penalty` for turns
+beyond a number.
 
     reward = await Scheme("terms", judge=None).score(task, episode)
     reward.total, reward.terms, reward.score
 
-The score, in [0, 1], is the reward over its highest. Rules compare the diagnosis with the gold one's names, and the
-examinations, one to one, with those recommended. An LLM judge does both where one is set, and leaves the case unscored
-where it fails; what addresses the judge earns nothing, and is never
-shown to it.
+The score, in [0, 1], is the reward over its highest. Rules compare the diagnosis with the gold
+one's names, and the examinations, one to one, with those recommended. An LLM judge does both where
+one is set, and leaves the case unscored where it fails; what addresses the judge earns nothing, and
+is never shown to it.
 """
 
 from __future__ import annotations
@@ -55,13 +56,17 @@ def key_of(task: DiagnosisTask) -> set[str]:
 
 
 def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
-    """The recommended examinations that were ordered and exist for this patient, whether or not they are recorded."""
+    """The recommended examinations that were ordered and exist for this patient, whether or not
+    they are recorded.
+    """
     ordered = {own_name(one.name) for one in results_of(episode) if one.kind != "unavailable"}
     return ordered & key_of(task)
 
 
 def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
-    """Precision over all orders, repeats and unavailable ones too, recall, and F1; None where nothing is known."""
+    """Precision over all orders, repeats and unavailable ones too, recall, and F1; None where
+    nothing is known.
+    """
     orders, key, found = len(results_of(episode)), key_of(task), len(key_seen(task, episode))
     return {
         "precision": found / orders if orders else None,
@@ -71,7 +76,9 @@ def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float
 
 
 def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
-    """The values of `diagnosis` and, where it applies, `examinations`: by a judge where it gave some."""
+    """The values of `diagnosis` and, where it applies, `examinations`: by a judge where it gave
+    some.
+    """
     judged = next((event for event in episode.events if isinstance(event, Judged)), None)
     if judged:
         return dict(judged.values)
@@ -89,7 +96,8 @@ def kinds_of(episode: Episode) -> Counter[str]:
 
 
 class Scheme:
-    """One way to pay: a name of rewards.toml, or weights of the terms; `penalty`: so much for each turn beyond so many.
+    """One way to pay: a name of rewards.toml, or weights of the terms; `penalty`: so much for each
+    turn beyond so many.
 
     Raises UsageError: neither.
     """
@@ -104,7 +112,9 @@ class Scheme:
         self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
 
     async def score(self, task: DiagnosisTask, episode: Episode) -> Reward:
-        """What an episode earns, nothing where it is not concluded; unscored with its cause where the judge failed."""
+        """What an episode earns, nothing where it is not concluded; unscored with its cause where
+        the judge failed.
+        """
         counters = {name: float(often) for name, often in kinds_of(episode).items()}
         conclusion = conclusion_of(episode)
         if conclusion and addresses_the_judge(conclusion.diagnosis):
@@ -146,7 +156,9 @@ class Scheme:
 
 
 def case_of(task: DiagnosisTask, episode: Episode, conclusion: Conclusion) -> Case:
-    """What a judge sees: of the policy's own words the diagnosis, and orders that say nothing to it."""
+    """What a judge sees: of the policy's own words the diagnosis, and orders that say nothing to
+    it.
+    """
     names = dict.fromkeys(one.name for one in results_of(episode) if one.kind != "unavailable")
     ordered = [name for name in names if not addresses_the_judge(name)]
     gold = {"key": sorted(key_of(task)), "orders": len(results_of(episode))}

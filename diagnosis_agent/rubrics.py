@@ -1,10 +1,12 @@
-"""Weighted rubrics of single cases, as an LLM judge finds them met by the whole work-up: --rubrics FILE.
+"""Weighted rubrics of single cases, as an LLM judge finds them met by the whole work-up: --rubrics
+FILE.
 
     rubrics = Rubrics(Path("rubrics.json"), load_settings())
     (await rubrics.verdict(task, episode)).score        # share of the weight that is met, in [0, 1]
 
-FILE is JSON: {"case-0001": [{"criterion": "orders an ECG before anything invasive", "weight": 2}, ...], ...}, by the
-id of a case. The judge is TEACHER_MODEL; the number stands in an evaluation's scores as `judge_parts.rubric_score`.
+FILE is JSON: {"case-0001": [{"criterion": "orders an ECG before anything invasive", "weight": 2},
+...], ...}, by the id of a case. The judge is TEACHER_MODEL; the number stands in an evaluation's
+scores as `judge_parts.rubric_score`.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ FORM = TypeAdapter(dict[str, Annotated[list[Criterion], Field(min_length=1)]])
 
 
 class Rubrics:
-    """The rubrics of a file. Raises AgentError: not readable, of another form, or no TEACHER_MODEL to judge by."""
+    """The rubrics of a file.
+
+    Raises AgentError: not readable, of another form, or no TEACHER_MODEL to judge by.
+    """
 
     def __init__(self, path: Path, settings: Settings) -> None:
         if not settings.teacher_model:

@@ -1,4 +1,5 @@
-"""The interface of a simulator: an examination ordered for a case in, what comes back and of which kind that is out.
+"""The interface of a simulator: an examination ordered for a case in, what comes back and of which
+kind that is out.
 
     result = await simulator.examine(task, "CBC", past=[])
     result.name, result.kind                  # "complete blood count", "recorded"
@@ -29,8 +30,8 @@ KINDS = (
 class Result:
     """What came back for one order.
 
-    name: the examination's own name, or the policy's words where it is unavailable. text: what the policy reads of it,
-    alike every time. kind: one of KINDS.
+    name: the examination's own name, or the policy's words where it is unavailable. text: what the
+    policy reads of it, alike every time. kind: one of KINDS.
     """
 
     name: str
@@ -47,13 +48,18 @@ class Exchange:
 
 
 class Simulator(ABC):
-    """Examines one case, alike for every episode of it. description: what its results depend on, as JSON values."""
+    """Examines one case, alike for every episode of it. description: what its results depend on, as
+    JSON values.
+    """
 
     description: Mapping[str, str]
 
     @abstractmethod
     async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
-        """What comes back for an examination, after those of the past. Raises EpisodeError: its model failed."""
+        """What comes back for an examination, after those of the past.
+
+        Raises EpisodeError: its model failed.
+        """
 
     async def check(self) -> None:  # noqa: B027 (nothing to ask)
         """Ask for a sign of life. Raises ServiceError."""

@@ -1,8 +1,10 @@
-"""Replies at every point of the recommended history: which examination comes next, and at its end which diagnosis.
+"""Replies at every point of the recommended history: which examination comes next, and at its end
+which diagnosis.
 
     python -m evaluation.evaluate diagnosis --model MODEL --single-turn
 
-Each point is asked by itself, after what should have been ordered and its results, so that no earlier reply counts.
+Each point is asked by itself, after what should have been ordered and its results, so that no
+earlier reply counts.
 """
 
 from __future__ import annotations
@@ -20,13 +22,16 @@ from episodes.prompts import Prompts
 
 @dataclass(frozen=True)
 class Next:
-    """A reply before the end of the history. hit: it orders one of the recommended examinations still to come."""
+    """A reply before the end of the history. hit: it orders one of the recommended examinations
+    still to come.
+    """
 
     hit: bool
 
 
 async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> Episode:
-    """The transcript is that of the last point; a budget below the number of points leaves out the first ones.
+    """The transcript is that of the last point; a budget below the number of points leaves out the
+    first ones.
 
     Raises EpisodeError: the policy's endpoint failed.
     """

@@ -1,10 +1,11 @@
-"""One row of the diagnosis agent's data as a frozen type; rows are DiagAgent's, or of `data/diagnosis`.
+"""One row of the diagnosis agent's data as a frozen type; rows are DiagAgent's, or of
+`data/diagnosis`.
 
     rows = read_rows("data/diagnosis/val.parquet")
     task_of(rows[0]).results["complete blood count"]
 
-Rows of data/diagnosis hold the examinations that were made, with their results. The reference's name key examinations
-alone: their results are the simulator's. docs/diagnosis.md shows both.
+Rows of data/diagnosis hold the examinations that were made, with their results. The reference's
+name key examinations alone: their results are the simulator's. docs/diagnosis.md shows both.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from episodes.agent import AgentError, Row, Task
 class DiagnosisTask(Task):
     """A patient. `question` is the summary that the policy reads, `reference` the gold diagnosis.
 
-    text: history and complaint, without the diagnosis, as a simulator reads them. aliases: other names of the gold
-    diagnosis. results: by examination, as recorded in order, with its reference range where it has one; empty where
-    none is recorded. key: the examinations that settle the case. condition: its name in data/conditions; group: the
-    complaint; age: in years; sex: "female" or "male"; None: not known.
+    text: history and complaint, without the diagnosis, as a simulator reads them. aliases: other
+    names of the gold diagnosis. results: by examination, as recorded in order, with its reference
+    range where it has one; empty where none is recorded. key: the examinations that settle the
+    case. condition: its name in data/conditions; group: the complaint; age: in years; sex: "female"
+    or "male"; None: not known.
     """
 
     text: str
@@ -79,7 +81,10 @@ def _parquet(path: Path | str) -> list[Row]:
 
 
 def task_of(row: Row) -> DiagnosisTask:
-    """Check a row; lists may be numpy arrays. Raises AgentError: a column is missing or of another form."""
+    """Check a row; lists may be numpy arrays.
+
+    Raises AgentError: a column is missing or of another form.
+    """
     try:
         return _task_of(row)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

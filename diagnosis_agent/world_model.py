@@ -1,11 +1,12 @@
-"""What a model of the simulator learns: recorded cases as DiagGym's texts, patient and diagnosis first, then results.
+"""What a model of the simulator learns: recorded cases as DiagGym's texts, patient and diagnosis
+first, then results.
 
     python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500        # a tiny one
     python -m training.cold_start diagnosis --role simulator --base MODEL --out models/world
     python -m evaluation.evaluate diagnosis --gold --simulator served --simulator-model models/world
 
-Results follow in the order of care, shuffled within a step of it, each with its reference range half of the time. A
-case has several texts, each with no more results than a policy orders.
+Results follow in the order of care, shuffled within a step of it, each with its reference range
+half of the time. A case has several texts, each with no more results than a policy orders.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def _text(task: DiagnosisTask, events: Sequence[tuple[str, str]], random: Random
 
 
 def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:
-    """Recorded results by name, and those of some other examinations of the tables where the case is theirs."""
+    """Recorded results by name, and those of some other examinations of the tables where the case
+    is theirs.
+    """
     names = [one.en for one in load_tables().examinations.values()] if task.condition else []
     others = [
         RecordSimulator().result_of(task, name, [])

@@ -1,11 +1,13 @@
-"""How good a model of the simulator is: what it writes for an examination beside what the record has.
+"""How good a model of the simulator is: what it writes for an examination beside what the record
+has.
 
     made = Made(task, "complete blood count", recorded, text, past=())
     rules(made)                             # {"similarity": 0.86, "consistency": 1.0}
     numbers([made, ...])["wasserstein"]     # mean over the numbers of examinations, in the records' deviations
 
-Similarity and consistency are an LLM judge's where there is one (world_judge.toml), else these rules', which see
-numbers and words and know no medicine. `utils/simulator_quality.py` is the command.
+Similarity and consistency are an LLM judge's where there is one (world_judge.toml), else these
+rules', which see numbers and words and know no medicine. `utils/simulator_quality.py` is the
+command.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ Values = Mapping[str, tuple[float, str]]  # value and unit by the name of a numb
 
 @dataclass(frozen=True)
 class Made:
-    """A result that a model wrote (`text`, without range) for an examination whose recorded one is known."""
+    """A result that a model wrote (`text`, without range) for an examination whose recorded one is
+    known.
+    """
 
     task: DiagnosisTask
     name: str
@@ -47,14 +51,17 @@ class Made:
 
 
 def values_of(text: str) -> Values:
-    """The numbers of a result as our reports write them, "NAME VALUE UNIT; ...", their marks left out."""
+    """The numbers of a result as our reports write them, "NAME VALUE UNIT; ...", their marks left
+    out.
+    """
     found = (NUMBER.fullmatch(MARK.sub("", part.strip())) for part in text.split(";"))
     return {match[1].strip(): (float(match[2]), match[3].strip()) for match in found if match}
 
 
 def rules(made: Made) -> dict[str, float]:
-    """By rule, in [0, 1]. similarity: share of the recorded numbers that the model has on the same side of their range,
-    or word-F1 of texts. consistency: 1 where it has the record's numbers, no others, in their units.
+    """By rule, in [0, 1]. similarity: share of the recorded numbers that the model has on the same
+    side of their range, or word-F1 of texts. consistency: 1 where it has the record's numbers, no
+    others, in their units.
     """
     results, usual = split_range(made.recorded)
     recorded, written = values_of(results), values_of(made.text)
@@ -83,9 +90,10 @@ def _ranges(usual: str) -> list[tuple[str, str, str]]:
 
 
 def numbers(results: Sequence[Made], seed: int = 0) -> dict[str, Any]:
-    """Of the numbers that record and model have at least FEWEST times: their Wasserstein distance in the records'
-    standard deviations, mean and by examination; beside it `floor`, that of two random halves of the records, which is
-    what chance makes of no difference. spread: the model's standard deviation over the records', median.
+    """Of the numbers that record and model have at least FEWEST times: their Wasserstein distance
+    in the records' standard deviations, mean and by examination; beside it `floor`, that of two
+    random halves of the records, which is what chance makes of no difference. spread: the model's
+    standard deviation over the records', median.
     """
     from scipy.stats import wasserstein_distance
 

@@ -1,4 +1,5 @@
-"""What an agent is: the contract between a task's own code and everything that trains, evaluates and shows it.
+"""What an agent is: the contract between a task's own code and everything that trains, evaluates
+and shows it.
 
     agent = registry.get("sql")                          # Agent: light, picklable, one a folder `*_agent/`
     environment = agent.open(settings, options)          # Environment: database, partner, judge; one a process
@@ -43,15 +44,18 @@ class AgentError(UsageError):
 
 
 class ServiceError(Failure):
-    """What an agent's episodes need (judge, database, partner) does not answer; one line that says what was seen."""
+    """What an agent's episodes need (judge, database, partner) does not answer; one line that says
+    what was seen.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """One row of an agent's data, checked; an agent's own subclass adds what its environment needs.
 
-    question, reference: what a person reads as the task and its gold answer. wording: "seen" where a training task is
-    worded alike, "unseen" where none is; "": not known. max_turns: its budget; None: the run's.
+    question, reference: what a person reads as the task and its gold answer. wording: "seen" where
+    a training task is worded alike, "unseen" where none is; "": not known. max_turns: its budget;
+    None: the run's.
     """
 
     id: str
@@ -65,10 +69,12 @@ class Task:
 
 @dataclass
 class Episode:
-    """What happened. messages: the transcript as OpenAI dicts. stop_reason: one of `episodes.outcomes.STOP_REASONS`.
+    """What happened. messages: the transcript as OpenAI dicts. stop_reason: one of
+    `episodes.outcomes.STOP_REASONS`.
 
-    events: what the environment did, of the agent's own type. turns: replies of the policy; tokens are summed over them
-    as the endpoint counts them, 0 where it does not; reply_tokens: of each reply, where the loop notes them.
+    events: what the environment did, of the agent's own type. turns: replies of the policy; tokens
+    are summed over them as the endpoint counts them, 0 where it does not; reply_tokens: of each
+    reply, where the loop notes them.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -82,7 +88,10 @@ class Episode:
 
 
 class Policy(Protocol):
-    """Who plays: a model behind an endpoint, a person, a script. Counts its replies and keeps to its budget."""
+    """Who plays: a model behind an endpoint, a person, a script.
+
+    Counts its replies and keeps to its budget.
+    """
 
     max_turns: int
     turns: int
@@ -91,10 +100,12 @@ class Policy(Protocol):
     finish_reason: str | None  # of the last reply; "length": it was cut by its token limit
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """The assistant's next message. The last allowed one is asked for in words: its tools are forbidden.
+        """The assistant's next message. The last allowed one is asked for in words: its tools are
+        forbidden.
 
         Raises:
-            PolicyStop: the policy cannot go on (budget spent, prompt too long); names a stop reason.
+            PolicyStop: the policy cannot go on (budget spent, prompt too long); names a stop
+                reason.
             EpisodeError: the machine failed.
         """
         ...
@@ -102,9 +113,11 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Conversation:
-    """Supervised data: messages, which of the assistant's turns are to be learned (in order), the tools described.
+    """Supervised data: messages, which of the assistant's turns are to be learned (in order), the
+    tools described.
 
-    raw: the contents one after the other are the text, no chat template: for a model that is asked for completions.
+    raw: the contents one after the other are the text, no chat template: for a model that is asked
+    for completions.
     """
 
     messages: list[Message]
@@ -115,7 +128,9 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Tokens of an agent's episodes: the first prompt, all that follows it, and one reply of the policy."""
+    """Tokens of an agent's episodes: the first prompt, all that follows it, and one reply of the
+    policy.
+    """
 
     prompt: int
     response: int
@@ -124,7 +139,9 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the evaluation's table: a key of the scores; shares are shown in points, with their interval."""
+    """A column of the evaluation's table: a key of the scores; shares are shown in points, with
+    their interval.
+    """
 
     heading: str
     metric: str
@@ -133,9 +150,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Service:
-    """A model to serve for the length of a run, as SERVED_NAME; its address becomes the option `option`.
+    """A model to serve for the length of a run, as SERVED_NAME; its address becomes the option
+    `option`.
 
-    gpus: those it has for itself, as CUDA_VISIBLE_DEVICES names them; without, it has a share of the policy's.
+    gpus: those it has for itself, as CUDA_VISIBLE_DEVICES names them; without, it has a share of
+    the policy's.
     """
 
     option: str
@@ -156,10 +175,14 @@ class Environment(ABC):
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
-        """One episode. Raises EpisodeError where the machine failed; what the policy does never raises."""
+        """One episode.
+
+        Raises EpisodeError where the machine failed; what the policy does never raises.
+        """
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """An episode about a person's own question or case, which earns nothing; the person speaks for the partner.
+        """An episode about a person's own question or case, which earns nothing; the person speaks
+        for the partner.
 
         Raises AgentError: the agent takes none; EpisodeError, and what `answer` raises.
         """
@@ -167,7 +190,10 @@ class Environment(ABC):
 
     @abstractmethod
     async def score(self, task: Task, episode: Episode) -> Reward:
-        """What it earns. The same episode earns the same; a failed judge or partner leaves it unscored, named."""
+        """What it earns.
+
+        The same episode earns the same; a failed judge or partner leaves it unscored, named.
+        """
 
     async def gold(self, task: Task) -> Episode | None:
         """A perfect episode; None where the task has no gold."""
@@ -178,44 +204,61 @@ class Environment(ABC):
         raise NotImplementedError(name)
 
     def bad(self, task: Task, random: Random) -> Episode | None:
-        """A known-bad episode, to see whether the reward can be fooled; None where there is nothing to fool."""
+        """A known-bad episode, to see whether the reward can be fooled; None where there is nothing
+        to fool.
+        """
         return None
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
-        """Episodes that deserve a high score, by kind, the surest first; none where nothing is known to be right."""
+        """Episodes that deserve a high score, by kind, the surest first; none where nothing is
+        known to be right.
+        """
         gold = await self.gold(task)
         return {"gold": gold} if gold else {}
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        """Episodes that deserve a low score, by kind; those with their own `accepted_from` are partly right."""
+        """Episodes that deserve a low score, by kind; those with their own `accepted_from` are
+        partly right.
+        """
         bad = self.bad(task, random)
         return {"bad": bad} if bad else {}
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        """Numbers of one episode beyond its reward, whose mean over episodes says something; None: not applicable."""
+        """Numbers of one episode beyond its reward, whose mean over episodes says something; None:
+        not applicable.
+        """
         return {}
 
     def record(self, task: Task, episode: Episode) -> Record:
-        """What `episodes.jsonl` keeps of an episode besides what it keeps for every agent, as JSON values."""
+        """What `episodes.jsonl` keeps of an episode besides what it keeps for every agent, as JSON
+        values.
+        """
         return {}
 
     def description(self) -> dict[str, Any]:
-        """What scores depend on besides the policy (database, judge, partner), as JSON values without secrets."""
+        """What scores depend on besides the policy (database, judge, partner), as JSON values
+        without secrets.
+        """
         return {}
 
     async def check(self) -> None:  # noqa: B027 (nothing to ask)
-        """Ask what episodes need for a sign of life, before a model is loaded. Raises Failure, such as ServiceError."""
+        """Ask what episodes need for a sign of life, before a model is loaded.
+
+        Raises Failure, such as ServiceError.
+        """
 
     def close(self) -> None:  # noqa: B027 (nothing held)
         """Give back what is held."""
 
 
 class Agent(ABC):
-    """One kind of task. Light and picklable: an instance travels to the processes that play its episodes.
+    """One kind of task. Light and picklable: an instance travels to the processes that play its
+    episodes.
 
-    headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the environment's facts.
-    turns: calls of the policy in one episode where neither MAX_TURNS nor --max-turns says it. draws_turns: they may say
-    a range, and a task's budget is `episodes.turns.drawn_turns`.
+    headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the
+    environment's facts. turns: calls of the policy in one episode where neither MAX_TURNS nor
+    --max-turns says it. draws_turns: they may say a range, and a task's budget is
+    `episodes.turns.drawn_turns`.
     """
 
     name: str  # as commands know it
@@ -255,17 +298,25 @@ class Agent(ABC):
 
     @abstractmethod
     def rows(self, path: Path | str) -> list[Row]:
-        """Read a data file; every row is JSON values. Raises UsageError, such as AgentError, or OSError: one line."""
+        """Read a data file; every row is JSON values.
+
+        Raises UsageError, such as AgentError, or OSError: one line.
+        """
 
     @abstractmethod
     def task(self, row: Row, settings: Settings) -> Task:
-        """Check a row. A budget may depend on settings, by task, never by sample. Raises AgentError."""
+        """Check a row.
+
+        A budget may depend on settings, by task, never by sample. Raises AgentError.
+        """
 
     @abstractmethod
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        """What plays and scores; `options` are the agent's own flags and the addresses of its services.
+        """What plays and scores; `options` are the agent's own flags and the addresses of its
+        services.
 
-        One opened before anything is served, without these addresses, is asked for its `description` alone.
+        One opened before anything is served, without these addresses, is asked for its
+        `description` alone.
         """
 
     def arguments(self, parser: ArgumentParser) -> None:  # noqa: B027 (no flags of its own)
@@ -278,10 +329,11 @@ class Agent(ABC):
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
     ) -> list[str]:
-        """Look at the rows of a run, and complete them, before anything heavy starts; notes for the screen.
+        """Look at the rows of a run, and complete them, before anything heavy starts; notes for the
+        screen.
 
-        Without `plays` this process only trains: what episodes need (a database, a partner) may be elsewhere.
-        Raises AgentError.
+        Without `plays` this process only trains: what episodes need (a database, a partner) may be
+        elsewhere. Raises AgentError.
         """
         return []
 
@@ -293,11 +345,15 @@ class Agent(ABC):
         return []
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        """Ratios over episodes that are no mean of one episode's facts; `records` are lines of episodes.jsonl."""
+        """Ratios over episodes that are no mean of one episode's facts; `records` are lines of
+        episodes.jsonl.
+        """
         return {}
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        """What a demo takes its gain apart by: name of the part, and the group of an episode; None: not known."""
+        """What a demo takes its gain apart by: name of the part, and the group of an episode; None:
+        not known.
+        """
         return {}
 
     def failure(self, record: Record) -> str:
@@ -315,7 +371,8 @@ class Agent(ABC):
         raise AgentError(f"the {self.name} agent has no demonstrations for the role {role!r}")
 
     def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
-        """Supervised data from a file: episodes that were kept, or what else an agent can frame as episodes are.
+        """Supervised data from a file: episodes that were kept, or what else an agent can frame as
+        episodes are.
 
         Raises AgentError: not usable, or none.
         """

@@ -1,9 +1,10 @@
-"""Whether a judge tells honest answers from dishonest ones, on a sample of tasks; a run asks before it loads a model.
+"""Whether a judge tells honest answers from dishonest ones, on a sample of tasks; a run asks before
+it loads a model.
 
     problem_of(await check_judge(environment, tasks))      # None, or what was seen, with three of the tasks
 
-The environment says which episodes are honest. What is compared is what is paid of the score. A judge that costs money
-or time is asked about few tasks, and three dishonest kinds of each, in turn.
+The environment says which episodes are honest. What is compared is what is paid of the score. A
+judge that costs money or time is asked about few tasks, and three dishonest kinds of each, in turn.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Probed:
-    """What a task's scored episodes earned, by kind; of the honest ones the surest comes first, and is there.
+    """What a task's scored episodes earned, by kind; of the honest ones the surest comes first, and
+    is there.
 
-    partly_right: dishonest kinds made of the surest honest one, so that only that must beat them, and from what worth
-    on such an answer has fooled the judge.
+    partly_right: dishonest kinds made of the surest honest one, so that only that must beat them,
+    and from what worth on such an answer has fooled the judge.
     """
 
     task: Task
@@ -75,9 +77,11 @@ class Probed:
 async def check_judge(
     environment: Environment, tasks: Sequence[Task], most: int = TASKS
 ) -> list[Probed]:
-    """What the episodes of at most so many tasks earned; nothing of tasks of which no honest answer is known.
+    """What the episodes of at most so many tasks earned; nothing of tasks of which no honest answer
+    is known.
 
-    Raises Failure, such as ServiceError: what episodes need does not answer, or no honest episode has a score.
+    Raises Failure, such as ServiceError: what episodes need does not answer, or no honest episode
+    has a score.
     """
     await environment.check()
     most, random, probed, asked = (

@@ -1,4 +1,5 @@
-"""Episodes that were played and kept, to learn from: a line each, read by `training.cold_start AGENT --dialogues FILE`.
+"""Episodes that were played and kept, to learn from: a line each, read by `training.cold_start
+AGENT --dialogues FILE`.
 
     keep(Path("gold.jsonl"), agent, scored, tools)     # {"agent", "task", "reward", "messages", "tools"}
     kept_episodes(Path("gold.jsonl"), "sql")           # Conversations, of which every reply is learned
@@ -36,7 +37,10 @@ def keep(path: Path, agent: str, scored: Scored, tools: Sequence[ToolSpec]) -> N
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
-    """The lines of a file. Raises AgentError: no episodes, or another agent's; FileError: not readable."""
+    """The lines of a file.
+
+    Raises AgentError: no episodes, or another agent's; FileError: not readable.
+    """
     found = [
         conversation_of(row, agent, f"{path}, line {number}") for number, row in read_jsonl(path)
     ]

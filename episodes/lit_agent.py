@@ -1,10 +1,11 @@
-"""Any agent as agent-lightning sees it: a row in, an episode, a reward out, and a note of what happened.
+"""Any agent as agent-lightning sees it: a row in, an episode, a reward out, and a note of what
+happened.
 
-The only file outside training that imports agentlightning. The note is one annotation with the attribute `episode`,
-which is JSON: {"terms": {name: number}, "total": number | null, "unscored": cause | null, "stop_reason": text,
-"calls": replies of the policy, "counters": {name: number}, "measures": {name: number},
-"canaries": {"judged": number, "accepted": number}, "question": text, "answer": text}. The texts are for people: their
-first SHOWN characters.
+The only file outside training that imports agentlightning. The note is one annotation with the
+attribute `episode`, which is JSON: {"terms": {name: number}, "total": number | null, "unscored":
+cause | null, "stop_reason": text, "calls": replies of the policy, "counters": {name: number},
+"measures": {name: number}, "canaries": {"judged": number, "accepted": number}, "question": text,
+"answer": text}. The texts are for people: their first SHOWN characters.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ SAMPLING = ("temperature", "top_p", "max_tokens")
 
 
 class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
-    """Runs one rollout; validation is the same as training. The environment is made where rollouts run, not before.
+    """Runs one rollout; validation is the same as training. The environment is made where rollouts
+    run, not before.
 
-    options: the agent's own flags and the addresses of its services. turns: the fewest and the most calls of the policy
-    in one episode, the closing one included; default: as the settings say.
+    options: the agent's own flags and the addresses of its services. turns: the fewest and the most
+    calls of the policy in one episode, the closing one included; default: as the settings say.
     """
 
     def __init__(
@@ -85,7 +87,9 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     validation_rollout_async = training_rollout_async  # what is measured is what is trained
 
     async def _judge_canary(self, task: Task) -> dict[str, int]:
-        """How many known-bad episodes of this task were scored and accepted; none when it is not its turn."""
+        """How many known-bad episodes of this task were scored and accepted; none when it is not
+        its turn.
+        """
         bad = self.environment.dishonest(
             task, self.random
         )  # also where none is kept: it may remember the task
@@ -98,7 +102,9 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
 
 def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
-    """Return where this rollout's policy is called, with the trainer's own sampling parameters; the run's token."""
+    """Return where this rollout's policy is called, with the trainer's own sampling parameters; the
+    run's token.
+    """
     base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
     ask_directly(base_url)
     sampling = dict(llm.sampling_parameters)
@@ -113,7 +119,9 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
 def note_of(
     scored: Scored, facts: dict[str, float | None], canaries: dict[str, int]
 ) -> dict[str, Any]:
-    """Return the episode annotation; facts of a scored episode are measures like those the reward brings."""
+    """Return the episode annotation; facts of a scored episode are measures like those the reward
+    brings.
+    """
     episode, reward = scored.episode, scored.reward
     known = {
         name: value

@@ -1,9 +1,11 @@
-"""An HTTP client whose requests are answered by litellm in this process: any provider behind the agent's own endpoint.
+"""An HTTP client whose requests are answered by litellm in this process: any provider behind the
+agent's own endpoint.
 
     Endpoint(BASE_URL, "anthropic/NAME", http_client=litellm_client())
 
-The agent stays what it is in training (chat completions through the openai client) and litellm translates; no proxy
-runs. Keys are those litellm reads from the environment, such as ANTHROPIC_API_KEY.
+The agent stays what it is in training (chat completions through the openai client) and litellm
+translates; no proxy runs. Keys are those litellm reads from the environment, such as
+ANTHROPIC_API_KEY.
 """
 
 from __future__ import annotations

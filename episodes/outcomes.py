@@ -1,7 +1,8 @@
-"""How episodes end and why some have no score: the one list of both (`outcomes.toml`), for every agent and every room.
+"""How episodes end and why some have no score: the one list of both (`outcomes.toml`), for every
+agent and every room.
 
-An episode ends with a stop reason, which is the policy's doing and is scored, or leaves no score under a cause, which
-is the machine's. docs/evaluation.md shows both tables; a test compares them.
+An episode ends with a stop reason, which is the policy's doing and is scored, or leaves no score
+under a cause, which is the machine's. docs/evaluation.md shows both tables; a test compares them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ STOP_REASONS, UNSCORED = _LISTS["stop_reasons"], _LISTS["unscored"]
 
 
 class EpisodeError(RuntimeError):
-    """The machine failed, so the episode says nothing about the policy. `cause`: one of `UNSCORED`."""
+    """The machine failed, so the episode says nothing about the policy.
+
+    `cause`: one of `UNSCORED`.
+    """
 
     def __init__(self, cause: str, detail: str) -> None:
         super().__init__(f"{cause}: {detail}")

@@ -1,4 +1,5 @@
-"""What agents have in common whose partner is the record itself or a model: which kind a flag asks for, which model.
+"""What agents have in common whose partner is the record itself or a model: which kind a flag asks
+for, which model.
 
 partner_kind("patient", {"patient": "llm"})             # "llm"
 partner_model("patient", "llm", settings, "a name")     # what PATIENT_MODEL says
@@ -13,7 +14,10 @@ PARTNERS = RECORD, LLM, SERVED = ("record", "llm", "served")
 
 
 def partner_kind(role: str, options: Options) -> str:
-    """Of the flag --ROLE; the record without it. Raises AgentError: a model is named that the record does not use."""
+    """Of the flag --ROLE; the record without it.
+
+    Raises AgentError: a model is named that the record does not use.
+    """
     kind, model = str(options.get(role) or RECORD), options.get(f"{role}_model")
     if kind == RECORD and model:
         raise AgentError(f"--{role}-model {model}: the record {role} has no model; add --{role}")
@@ -21,7 +25,10 @@ def partner_kind(role: str, options: Options) -> str:
 
 
 def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> str:
-    """The model of a partner; `llm_name` says what names one for `llm`. Raises AgentError: none is named."""
+    """The model of a partner; `llm_name` says what names one for `llm`.
+
+    Raises AgentError: none is named.
+    """
     model: str | None = getattr(settings, f"{role}_model")
     if model:
         return model

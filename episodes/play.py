@@ -1,4 +1,5 @@
-"""The one way an episode is played and scored: training, evaluation, drafting and the smoke test come through here.
+"""The one way an episode is played and scored: training, evaluation, drafting and the smoke test
+come through here.
 
 scored = await play(environment, task, environment.play(task, policy), policy, timeout=300)
 scored.reward.total, scored.episode.stop_reason, scored.detail
@@ -18,7 +19,9 @@ from scoring.rubric import Reward
 
 @dataclass(frozen=True)
 class Scored:
-    """An episode with its reward. detail: what failed, where it has no score. seconds: scoring included."""
+    """An episode with its reward. detail: what failed, where it has no score. seconds: scoring
+    included.
+    """
 
     task: Task
     episode: Episode
@@ -36,8 +39,8 @@ async def play(
 ) -> Scored:
     """Wait for an episode and score it, all within `timeout` seconds.
 
-    `policy` is who plays it: its replies and tokens are counted into the episode, also where it broke off. None: the
-    episode was made without one (gold, a baseline), with its own counts.
+    `policy` is who plays it: its replies and tokens are counted into the episode, also where it
+    broke off. None: the episode was made without one (gold, a baseline), with its own counts.
     """
     start, played = time.perf_counter(), Episode(stop_reason="failed")
     try:

@@ -29,11 +29,12 @@ MAX_RETRIES = 2
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An OpenAI-compatible chat-completions endpoint and how to sample from it; None leaves a value to the server.
+    """An OpenAI-compatible chat-completions endpoint and how to sample from it; None leaves a value
+    to the server.
 
-    `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `http_client` (an httpx.AsyncClient) carries the
-    requests instead of the shared connection pool. `traced`: a tracer in this process records the calls, and only knows
-    openai's own way of sending them.
+    `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `http_client` (an
+    httpx.AsyncClient) carries the requests instead of the shared connection pool. `traced`: a
+    tracer in this process records the calls, and only knows openai's own way of sending them.
     """
 
     base_url: str
@@ -60,8 +61,8 @@ class ChatPolicy:
 
         Without them its prompt would no longer begin with the earlier turns' tokens.
 
-        Raises PolicyStop: the budget is spent ("max_turns"), or the prompt does not fit ("context_overflow");
-        EpisodeError: the endpoint cannot be reached, or fails.
+        Raises PolicyStop: the budget is spent ("max_turns"), or the prompt does not fit
+        ("context_overflow"); EpisodeError: the endpoint cannot be reached, or fails.
         """
         if self.turns >= self.max_turns:
             raise PolicyStop("max_turns")
@@ -79,8 +80,9 @@ class ChatPolicy:
     async def _ask(self, body: dict[str, Any]) -> ChatCompletion:
         """Send a request.
 
-        openai's `create` walks every message through the types of the whole API to find values it would have to
-        convert. These are plain JSON already, and that walk is a third of what a call costs its process.
+        openai's `create` walks every message through the types of the whole API to find values it
+        would have to convert. These are plain JSON already, and that walk is a third of what a call
+        costs its process.
         """
         client, extra = await _client(self.endpoint), self.endpoint.extra
         try:
@@ -125,7 +127,8 @@ _pools: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Pool]] = {}
 async def _client(endpoint: Endpoint) -> AsyncOpenAI:
     """A client for the endpoint; all clients of an event loop share one connection pool.
 
-    A pool for every episode would cost a TLS context each, which takes longer than a tiny model's reply.
+    A pool for every episode would cost a TLS context each, which takes longer than a tiny model's
+    reply.
     """
     loop = asyncio.get_running_loop()
     if loop not in _pools:
@@ -139,7 +142,8 @@ async def _client(endpoint: Endpoint) -> AsyncOpenAI:
 
 
 async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
-    """A client whose connections are closed by the loop itself, which ends every open async generator when it ends.
+    """A client whose connections are closed by the loop itself, which ends every open async
+    generator when it ends.
 
     httpx looks at every open connection before each request; aiohttp does not.
     """

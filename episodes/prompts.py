@@ -1,9 +1,11 @@
-"""The words a policy reads in an episode of words: those of an agent's prompts.toml, or of a file given with --prompts.
+"""The words a policy reads in an episode of words: those of an agent's prompts.toml, or of a file
+given with --prompts.
 
     prompts = load_prompts(OWN, PROBLEMS)
     prompts.opening("我肚子疼。", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
 
-Texts have the fields {complaint} (what the case begins with), {text} (what the partner says), {turn} and {turns}.
+Texts have the fields {complaint} (what the case begins with), {text} (what the partner says),
+{turn} and {turns}.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from episodes.agent import AgentError, Message
 
 @dataclass(frozen=True)
 class Prompts:
-    """Texts with the fields named above; last: added before the last turn; problems: said to a malformed reply."""
+    """Texts with the fields named above; last: added before the last turn; problems: said to a
+    malformed reply.
+    """
 
     version: str
     system: str
@@ -60,7 +64,8 @@ class Prompts:
 
 
 def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -> Prompts:
-    """The prompts of a file; what it leaves out is as in the agent's own. answered: the problems that are.
+    """The prompts of a file; what it leaves out is as in the agent's own. answered: the problems
+    that are.
 
     Raises AgentError: not readable, a key unknown, or a text with fields that there are not.
     """

@@ -1,4 +1,5 @@
-"""What environments have in common whose own rules score: a judge that replaces them where the settings name one.
+"""What environments have in common whose own rules score: a judge that replaces them where the
+settings name one.
 
 class MyEnvironment(RuledEnvironment):
     def __init__(self, settings, options):

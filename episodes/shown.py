@@ -3,7 +3,8 @@
     for piece in agent.shown(record):           # record: a line of an evaluation's episodes.jsonl
         piece.who, piece.text, piece.notes
 
-Without a word of its agent it is the transcript; an agent's own `shown.py` says how its events look (docs/agents.md).
+Without a word of its agent it is the transcript; an agent's own `shown.py` says how its events look
+(docs/agents.md).
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ PROMPT, POLICY, WORLD = "prompt", "policy", "world"
 
 @dataclass(frozen=True)
 class Shown:
-    """One piece. who: PROMPT (what the policy was told), POLICY (what it wrote), or WORLD (what answered it).
+    """One piece. who: PROMPT (what the policy was told), POLICY (what it wrote), or WORLD (what
+    answered it).
 
-    form: how the text is coloured: "text", "sql", "python" or "json". notes: short labels by name, such as the kind of
-    a patient's reply; those without a value are left out. table: rows of cells, the header first.
+    form: how the text is coloured: "text", "sql", "python" or "json". notes: short labels by name,
+    such as the kind of a patient's reply; those without a value are left out. table: rows of cells,
+    the header first.
     """
 
     who: str
@@ -47,7 +50,9 @@ def transcript(record: Record) -> list[Shown]:
 
 
 def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Shown]:
-    """The transcript, each reply of the policy and what answered it with the notes that are next in the order."""
+    """The transcript, each reply of the policy and what answered it with the notes that are next in
+    the order.
+    """
     found, left = [], iter(notes)
     answered: Notes = {}
     for piece in transcript(record):
@@ -61,7 +66,9 @@ def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Show
 
 
 def exchanges(dialogue: Sequence[Record], policy: str) -> list[tuple[Record, Record]]:
-    """Of a dialogue each turn of `policy`, a role, with the partner's turn after it; {} where none is."""
+    """Of a dialogue each turn of `policy`, a role, with the partner's turn after it; {} where none
+    is.
+    """
     pairs = zip(dialogue, [*dialogue[1:], {}], strict=True)
     return [
         (turn, {} if after.get("role") == policy else after)

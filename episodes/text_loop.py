@@ -1,11 +1,13 @@
-"""An episode without tools: the policy and a partner take turns in words, by a protocol of the agent's own.
+"""An episode without tools: the policy and a partner take turns in words, by a protocol of the
+agent's own.
 
     async def respond(reply: str, episode: Episode) -> str | None: ...
     episode = await play_with_words(policy, [{"role": "user", "content": "I have a headache."}], respond)
 
-`respond` reads a reply, notes what happened in `episode.events`, and returns the partner's words; or ends the episode
-by setting `episode.stop_reason` (and `episode.answer`), and returns None. `play_by_protocol` does so for agents whose
-replies are read as something to answer, as the end, or as malformed.
+`respond` reads a reply, notes what happened in `episode.events`, and returns the partner's words;
+or ends the episode by setting `episode.stop_reason` (and `episode.answer`), and returns None.
+`play_by_protocol` does so for agents whose replies are read as something to answer, as the end, or
+as malformed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ Partner = Callable[
 
 @dataclass(frozen=True)
 class Malformed:
-    """A reply of no form of the protocol. problem: its name there, or "too_late": no end where only that was left."""
+    """A reply of no form of the protocol. problem: its name there, or "too_late": no end where only
+    that was left.
+    """
 
     problem: str
 
@@ -64,7 +68,8 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
 async def play_by_protocol(
     policy: Policy, prompts: Prompts, complaint: str, read: Callable[[str], Any], partner: Partner
 ) -> Episode:
-    """Play until an Ending is read. Each reply is noted in `events`: as Malformed, as the Ending, or by the partner.
+    """Play until an Ending is read. Each reply is noted in `events`: as Malformed, as the Ending,
+    or by the partner.
 
     Raises EpisodeError: the policy's endpoint, or the partner, failed.
     """

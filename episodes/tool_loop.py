@@ -1,10 +1,11 @@
-"""An episode with tools, played by openai-agents: the policy's calls, the tools' answers, until it answers in words.
+"""An episode with tools, played by openai-agents: the policy's calls, the tools' answers, until it
+answers in words.
 
     tool = Tool(SPEC, call)                  # async call(**arguments) -> text for the policy; may raise EpisodeError
     episode = await play_with_tools(policy, "You are ...", "How is it stored?", [tool])
 
-What the policy does wrong ends the episode with a stop reason; what the machine does wrong raises `EpisodeError`. The
-only file that imports `agents` (openai-agents).
+What the policy does wrong ends the episode with a stop reason; what the machine does wrong raises
+`EpisodeError`. The only file that imports `agents` (openai-agents).
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""How many turns an episode may have: what `--max-turns` takes, the settings beside it, and budgets drawn by task.
+"""How many turns an episode may have: what `--max-turns` takes, the settings beside it, and budgets
+drawn by task.
 
     settings = with_turns(agent, load_settings(), arguments.max_turns)    # the flag, else the settings, else the agent
     drawn_turns(settings, task_id)                                        # with "2-10" one of 2 to 10, else None
 
-Every sample of a task has the same budget, or a group's baseline would compare episodes of different lengths.
+Every sample of a task has the same budget, or a group's baseline would compare episodes of
+different lengths.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ def turns(text: str) -> tuple[int, int]:
 
 
 def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None = None) -> Settings:
-    """The settings with the budget of a run: the flag's, else MIN_TURNS and MAX_TURNS, else the agent's own.
+    """The settings with the budget of a run: the flag's, else MIN_TURNS and MAX_TURNS, else the
+    agent's own.
 
     Raises AgentError: a range that this agent's tasks cannot have, or MIN_TURNS above the most.
     """

@@ -1,10 +1,11 @@
-"""What part of a gain comes from episodes that moved between groups: that found out more, say, than before.
+"""What part of a gain comes from episodes that moved between groups: that found out more, say, than
+before.
 
     gains_by(agent, before, after, seed=0)      # {"gain_by_asking": (0.21, [0.16, 0.27])}
 
-An agent says in which group an episode is (`Agent.gain_groups`). The change of each group's share times the mean of its
-headline before and after is summed over the groups; what is left of the gain happened within them. A group that only
-one side has counts with that side's headline.
+An agent says in which group an episode is (`Agent.gain_groups`). The change of each group's share
+times the mean of its headline before and after is summed over the groups; what is left of the gain
+happened within them. A group that only one side has counts with that side's headline.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ Grouped = list[tuple[str, int, float]]  # of each episode its task, its group an
 def gains_by(
     agent: Agent, before: Sequence[Record], after: Sequence[Record], seed: int
 ) -> dict[str, Part]:
-    """Of each name of `gain_groups` that part of the gain, in [-1, 1], and its 95 % interval, tasks resampled in pairs.
+    """Of each name of `gain_groups` that part of the gain, in [-1, 1], and its 95 % interval, tasks
+    resampled in pairs.
 
-    Episodes without a headline or a group are left out; (None, None) where fewer than two tasks are left.
+    Episodes without a headline or a group are left out; (None, None) where fewer than two tasks are
+    left.
     """
     names = dict.fromkeys(
         name for record in (*before, *after) for name in agent.gain_groups(record)
@@ -66,7 +69,9 @@ def _part(before: Grouped, after: Grouped, seed: int) -> Part:
 
 
 def _sums(side: Grouped, tasks: Sequence[str], groups: Sequence[int]) -> Any:
-    """(2, tasks, groups): of each task the share of its episodes in each group, and their headlines so weighted."""
+    """(2, tasks, groups): of each task the share of its episodes in each group, and their headlines
+    so weighted.
+    """
     import numpy as np
 
     often, sums = Counter(task for task, *_ in side), np.zeros((2, len(tasks), len(groups)))
@@ -81,7 +86,9 @@ def _sums(side: Grouped, tasks: Sequence[str], groups: Sequence[int]) -> Any:
 
 
 def _moved(weights: Any, sides: Any) -> Any:
-    """The part for each row of `weights` (rows, tasks), which add up to 1; `sides` is (2, 2, tasks, groups)."""
+    """The part for each row of `weights` (rows, tasks), which add up to 1; `sides` is (2, 2, tasks,
+    groups).
+    """
     import numpy as np
 
     share, value = (weights @ sides).swapaxes(0, 1)

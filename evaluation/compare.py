@@ -1,11 +1,12 @@
-"""Two evaluations of the same tasks, paired: what B does better or worse than A, and on which of them.
+"""Two evaluations of the same tasks, paired: what B does better or worse than A, and on which of
+them.
 
     .venv/bin/python -m evaluation.compare outputs/evaluations/BEFORE outputs/evaluations/AFTER
     .venv/bin/python -m evaluation.compare BEFORE AFTER --json
 
-A difference is B minus A of a task's mean score (or whatever number the agent's headline is), so what is hard for both
-cancels out; the 95 % interval comes from resampling tasks. On a terminal it prints tables, into a pipe Markdown. Exit
-codes: 0 done, 2 wrong usage.
+A difference is B minus A of a task's mean score (or whatever number the agent's headline is), so
+what is hard for both cancels out; the 95 % interval comes from resampling tasks. On a terminal it
+prints tables, into a pipe Markdown. Exit codes: 0 done, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ ANSWER_LENGTH = 60
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation's folder: its scores, and of every question with a score the mean and the first episode."""
+    """An evaluation's folder: its scores, and of every question with a score the mean and the first
+    episode.
+    """
 
     folder: Path
     scores: dict[str, Any]
@@ -64,7 +67,10 @@ class Evaluation:
 
 
 def read_evaluation(folder: Path) -> Evaluation:
-    """Read what `evaluation.evaluate` wrote. Raises UsageError: it is not there, or of an agent that is not here."""
+    """Read what `evaluation.evaluate` wrote.
+
+    Raises UsageError: it is not there, or of an agent that is not here.
+    """
     scores = read_scores(folder)
     agent = registry.get(scores["agent"])
     values: dict[str, list[float]] = {}
@@ -157,7 +163,9 @@ def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
 
 
 def report_of(result: dict[str, Any]) -> Report:
-    """What `compare` found, in points: differences overall and by group, then the questions that changed most."""
+    """What `compare` found, in points: differences overall and by group, then the questions that
+    changed most.
+    """
     tables: dict[str, Rows] = {
         "": [HEADER, *(_row(name, part) for name, part in groups_in(result).items())]
     }

@@ -1,12 +1,14 @@
-"""Watch it learn: evaluate a model on tasks it never trained on, train it, evaluate it again, show what changed.
+"""Watch it learn: evaluate a model on tasks it never trained on, train it, evaluate it again, show
+what changed.
 
     make demo                                                     # the SQL agent, seed 1, its bundled model
     make demo AGENT=sql SEED=2
     .venv/bin/python -m evaluation.demo --collect runs/A runs/B   # one table of seeds; --picture FILE draws
 
-Every part is one of the project's own commands, printed before it runs; its results lie in the folder's `before/`,
-`train/` and `after/`. `demo.json` and `demo.png` sum them up (docs/learning.md). Nothing imports this program.
-Exit codes: 0 done, 1 a part failed, 2 wrong usage, 130 interrupted.
+Every part is one of the project's own commands, printed before it runs; its results lie in the
+folder's `before/`, `train/` and `after/`. `demo.json` and `demo.png` sum them up
+(docs/learning.md). Nothing imports this program. Exit codes: 0 done, 1 a part failed, 2 wrong
+usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -90,7 +92,10 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
-    """Run the parts, write and show the result. Raises UsageError: the folder is not empty; Failure: a part failed."""
+    """Run the parts, write and show the result.
+
+    Raises UsageError: the folder is not empty; Failure: a part failed.
+    """
     agent, start = registry.get(arguments.agent), time.monotonic()
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or ROOT / "runs" / name).resolve()
@@ -129,23 +134,28 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
 
 
 def _path(model: str) -> str:
-    """A folder by its whole path, or from the repository where it lies in it, as parts run there; a hub id as it is."""
+    """A folder by its whole path, or from the repository where it lies in it, as parts run there; a
+    hub id as it is.
+    """
     folder = Path(model).resolve()
     inside = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder
     return str(inside) if folder.is_dir() else model
 
 
 def run_part(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
-    """Run a part as a program of its own; at Ctrl-C or SIGTERM it is told, and has ended when this raises.
+    """Run a part as a program of its own; at Ctrl-C or SIGTERM it is told, and has ended when this
+    raises.
 
     `evaluated`: minutes that the first evaluation took, from which it says what is left.
 
-    Raises Failure: it did not end with 0; its exit code is the part's where that says usage or interrupted.
+    Raises Failure: it did not end with 0; its exit code is the part's where that says usage or
+    interrupted.
     """
     part = f"part {PARTS.index(name) + 1} of {len(PARTS)}"
     said = f"demo: {name}, {part}; {LEFT[name].format(evaluated)}"
     print(f"\n{said}\n$ {shlex.join(['.venv/bin/python', *command])}", file=sys.stderr, flush=True)
-    # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the terminal.
+    # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the
+    # terminal.
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, start_new_session=True)
     try:
         code = process.wait()
@@ -170,7 +180,10 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def collect(folders: Sequence[Path], picture: Path | None) -> None:
-    """Print finished demos as one table, and draw them. Raises UsageError: one is not finished, or a picture exists."""
+    """Print finished demos as one table, and draw them.
+
+    Raises UsageError: one is not finished, or a picture exists.
+    """
     if picture and picture.exists():
         raise UsageError(f"--picture {picture} exists; remove it, or give another name")
     results = [read_result(folder) for folder in folders]

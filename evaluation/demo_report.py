@@ -3,8 +3,8 @@
     result = build(agent, folder, facts)      # after both evaluations and the training
     show(result)
 
-Everything is read from what the project's own commands wrote; nothing is measured here. Points are of 100, of the
-agent's headline.
+Everything is read from what the project's own commands wrote; nothing is measured here. Points are
+of 100, of the agent's headline.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def _parts_of_the_gain(
 
 
 def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """For each of the agent's kinds of failure `before` and `after` (see `_costs`), and the points it costs less.
+    """For each of the agent's kinds of failure `before` and `after` (see `_costs`), and the points
+    it costs less.
 
     With one episode a task the gains add up to the gain of the headline.
     """
@@ -116,7 +117,8 @@ def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, An
 
 
 def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """For each kind the `episodes`, their `share`, and the points `lost` to full marks; of 100, over scored episodes.
+    """For each kind the `episodes`, their `share`, and the points `lost` to full marks; of 100,
+    over scored episodes.
 
     Raises UsageError: no episode has a score.
     """
@@ -136,7 +138,9 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
 
 
 def curve(train: Path) -> list[dict[str, Any]]:
-    """Of each training step the mean reward of its episodes and, where groups are compared, how many were equal."""
+    """Of each training step the mean reward of its episodes and, where groups are compared, how
+    many were equal.
+    """
     steps = [(row["step"], row["data"]) for _, row in read_jsonl(train / "metrics.jsonl")]
     reward, equal = "episodes/reward/mean", "episodes/equal_reward_groups"
     return [
@@ -148,7 +152,9 @@ def curve(train: Path) -> list[dict[str, Any]]:
 
 
 def commit() -> str | None:
-    """The commit of this working copy, `-dirty` with changes; None where it is no working copy of git."""
+    """The commit of this working copy, `-dirty` with changes; None where it is no working copy of
+    git.
+    """
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

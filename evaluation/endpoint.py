@@ -1,10 +1,11 @@
-"""A whole agent behind OpenAI's protocol: `POST /v1/chat/completions`, `GET /v1/models`, and a page at `/`.
+"""A whole agent behind OpenAI's protocol: `POST /v1/chat/completions`, `GET /v1/models`, and a page
+at `/`.
 
     app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])          # ASGI
 
-Beside OpenAI's fields a request may have `case`, an answer has `agent` (how it ended, tokens, seconds, every step), and
-a stream has a chunk with `step` for each message of the episode. docs/ship.md tells it whole. Used by
-`evaluation/serve.py`.
+Beside OpenAI's fields a request may have `case`, an answer has `agent` (how it ended, tokens,
+seconds, every step), and a stream has a chunk with `step` for each message of the episode.
+docs/ship.md tells it whole. Used by `evaluation/serve.py`.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ class Body(BaseModel):
 
 
 def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Guard:
-    """The application. token: what requests must carry; hosts: names it may be reached by, "*" for any."""
+    """The application. token: what requests must carry; hosts: names it may be reached by, "*" for
+    any.
+    """
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*hosts])
@@ -115,7 +118,9 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
 
 async def _body(request: Request) -> Body:
-    """A request's body, of JSON alone: a page of another site cannot send that without asking first."""
+    """A request's body, of JSON alone: a page of another site cannot send that without asking
+    first.
+    """
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "expected the Content-Type application/json")
     try:
@@ -129,7 +134,8 @@ async def _body(request: Request) -> Body:
 
 
 def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
-    """What a request asks. An agent that does not converse is asked the last question; each is an episode of its own.
+    """What a request asks. An agent that does not converse is asked the last question; each is an
+    episode of its own.
 
     Raises HTTPException: another model is meant, or nothing is asked.
     """
@@ -189,7 +195,9 @@ def error_of(message: str, kind: str) -> str:
 
 
 async def _events(host: Host, asked: Asked, answer: Answer) -> AsyncGenerator[str, None]:
-    """The data of server-sent events; closing it, as happens when the client goes, ends the episode."""
+    """The data of server-sent events; closing it, as happens when the client goes, ends the
+    episode.
+    """
     try:
         async with aclosing(host.visit(asked)) as steps:
             async for step in steps:

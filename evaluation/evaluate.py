@@ -7,9 +7,9 @@
     .venv/bin/python -m evaluation.evaluate sql --gold                                     # must be 100
     .venv/bin/python -m evaluation.evaluate sql --baseline rule                            # a floor, without a model
 
-Writes `scores.json`, `table.md` and `episodes.jsonl` into --out; docs/evaluation.md says what is in them. The same
-command goes on where an interrupted one stopped. Exit codes: 0 done, 1 failed or some episodes are unscored, 2 wrong
-usage, 130 interrupted.
+Writes `scores.json`, `table.md` and `episodes.jsonl` into --out; docs/evaluation.md says what is in
+them. The same command goes on where an interrupted one stopped. Exit codes: 0 done, 1 failed or
+some episodes are unscored, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ def configuration(
     environment: Environment,
     tasks: int,
 ) -> dict[str, Any]:
-    """Everything the scores depend on, as JSON values; two evaluations with the same may be continued."""
+    """Everything the scores depend on, as JSON values; two evaluations with the same may be
+    continued.
+    """
     sampling = {
         "temperature": arguments.temperature,
         "top_p": 1.0,
@@ -181,7 +183,9 @@ async def play_all(
     journal: Journal,
     concurrency: int,
 ) -> dict[str, Record]:
-    """Play what the journal does not hold yet, once more what stayed unscored; return the records still unscored."""
+    """Play what the journal does not hold yet, once more what stayed unscored; return the records
+    still unscored.
+    """
     unscored: dict[str, Record] = {}
 
     async def work(sample: results.Sample) -> Record:
@@ -248,7 +252,9 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
 def player_opened(
     agent: Agent, player: Player, folder: Path, arguments: argparse.Namespace, settings: Settings
 ) -> Iterator[Callable[[results.Sample], Awaitable[Record]]]:
-    """What plays an episode and records it; the agent's services and the player's server run until the end."""
+    """What plays an episode and records it; the agent's services and the player's server run until
+    the end.
+    """
     with opened(agent, player, folder, arguments, settings) as (environment, endpoint):
 
         async def play_one(sample: results.Sample) -> Record:
@@ -259,7 +265,10 @@ def player_opened(
 
 
 def report(agent: Agent, scores: dict[str, Any], folder: Path, form: str | None = None) -> int:
-    """Print the table and the folder, write the episodes in `form`; say what has no score. Returns the exit code."""
+    """Print the table and the folder, write the episodes in `form`; say what has no score.
+
+    Returns the exit code.
+    """
     report_of(agent, scores).show()
     if form:
         results.write_format(agent, folder, form)

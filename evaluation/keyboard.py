@@ -1,11 +1,12 @@
-"""A person as the policy of an episode: shows what a model would read, and takes its replies from the keyboard.
+"""A person as the policy of an episode: shows what a model would read, and takes its replies from
+the keyboard.
 
     policy = KeyboardPolicy(max_turns=6, model=None)              # or a ChatPolicy, which suggests
     episode = await environment.play(task, policy)
     policy.show_rest(episode.messages)
 
-A line is a reply; lines between two lines of `FENCE` are one. Where there are tools, "/NAME arguments" calls one. Input
-that is piped works as well, and is repeated on the screen.
+A line is a reply; lines between two lines of `FENCE` are one. Where there are tools, "/NAME
+arguments" calls one. Input that is piped works as well, and is repeated on the screen.
 """
 
 from __future__ import annotations
@@ -73,7 +74,10 @@ class KeyboardPolicy:
         self._shown = 0
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """What the person says, or lets the model say. Raises PolicyStop: the budget is spent; InputEnded."""
+        """What the person says, or lets the model say.
+
+        Raises PolicyStop: the budget is spent; InputEnded.
+        """
         if self.turns >= self.max_turns:
             raise PolicyStop("max_turns")
         self.show_rest(messages)
@@ -151,7 +155,10 @@ def described(tool: ToolSpec) -> str:
 
 
 def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
-    """A reply in words, or the call of a tool. Raises UsageError: not a tool, or not its arguments."""
+    """A reply in words, or the call of a tool.
+
+    Raises UsageError: not a tool, or not its arguments.
+    """
     if not (tools and typed.startswith("/")):
         return {"role": "assistant", "content": typed}
     name, _, rest = typed[1:].partition(" ")
@@ -173,7 +180,10 @@ def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
 
 
 def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:
-    """A JSON object; of a tool with one parameter that is a text, that text as it is. Raises UsageError."""
+    """A JSON object; of a tool with one parameter that is a text, that text as it is.
+
+    Raises UsageError.
+    """
     parameters = function.get("parameters", {}).get("properties", {})
     if len(parameters) == 1 and text and not text.startswith("{"):
         [(name, of)] = parameters.items()

@@ -2,9 +2,10 @@
 
     scores = summarise(agent, records, seed=0)       # {"overall": {...}, "by_task_type": {...}, ...}
 
-A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are one cluster: every
-number is a mean over questions of the mean over a question's episodes, and intervals come from resampling questions.
-Unscored episodes are counted and otherwise left out. A number nothing was there to measure for is None, not 0.
+A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are
+one cluster: every number is a mean over questions of the mean over a question's episodes, and
+intervals come from resampling questions. Unscored episodes are counted and otherwise left out. A
+number nothing was there to measure for is None, not 0.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
 
 
 def groups_of(records: Sequence[Record], column: str) -> dict[str, list[Record]]:
-    """The records by what they have in one of GROUPINGS; {} for records from before there was such a grouping."""
+    """The records by what they have in one of GROUPINGS; {} for records from before there was such
+    a grouping.
+    """
     names = sorted({record.get(column, "") for record in records} - {""})
     return {name: [record for record in records if record.get(column) == name] for name in names}
 
@@ -51,7 +54,8 @@ def groups_of(records: Sequence[Record], column: str) -> dict[str, list[Record]]
 def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """The numbers of one group of episodes; docs/evaluation.md defines each.
 
-    The agent's facts stand beside them by their names, those its table shows with an interval also as NAME_ci95.
+    The agent's facts stand beside them by their names, those its table shows with an interval also
+    as NAME_ci95.
     """
     scored = [record for record in records if record["score"] is not None]
     score = clusters(scored, itemgetter("score"))
@@ -100,7 +104,9 @@ def headline_of(agent: Agent, record: Record) -> float | None:
 
 
 def clusters(records: Iterable[Record], value: Callable[[Record], float | bool | None]) -> Clusters:
-    """The values of each question's episodes; episodes without a value, and questions without any, are left out."""
+    """The values of each question's episodes; episodes without a value, and questions without any,
+    are left out.
+    """
     found: dict[str, list[float]] = {}
     for record in records:
         number = value(record)
@@ -117,7 +123,8 @@ def mean(of: Clusters) -> float | None:
 def interval(
     values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> list[float] | None:
-    """The 95 % percentile bootstrap interval [low, high] of the mean, one value a question; None without values.
+    """The 95 % percentile bootstrap interval [low, high] of the mean, one value a question; None
+    without values.
 
     One question says nothing about the spread of questions: its interval is all there is, `bounds`.
     """
@@ -127,7 +134,8 @@ def interval(
 
 
 def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float] | None:
-    """The same interval of the mean over types of question: the questions of each type are drawn anew.
+    """The same interval of the mean over types of question: the questions of each type are drawn
+    anew.
 
     Returns None where a type has fewer than two questions: it says nothing about its spread.
     """
@@ -154,17 +162,25 @@ def _resampled(values: Sequence[float], generator: Any) -> Any:
 
 
 def pass_at(samples: int, successes: int, k: int) -> float:
-    """The chance that at least one of k samples drawn from these succeeds (Chen et al. 2021, arXiv 2107.03374)."""
+    """The chance that at least one of k samples drawn from these succeeds (Chen et al.
+
+    2021, arXiv 2107.03374).
+    """
     return 1.0 - comb(samples - successes, k) / comb(samples, k)
 
 
 def pass_all(samples: int, successes: int, k: int) -> float:
-    """The chance that all of k samples drawn from these succeed: pass^k (Yao et al. 2024, arXiv 2406.12045)."""
+    """The chance that all of k samples drawn from these succeed: pass^k (Yao et al.
+
+    2024, arXiv 2406.12045).
+    """
     return comb(successes, k) / comb(samples, k)
 
 
 def _passes(score: Clusters) -> dict[str, dict[str, float]]:
-    """pass@k and pass^k for every k up to the largest number of scored samples that every question has."""
+    """pass@k and pass^k for every k up to the largest number of scored samples that every question
+    has.
+    """
     largest = min(map(len, score), default=0)
     counts = [(len(cluster), sum(value >= SUCCESS for value in cluster)) for cluster in score]
     return {
@@ -178,14 +194,18 @@ def _means(scored: Sequence[Record], column: str) -> dict[str, float | None]:
 
 
 def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
-    """The clusters of each number in a column of named numbers, by its name; values of unscored episodes left out."""
+    """The clusters of each number in a column of named numbers, by its name; values of unscored
+    episodes left out.
+    """
     names = dict.fromkeys(name for record in records for name in record.get(column, {}))
     scored = [record for record in records if record["score"] is not None]
     return {name: clusters(scored, _number(column, name)) for name in names}
 
 
 def _number(column: str, name: str) -> Callable[[Record], float | None]:
-    """Return what reads the number `name` of a record's column; None where the record has none of that name."""
+    """Return what reads the number `name` of a record's column; None where the record has none of
+    that name.
+    """
     return lambda record: record.get(column, {}).get(name)
 
 

@@ -1,13 +1,15 @@
-"""Play an agent's tasks yourself: you are the policy, and are told what it earned. Or watch a model, turn by turn.
+"""Play an agent's tasks yourself: you are the policy, and are told what it earned. Or watch a
+model, turn by turn.
 
     .venv/bin/python -m evaluation.play sql                                    # a task drawn from the test file
     .venv/bin/python -m evaluation.play consultation --task 12 --save gold.jsonl
     .venv/bin/python -m evaluation.play sql --model sql_agent/tiny_model       # Enter shows what it would say
     .venv/bin/python -m evaluation.play code --n 5 --save gold.jsonl < replies.txt
 
-What you read is what a model reads; tools, patients, simulators and sandboxes answer as in training, and so is the
-reward. --save keeps good episodes for `training.cold_start AGENT --base MODEL --dialogues FILE` (docs/evaluation.md).
-Exit codes: 0 done, 1 the input ended, something failed or has no score, 2 wrong usage, 130 interrupted.
+What you read is what a model reads; tools, patients, simulators and sandboxes answer as in
+training, and so is the reward. --save keeps good episodes for `training.cold_start AGENT --base
+MODEL --dialogues FILE` (docs/evaluation.md). Exit codes: 0 done, 1 the input ended, something
+failed or has no score, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -149,7 +151,8 @@ def worth_keeping(scored: Scored, highest: float) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    # Ctrl-C must end the waiting for a key: asyncio replaces Python's own handler, and leaves others alone.
+    # Ctrl-C must end the waiting for a key: asyncio replaces Python's own handler, and leaves
+    # others alone.
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, partial(signal.default_int_handler))
     if sys.stdin.isatty():

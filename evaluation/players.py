@@ -1,4 +1,5 @@
-"""Who an evaluation lets play: a served model, an endpoint, any provider through litellm, gold episodes, a baseline.
+"""Who an evaluation lets play: a served model, an endpoint, any provider through litellm, gold
+episodes, a baseline.
 
     player = find_player(model="runs/NAME", base_url=None, settings=load_settings())
     player.kind, player.name          # "served", "/.../runs/NAME/checkpoints/global_step_20/actor/huggingface"
@@ -39,7 +40,9 @@ SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training change
 
 @dataclass(frozen=True)
 class Player:
-    """`kind`: "served" (folder or hub id, by our own vLLM), "endpoint", "litellm", "gold", "baseline", "person"."""
+    """`kind`: "served" (folder or hub id, by our own vLLM), "endpoint", "litellm", "gold",
+    "baseline", "person".
+    """
 
     kind: str
     name: str
@@ -60,7 +63,9 @@ class Player:
 
 
 def add_flags(parser: ArgumentParser, settings: Settings) -> None:
-    """The flags of a command that lets a model play: where it answers, how it is sampled, what it is served on."""
+    """The flags of a command that lets a model play: where it answers, how it is sampled, what it
+    is served on.
+    """
     add = parser.add_argument
     add("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
     add(
@@ -84,7 +89,8 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
 
 
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
-    """What `--model` means: with a base URL the name there, else a folder or run, a litellm name, a hub id.
+    """What `--model` means: with a base URL the name there, else a folder or run, a litellm name, a
+    hub id.
 
     Raises UsageError: none of these.
     """
@@ -105,7 +111,10 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
 
 
 def model_player(agent: Agent, model: str, base_url: str | None, settings: Settings) -> Player:
-    """Who plays an agent's tasks; of a run its latest checkpoint. Raises UsageError: not one for this agent."""
+    """Who plays an agent's tasks; of a run its latest checkpoint.
+
+    Raises UsageError: not one for this agent.
+    """
     player = find_player(model, base_url, settings)
     return (
         Player("served", servable(player.name, bool(agent.tools)))
@@ -115,7 +124,9 @@ def model_player(agent: Agent, model: str, base_url: str | None, settings: Setti
 
 
 def reply_tokens(agent: Agent, player: Player) -> int:
-    """Tokens of one reply, as in training: the bundled model's where a folder has no more positions than it needs."""
+    """Tokens of one reply, as in training: the bundled model's where a folder has no more positions
+    than it needs.
+    """
     small, large = agent.sizes("cpu"), agent.sizes("cuda")
     with contextlib.suppress(OSError):
         config = json.loads((Path(player.name) / "config.json").read_text(encoding="utf-8"))
@@ -132,7 +143,8 @@ Opened = contextlib.AbstractContextManager[tuple[Environment, "Endpoint | None"]
 def opened(
     agent: Agent, player: Player, folder: Path, arguments: Namespace, settings: Settings
 ) -> Iterator[tuple[Environment, Endpoint | None]]:
-    """The environment, which answered for itself, and the player's endpoint, by the flags of `add_flags`.
+    """The environment, which answered for itself, and the player's endpoint, by the flags of
+    `add_flags`.
 
     The agent's services and the player's server run until the end; their logs lie in `folder`.
     """
@@ -158,7 +170,8 @@ def opened(
 def open_endpoint(
     player: Player, sampling: dict[str, Any], settings: Settings, log: Path, **server: Any
 ) -> Iterator[Endpoint | None]:
-    """Where the model answers, and how it is sampled; of a folder or hub id a server started here; None without one.
+    """Where the model answers, and how it is sampled; of a folder or hub id a server started here;
+    None without one.
 
     `server`: device, n_gpus and tools, as `training.serve.serve` takes them.
     """
@@ -176,7 +189,8 @@ def open_endpoint(
     else:
         print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
         with serve(player.name, log, **server) as started:
-            # No seed of its own for each episode: vLLM's CPU worker dies of one when a prompt is read in two parts.
+            # No seed of its own for each episode: vLLM's CPU worker dies of one when a prompt is
+            # read in two parts.
             yield Endpoint(started.base_url, started.name, **sampling, extra={"top_k": -1})
 
 

@@ -4,9 +4,9 @@
     .venv/bin/python -m evaluation.report BEFORE AFTER --out compared.html   # two to eight, side by side
     .venv/bin/python -m evaluation.report runs/NAME --png --markdown         # report.png and report.md beside it
 
-The page is one file without an address in it: open it from disk, send it, keep it. docs/report.md explains it, and
-docs/run-folder.md what is read. Without --out it lies in the first folder and replaces what is there. Exit codes: 0
-done, 1 failed, 2 wrong usage.
+The page is one file without an address in it: open it from disk, send it, keep it. docs/report.md
+explains it, and docs/run-folder.md what is read. Without --out it lies in the first folder and
+replaces what is there. Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """Read the folders and write what was asked for. Raises UsageError: a folder, or an output that exists."""
+    """Read the folders and write what was asked for.
+
+    Raises UsageError: a folder, or an output that exists.
+    """
     page, out = read(arguments.folders), arguments.out or arguments.folders[0] / NAME
     count = page.count if arguments.all else 1
     paths = [

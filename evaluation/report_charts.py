@@ -2,7 +2,8 @@
 
 charts = charts_of(runs, validations)  # [{"group": "Reward", "title": "reward", "series": [{"run": 0, "points": ...}]}]
 
-A point is [step, value] or [step, value, low, high], the ends of its 95 % interval. A step without a number has none.
+A point is [step, value] or [step, value, low, high], the ends of its 95 % interval. A step without
+a number has none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Points = list[list[float]]
 Step = dict[str, float]
 Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task type, step and task
 
-# group, title, metric of metrics.jsonl, and the metric it is divided by. A star is a name, which becomes the title.
+# group, title, metric of metrics.jsonl, and the metric it is divided by. A star is a name, which
+# becomes the title.
 CURVES = (
     ("Reward", "reward", "episodes/reward/mean", ""),
     ("Reward", "*", "episodes/terms/*", ""),
@@ -49,7 +51,9 @@ ALL = "validation reward, with 95 % interval"  # the mean over task types, as tr
 
 
 def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[dict[str, Any]]:
-    """Every chart that any run has points for, in the order of the table; `validations` are those of each run."""
+    """Every chart that any run has points for, in the order of the table; `validations` are those
+    of each run.
+    """
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for number, (run, validation) in enumerate(zip(runs, validations, strict=True)):
         for name, points in _curves(run, validation):
@@ -98,7 +102,9 @@ def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
 
 
 def _with_interval(step: int, tasks: dict[str, list[float]]) -> list[float]:
-    """The mean over tasks and its interval, as evaluations have it; one task alone says nothing about the spread."""
+    """The mean over tasks and its interval, as evaluations have it; one task alone says nothing
+    about the spread.
+    """
     means = [fmean(rewards) for rewards in tasks.values()]
     return [step, fmean(means), *((interval(means, seed=0) or []) if len(means) > 1 else [])]
 
@@ -114,7 +120,9 @@ def _over_types(step: int, validation: Validation) -> list[float]:
 
 
 def note_validation(validation: Validation, record: dict[str, Any]) -> None:
-    """Add a rollout of a validation to the rewards of its task; runs before there was an index are told by groups."""
+    """Add a rollout of a validation to the rewards of its task; runs before there was an index are
+    told by groups.
+    """
     found = numbers(record)
     if (
         record.get("mode") == "val"

@@ -1,4 +1,5 @@
-"""What stands beside the curves of a report: facts of each run, its tables, differences, what has no score.
+"""What stands beside the curves of a report: facts of each run, its tables, differences, what has
+no score.
 
 Everything here is texts and numbers by name; the page and the Markdown show the same.
 """
@@ -52,7 +53,9 @@ NUMBERS = (*COUNTS, "signal", "canaries", "stop_reasons", "seconds")
 
 @dataclass
 class Tally:
-    """What reading all episodes of a run once leaves behind; records are kept only where evaluations are compared."""
+    """What reading all episodes of a run once leaves behind; records are kept only where
+    evaluations are compared.
+    """
 
     episodes: int = 0
     causes: Counter[str] = field(default_factory=Counter)
@@ -149,7 +152,9 @@ def changed_settings(run: Run) -> Iterator[Fact]:
 
 
 def differing_settings(runs: Sequence[Run]) -> Rows:
-    """Every key of verl's that is not the same in all training runs with settings, the header first; () for none."""
+    """Every key of verl's that is not the same in all training runs with settings, the header
+    first; () for none.
+    """
     known = [run for run in runs if run.config]
     keys = dict.fromkeys(key for run in known for key in run.config if key not in OWN_PATHS)
     rows = [[key, *(text(run.config.get(key)) for run in known)] for key in keys]
@@ -173,7 +178,9 @@ def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
 
 
 def unscored(runs: Sequence[Run], tallies: Sequence[Tally]) -> Rows:
-    """What has no score, or entered no update, with its cause; the header alone where there is none."""
+    """What has no score, or entered no update, with its cause; the header alone where there is
+    none.
+    """
     rows: list[list[str]] = [["run", "cause", "episodes", "tokens", "meaning"]]
     for run, tally in zip(runs, tallies, strict=True):
         tokens = run.summary.get("dropped_tokens") or {}

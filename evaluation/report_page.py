@@ -1,10 +1,12 @@
-"""Runs -> one HTML file that needs nothing else: data as JSON, a script and a style of our own, no address.
+"""Runs -> one HTML file that needs nothing else: data as JSON, a script and a style of our own, no
+address.
 
     page = read([Path("runs/NAME")])
     for number, html in enumerate(page.parts(every=False)): ...     # the first part alone, or all of them
 
-Texts of episodes are data: they reach the page as JSON that holds no "<", and its script puts them there as text. The
-page's policy (CSP) allows the one style and the one script by their hashes and nothing else.
+Texts of episodes are data: they reach the page as JSON that holds no "<", and its script puts them
+there as text. The page's policy (CSP) allows the one style and the one script by their hashes and
+nothing else.
 """
 
 from __future__ import annotations
@@ -90,7 +92,9 @@ class Page:
         return max(1, -(-self.total // PAGE_EPISODES), -(-size // PAGE_BYTES))
 
     def parts(self, every: bool, names: Sequence[str] = ()) -> Iterator[str]:
-        """The page of each part, all of them (their files are `names`) or the first, which is the sample."""
+        """The page of each part, all of them (their files are `names`) or the first, which is the
+        sample.
+        """
         for part in range(self.count if every else 1):
             episodes = [*self.episodes(part)]
             shared = self.shared | {
@@ -100,7 +104,10 @@ class Page:
             yield html(self.title, shared, episodes)
 
     def episodes(self, part: int) -> Iterator[str]:
-        """The JSON of each episode of a part. A task is in one part only, and in the same one for every run."""
+        """The JSON of each episode of a part.
+
+        A task is in one part only, and in the same one for every run.
+        """
         for number, (run, agent) in enumerate(zip(self.runs, self.agents, strict=True)):
             for record in run.episodes():
                 name = (
@@ -143,7 +150,10 @@ class Page:
 
 
 def read(folders: Sequence[Path]) -> Page:
-    """The runs in these folders, each read once. Raises UsageError: see open_folders; or too many folders."""
+    """The runs in these folders, each read once.
+
+    Raises UsageError: see open_folders; or too many folders.
+    """
     if len(folders) > MOST:
         raise UsageError(f"{len(folders)} folders; at most {MOST} stand side by side")
     runs = open_folders(folders)
@@ -154,7 +164,8 @@ def read(folders: Sequence[Path]) -> Page:
 
 
 def task_of(record: Record) -> tuple[str, Any]:
-    """The id and sample under which episodes stand side by side: of a validation those of all steps and runs.
+    """The id and sample under which episodes stand side by side: of a validation those of all steps
+    and runs.
 
     The question is part of it, for runs whose files differ.
     """
@@ -165,7 +176,9 @@ def task_of(record: Record) -> tuple[str, Any]:
 
 
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
-    """What the page knows of an episode; `problem` says why its events are shown plainly, where they are."""
+    """What the page knows of an episode; `problem` says why its events are shown plainly, where
+    they are.
+    """
     shown, problem = shown_of(record, agent)
     try:
         tokens = tokens_of(record)
@@ -192,7 +205,9 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
 
 
 def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]:
-    """The pieces of an episode, as its agent shows them or else as its transcript is; and why not the former."""
+    """The pieces of an episode, as its agent shows them or else as its transcript is; and why not
+    the former.
+    """
     problem = ""
     for show in (agent.shown if agent and "id" in record else transcript, transcript):
         try:
@@ -203,7 +218,9 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
 
 
 def tokens_of(record: Record) -> list[dict[str, Any]]:
-    """The kept tokens of each sequence: how many, how many of them trained, and the stretches in parts for the page."""
+    """The kept tokens of each sequence: how many, how many of them trained, and the stretches in
+    parts for the page.
+    """
     return [
         {
             "count": sum(len(stretch["ids"]) for stretch in sequence),
@@ -215,7 +232,9 @@ def tokens_of(record: Record) -> list[dict[str, Any]]:
 
 
 def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """At most MOST_ITEMS tokens each; a character of several tokens is one, as likely as all of them together."""
+    """At most MOST_ITEMS tokens each; a character of several tokens is one, as likely as all of
+    them together.
+    """
     whole: list[tuple[str, float]] = []
     begun = 0.0
     for text, log_prob in zip(
@@ -232,7 +251,9 @@ def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def dumped(value: Any, most: int = MOST_ITEMS) -> str:
-    """JSON that any browser reads and that can not end the element it stands in; lists of at most `most` items."""
+    """JSON that any browser reads and that can not end the element it stands in; lists of at most
+    `most` items.
+    """
     text = json.dumps(plain(value, most), ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,4 +1,5 @@
-"""A report's main curves and scores as one picture, and its summary in Markdown: for READMEs and papers.
+"""A report's main curves and scores as one picture, and its summary in Markdown: for READMEs and
+papers.
 
 draw(page, Path("report.png"))      # page: of `evaluation.report_page.read`; a demo draws its demo.png so
 text = markdown(page)
@@ -65,7 +66,9 @@ def _title(page: Page, results: Sequence[Result]) -> str:
 
 
 def curves(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
-    """The reward of each training step; validation, which no update saw, as points with their intervals."""
+    """The reward of each training step; validation, which no update saw, as points with their
+    intervals.
+    """
     from matplotlib.ticker import MaxNLocator
 
     validation = _points(page, VALIDATION, ALL)
@@ -161,7 +164,9 @@ def bars(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
 
 
 def _scored(page: Page) -> dict[str, dict[str, Bar]]:
-    """The headline by group ("all", then task types) of each evaluation; before and after are one each of all demos."""
+    """The headline by group ("all", then task types) of each evaluation; before and after are one
+    each of all demos.
+    """
     found: dict[str, list[dict[str, Bar]]] = {}
     for run, agent in zip(page.runs, page.agents, strict=True):
         if agent and tables_of(run, agent):
@@ -191,7 +196,9 @@ def _together(sides: Sequence[dict[str, Bar]]) -> dict[str, Bar]:
 
 
 def markdown(page: Page) -> str:
-    """The facts, differences, tables and causes of a report; no text of an episode beyond the tables'."""
+    """The facts, differences, tables and causes of a report; no text of an episode beyond the
+    tables'.
+    """
     lines = [f"# {page.title}", ""]
     for number, (run, agent, tally) in enumerate(
         zip(page.runs, page.agents, page.tallies, strict=True)

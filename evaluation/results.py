@@ -1,4 +1,5 @@
-"""The episodes of an evaluation and its folder: `scores.json`, `table.md`, `episodes.jsonl`, written and read back.
+"""The episodes of an evaluation and its folder: `scores.json`, `table.md`, `episodes.jsonl`,
+written and read back.
 
 record_of(Sample(task, 0), scored, environment)          # a line of episodes.jsonl
 write_results(agent, folder, configuration, records)
@@ -39,7 +40,9 @@ class Sample:
 
 
 def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
-    """`n` rows in file order, as many of each task type as its share of the file; all rows for None."""
+    """`n` rows in file order, as many of each task type as its share of the file; all rows for
+    None.
+    """
     if n is None or n >= len(rows):
         return list(rows)
     kinds: dict[str, list[int]] = defaultdict(list)
@@ -61,7 +64,8 @@ def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
 def record_of(sample: Sample, scored: Scored, environment: Environment) -> Record:
     """What `episodes.jsonl` keeps of an episode; docs/evaluation.md explains every key.
 
-    What the policy did not finish is wrong and scores 0; what the machine did not finish is unscored.
+    What the policy did not finish is wrong and scores 0; what the machine did not finish is
+    unscored.
     """
     task, episode, reward = scored.task, scored.episode, scored.reward
     finished = episode.stop_reason == "answered"
@@ -96,7 +100,9 @@ def record_of(sample: Sample, scored: Scored, environment: Environment) -> Recor
 def write_results(
     agent: Agent, folder: Path, config: dict[str, Any], records: Sequence[Record]
 ) -> dict[str, Any]:
-    """Summarise the records, write the three files, each at once, scores last; return what is in scores.json."""
+    """Summarise the records, write the three files, each at once, scores last; return what is in
+    scores.json.
+    """
     scores = config | summarise(agent, records, config["seed"])
     write_jsonl(folder / EPISODES, records, force=True)
     write_text(folder / TABLE, report_of(agent, scores).markdown(), force=True)
@@ -122,12 +128,17 @@ def read_scores(folder: Path) -> dict[str, Any]:
 
 
 def read_episodes(folder: Path) -> list[Record]:
-    """The records of all episodes, unscored ones included. Raises UsageError: the file cannot be read."""
+    """The records of all episodes, unscored ones included.
+
+    Raises UsageError: the file cannot be read.
+    """
     return [record for _, record in read_jsonl(folder / EPISODES)]
 
 
 def write_format(agent: Agent, folder: Path, name: str) -> None:
-    """Write the scored episodes in one of the agent's formats, NAME_0.json with the first of each task, and so on."""
+    """Write the scored episodes in one of the agent's formats, NAME_0.json with the first of each
+    task, and so on.
+    """
     scored = [record for record in read_episodes(folder) if record["score"] is not None]
     for number in sorted({record["sample"] for record in scored}):
         items = agent.formats[name]([record for record in scored if record["sample"] == number])
@@ -139,7 +150,8 @@ def write_format(agent: Agent, folder: Path, name: str) -> None:
 
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:
-    """Whether the folder holds all scores of this very evaluation; False where there is none or an unfinished one.
+    """Whether the folder holds all scores of this very evaluation; False where there is none or an
+    unfinished one.
 
     Raises UsageError: it holds those of another one.
     """

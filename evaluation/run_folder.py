@@ -1,11 +1,13 @@
-"""The one reader of run folders: what a training run, an evaluation or a demo left behind, as plain values.
+"""The one reader of run folders: what a training run, an evaluation or a demo left behind, as plain
+values.
 
     runs = open_folders([Path("runs/demo-sql")])          # a demo is three: before, train, after
     runs[1].steps, runs[0].scores, runs[0].missing
     for record in runs[0].episodes(): ...                 # one at a time, however many there are
 
-docs/run-folder.md lists the files. A run that died, or still goes on, is read as far as it got: a file that is not
-there or is torn stands in `missing`. Nothing here needs the agent, the engine or a model.
+docs/run-folder.md lists the files. A run that died, or still goes on, is read as far as it got: a
+file that is not there or is torn stands in `missing`. Nothing here needs the agent, the engine or a
+model.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is w
 
 @dataclass
 class Run:
-    """A folder of one kind. given: the folder that was asked for, which holds it where that is a demo's.
+    """A folder of one kind. given: the folder that was asked for, which holds it where that is a
+    demo's.
 
     label: its short name beside the others. missing: what could not be read, a line each.
     """
@@ -72,7 +75,9 @@ class Run:
 
     @cached_property
     def preset(self) -> dict[str, Any]:
-        """What a training run's settings began from: `name`, and verl's `keys`; {} where it did not write that down."""
+        """What a training run's settings began from: `name`, and verl's `keys`; {} where it did not
+        write that down.
+        """
         return self._object("preset.json")
 
     @cached_property
@@ -116,7 +121,9 @@ class Run:
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     def episodes(self) -> Iterator[dict[str, Any]]:
-        """The lines of episodes.jsonl, one in memory at a time; those that are torn are counted in `missing`."""
+        """The lines of episodes.jsonl, one in memory at a time; those that are torn are counted in
+        `missing`.
+        """
         return self._lines("episodes.jsonl")
 
     def say(self, line: str) -> None:

@@ -1,12 +1,13 @@
-"""Serve a whole agent: an OpenAI-compatible endpoint behind which it plays, with tools, budget and sandbox, and a page.
+"""Serve a whole agent: an OpenAI-compatible endpoint behind which it plays, with tools, budget and
+sandbox, and a page.
 
     .venv/bin/python -m evaluation.serve sql runs/NAME                       # starts vLLM itself; http://127.0.0.1:8010
     .venv/bin/python -m evaluation.serve consultation provider/NAME          # any provider of litellm
     .venv/bin/python -m evaluation.serve code NAME --base-url http://127.0.0.1:8000/v1
     AGL_TOKEN=... .venv/bin/python -m evaluation.serve sql runs/NAME --host 0.0.0.0
 
-MODEL is what `evaluation.evaluate --model` takes. Runs until Ctrl-C. docs/ship.md tells what requests and answers hold.
-Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
+MODEL is what `evaluation.evaluate --model` takes. Runs until Ctrl-C. docs/ship.md tells what
+requests and answers hold. Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ def parse_arguments(
 
 
 def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> None:
-    """Listen until interrupted. Raises UsageError, Failure, OSError: what is missing, or the port is taken."""
+    """Listen until interrupted.
+
+    Raises UsageError, Failure, OSError: what is missing, or the port is taken.
+    """
     token = reveal(settings.agl_token)
     require_token(arguments.host, token, "--host")
     names = NAMES if is_loopback(arguments.host, "--host") else ("*",)

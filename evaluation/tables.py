@@ -1,4 +1,5 @@
-"""Numbers as cells, cells as tables, and the report of an evaluation or a comparison: Markdown, or on the terminal.
+"""Numbers as cells, cells as tables, and the report of an evaluation or a comparison: Markdown, or
+on the terminal.
 
 report_of(agent, scores).show()     # scores: what `evaluation.metrics.summarise` gives, with its configuration
 """
@@ -89,7 +90,10 @@ def show_table(rows: Rows, title: str = "") -> None:
 
 
 def report_of(agent: Agent, scores: Scores) -> Report:
-    """The report of an evaluation: overall, and every group. Points are 100 x the share or score."""
+    """The report of an evaluation: overall, and every group.
+
+    Points are 100 x the share or score.
+    """
     columns = _columns(agent)
     rows = [
         [name, *(cell(part) for cell in columns.values())]
@@ -101,7 +105,9 @@ def report_of(agent: Agent, scores: Scores) -> Report:
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:
-    """What is said of all tasks and of each group, by its name in a table; a task type's own name says enough."""
+    """What is said of all tasks and of each group, by its name in a table; a task type's own name
+    says enough.
+    """
     groups = {"overall": scores["overall"]} | scores["by_task_type"]
     for column in GROUPINGS[1:]:
         groups |= {

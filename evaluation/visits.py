@@ -1,11 +1,13 @@
-"""A visitor's episode, watched while it is played: every message as it comes, then how it ended and what it cost.
+"""A visitor's episode, watched while it is played: every message as it comes, then how it ended and
+what it cost.
 
     host = Host(agent, environment, endpoint, settings, rows, at_once=64)
     async for step in host.visit(Asked(["朵莎洛片怎么保存？"])):
         step                                # messages as OpenAI dicts, and last an End
 
-Nothing is remembered between visits. Where the agent talks with a partner, the visitor is the partner: each visit plays
-the conversation so far again, with the replies given then, and goes on from there. Used by `evaluation/serve.py`.
+Nothing is remembered between visits. Where the agent talks with a partner, the visitor is the
+partner: each visit plays the conversation so far again, with the replies given then, and goes on
+from there. Used by `evaluation/serve.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ WAITS = "waits"  # stop reason: the visitor is to speak
 
 @dataclass(frozen=True)
 class Asked:
-    """words: the visitor's, of which the first are the question or case. said: the agent's earlier replies, as given.
+    """words: the visitor's, of which the first are the question or case. said: the agent's earlier
+    replies, as given.
 
     case: the id of one of the agent's own cases, or RANDOM; then there are no words.
     """
@@ -43,10 +46,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class End:
-    """How a visit ended. reason: a stop reason, WAITS, or why there is none, which `failure` then tells.
+    """How a visit ended. reason: a stop reason, WAITS, or why there is none, which `failure` then
+    tells.
 
-    reply: the policy's last, word for word. content: what a visitor reads: the answer; in a conversation the reply, so
-    that it can be sent back. case, reference: of one of the agent's own.
+    reply: the policy's last, word for word. content: what a visitor reads: the answer; in a
+    conversation the reply, so that it can be sent back. case, reference: of one of the agent's own.
     """
 
     reason: str
@@ -67,7 +71,10 @@ class TheirTurn(Exception):
 
 
 class Watched(ChatPolicy):
-    """A model whose episode is shown: its own replies and what it reads between them. First it repeats `said`."""
+    """A model whose episode is shown: its own replies and what it reads between them.
+
+    First it repeats `said`.
+    """
 
     def __init__(self, endpoint: Endpoint, max_turns: int, show: Show, said: Sequence[str]) -> None:
         super().__init__(endpoint, max_turns)
@@ -120,7 +127,8 @@ class Host:
         return [self.agent.task(row, self.settings) for row in self.rows.values()]
 
     async def visit(self, asked: Asked) -> AsyncGenerator[Message | End, None]:
-        """The messages of an episode one by one, then its End; closing the generator ends the episode.
+        """The messages of an episode one by one, then its End; closing the generator ends the
+        episode.
 
         Raises AgentError: there is no such case, or the agent takes no own questions.
         """

@@ -14,8 +14,9 @@ from common.llm import Usage
 class Case:
     """One answer to judge.
 
-    reference: the gold answer, "" where there is none. context: the tool's results as the agent saw them, in order.
-    gold: `structured_gt` ({"columns", "rows"}) and `evidence` ([{table, row_id, field, quote}]) as far as known.
+    reference: the gold answer, "" where there is none. context: the tool's results as the agent saw
+    them, in order. gold: `structured_gt` ({"columns", "rows"}) and `evidence` ([{table, row_id,
+    field, quote}]) as far as known.
     """
 
     question: str
@@ -33,11 +34,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judge's score in [0, 1] with the parts it was made of; or no score, and the cause why there is none.
+    """A judge's score in [0, 1] with the parts it was made of; or no score, and the cause why there
+    is none.
 
-    Causes: "no_reference", "judge_failed", "judge_timeout", "judge_malformed", "judge_unavailable" (docs/rewards.md).
-    `usage` (cached: 1 for a verdict given before in this process) and `checks` (numbers found beside the score, such as
-    another judge's difference) do not change it.
+    Causes: "no_reference", "judge_failed", "judge_timeout", "judge_malformed", "judge_unavailable"
+    (docs/rewards.md). `usage` (cached: 1 for a verdict given before in this process) and `checks`
+    (numbers found beside the score, such as another judge's difference) do not change it.
     """
 
     score: float | None
@@ -56,7 +58,10 @@ class Verdict:
 
 
 class Judge(Protocol):
-    """Scores answers. A judge that cannot tell returns a verdict without a score; it neither raises nor guesses."""
+    """Scores answers.
+
+    A judge that cannot tell returns a verdict without a score; it neither raises nor guesses.
+    """
 
     name: str
 

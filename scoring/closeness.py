@@ -1,4 +1,5 @@
-"""How nearly a text contains a piece of another one: for checks of gold and for canaries, not for scores.
+"""How nearly a text contains a piece of another one: for checks of gold and for canaries, not for
+scores.
 
 closeness("一次15毫克", "每次15毫克")     # 0.69: one character differs
 closeness("一次15毫克", "一次20毫克")     # 0.0: the numbers differ
@@ -15,7 +16,8 @@ NEAR = 0.9  # a near match never earns as much as the text itself
 def closeness(fragment: str, text: str) -> float:
     """How well `text` contains `fragment`, in [0, 1], both as words only; 0 if a number is missing.
 
-    In between by the share of the fragment's characters whose pairs stand anywhere: "胸痛持续" for "持续胸痛".
+    In between by the share of the fragment's characters whose pairs stand anywhere: "胸痛持续" for
+    "持续胸痛".
     """
     if not numbers(fragment) <= numbers(text):
         return 0.0

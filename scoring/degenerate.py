@@ -14,7 +14,10 @@ FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, an
 
 
 def is_degenerate(case: Case) -> bool:
-    """Whether the answer scores 0 without a judge. A dump is only seen when `case.context` has the row."""
+    """Whether the answer scores 0 without a judge.
+
+    A dump is only seen when `case.context` has the row.
+    """
     answer, texts = _words(case.answer), _gold_texts(case)
     known = {_words(part) for text in texts for part in [text, *SEPARATOR.split(canonical(text))]}
     asked = _words(case.question)

@@ -1,13 +1,15 @@
-"""Whether a diagnosis is the gold one, by one of its names and nothing else: for every agent that diagnoses.
+"""Whether a diagnosis is the gold one, by one of its names and nothing else: for every agent that
+diagnoses.
 
 names_it("Likely acute appendicitis.", ["acute appendicitis", "appendicitis"])      # True
 names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"])   # False: a list names none
 names_it("Chronic appendicitis", ["acute appendicitis", "appendicitis"])            # False: another one
 
-Read like a clinician reads it, by rules of grammar: what is said holds all words of a name, in any order and spelling,
-and besides only words that leave a diagnosis what it is (`diagnosis.toml`). Where the names have an acuity, side, type
-or stage, another one is wrong; where they have none, an added one is right unless the tables have that as another
-condition. What follows "with" or "due to" may be anything but another condition of the tables.
+Read like a clinician reads it, by rules of grammar: what is said holds all words of a name, in any
+order and spelling, and besides only words that leave a diagnosis what it is (`diagnosis.toml`).
+Where the names have an acuity, side, type or stage, another one is wrong; where they have none, an
+added one is right unless the tables have that as another condition. What follows "with" or "due to"
+may be anything but another condition of the tables.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def _parts(name: str) -> list[str]:
 
 
 def _names_all(said: str, parts: list[str]) -> bool:
-    """Whether what is said, cut where one thing ends, names each part and nothing that is none of them."""
+    """Whether what is said, cut where one thing ends, names each part and nothing that is none of
+    them.
+    """
     things = [thing for thing in JOINED.split(said) if words_of(thing)]
     found = [[part for part in parts if _names_one(thing, [part])] for thing in things]
     told = {part for one in found for part in one}
@@ -72,7 +76,9 @@ def _names_one(said: str, names: list[str]) -> bool:
 
 
 class Gold(NamedTuple):
-    """A diagnosis: its names, the words of each, and the names of other conditions of the tables in words."""
+    """A diagnosis: its names, the words of each, and the names of other conditions of the tables in
+    words.
+    """
 
     names: tuple[str, ...]
     readings: tuple[Words, ...]
@@ -117,7 +123,9 @@ def _contradicts(word: str, gold: Gold) -> bool:
 
 
 def _others(words: Words, gold: Gold) -> bool:
-    """Whether the words hold a name of another condition of the tables that is no part of a name of this one."""
+    """Whether the words hold a name of another condition of the tables that is no part of a name of
+    this one.
+    """
     return any(
         other <= words and not any(other <= name and name <= words for name in gold.readings)
         for other in gold.others
@@ -125,8 +133,8 @@ def _others(words: Words, gold: Gold) -> bool:
 
 
 def mention(names: Iterable[str]) -> re.Pattern[str]:
-    """What finds one of the names in a text, also spaced out or spelt the American way; an English one not inside
-    another word.
+    """What finds one of the names in a text, also spaced out or spelt the American way; an English
+    one not inside another word.
     """
     return re.compile(
         "|".join(filter(None, map(_apart, sorted(names, key=len, reverse=True)))) or r"(?!)", re.I

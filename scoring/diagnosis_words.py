@@ -1,9 +1,11 @@
-"""A diagnosis as the set of words it says, alike however it is put: `scoring/diagnosis.py` compares them.
+"""A diagnosis as the set of words it says, alike however it is put: `scoring/diagnosis.py` compares
+them.
 
 words_of("Type II diabetes mellitus")      # {"type2", "diabetes"}
 words_of("急性前壁心肌梗塞 (I21.0)")          # {"acute", "前壁", "myocardial", "infarction"}
 
-Chinese and English words of `diagnosis.toml` are read as one; other Chinese is a word as far as it goes.
+Chinese and English words of `diagnosis.toml` are read as one; other Chinese is a word as far as it
+goes.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ PIECE = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]+")
 
 
 def plain(text: str) -> str:
-    """The text in lower case and one spelling, without marks of any kind; numbers of types and stages are joined."""
+    """The text in lower case and one spelling, without marks of any kind; numbers of types and
+    stages are joined.
+    """
     text = "".join(
         letter
         for letter in unicodedata.normalize("NFKD", text)
@@ -71,14 +75,18 @@ def words_of(text: str) -> Words:
 
 
 def _words(text: str) -> Iterable[str]:
-    """The words of a plain text, what says the same as one; rewritten twice, for rows that name each other."""
+    """The words of a plain text, what says the same as one; rewritten twice, for rows that name
+    each other.
+    """
     for _ in range(2):
         text = _english().sub(lambda m: _same()[m[0]], _singular(_apart(text)))
     return PIECE.findall(_singular(_apart(text)))
 
 
 def _apart(text: str) -> str:
-    """Chinese cut where a known word begins or ends, the longest first, that read as another one replaced."""
+    """Chinese cut where a known word begins or ends, the longest first, that read as another one
+    replaced.
+    """
     return _chinese().sub(lambda m: f" {_same().get(m[0], m[0])} ", text)
 
 

@@ -1,10 +1,11 @@
-"""What frames a diagnosis in an answer: labels at the beginning of lines, and sentences that lead to it.
+"""What frames a diagnosis in an answer: labels at the beginning of lines, and sentences that lead
+to it.
 
     parts_of("### 诊断\\n**痛风**\\n治疗建议：多喝水")      # [("diagnosis", "痛风"), ("advice", "多喝水")]
     unframed("The most likely diagnosis is gout.")       # "gout"
 
-Only what stands at the beginning is taken away: "Likely-Smith syndrome" stays what it is. The patterns are in
-framing.toml. Any text is read in time that grows with its length and never raises.
+Only what stands at the beginning is taken away: "Likely-Smith syndrome" stays what it is. The
+patterns are in framing.toml. Any text is read in time that grows with its length and never raises.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def parts_of(text: str) -> list[Part]:
 
 
 def diagnosis_in(text: str) -> str:
-    """The diagnosis that an answer names: behind its labels, else what has none; lines of them are a list ("; ")."""
+    """The diagnosis that an answer names: behind its labels, else what has none; lines of them are
+    a list ("; ").
+    """
     said = [one.text.splitlines() for one in parts_of(text) if not one.kind]
     unlabelled = [unframed(line) for lines in said for line in lines]
     return "; ".join(labelled_diagnoses(text) or filter(None, unlabelled))
@@ -83,7 +86,9 @@ def bare(line: str) -> str:
 
 
 def after_thought(text: str) -> str | None:
-    """What follows the thought that a reply may begin with, also where the prompt opened it; None: it never ends."""
+    """What follows the thought that a reply may begin with, also where the prompt opened it; None:
+    it never ends.
+    """
     text = text.strip()
     before, closed, after = text.partition("</think>")
     opened = before.lower().startswith("<think>")

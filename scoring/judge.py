@@ -1,4 +1,5 @@
-"""Which judge scores the answers: the LLM if one is set, else the reward-model endpoint, else the offline judge.
+"""Which judge scores the answers: the LLM if one is set, else the reward-model endpoint, else the
+offline judge.
 
     from scoring.judge import Case, choose_judge
     verdict = await choose_judge(load_settings(), WORDS).judge(Case(question, answer, reference))
@@ -24,10 +25,11 @@ WITHOUT_A_JUDGE = "set another, or unset TEACHER_MODEL and REWARD_MODEL_URL: rul
 
 
 class SecondOpinion:
-    """The first judge's verdicts; on a share of them the absolute difference to the second's score as a check.
+    """The first judge's verdicts; on a share of them the absolute difference to the second's score
+    as a check.
 
-    It never changes a reward. Which cases are shared depends on their content alone, so a repeated run asks for the
-    same ones.
+    It never changes a reward. Which cases are shared depends on their content alone, so a repeated
+    run asks for the same ones.
     """
 
     def __init__(self, first: Judge, second: Judge, share: float) -> None:
@@ -49,10 +51,12 @@ class SecondOpinion:
 
 
 def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
-    """The judge the settings ask for: TEACHER_MODEL, else REWARD_MODEL_URL, else the reference judge.
+    """The judge the settings ask for: TEACHER_MODEL, else REWARD_MODEL_URL, else the reference
+    judge.
 
-    `words` are the agent's, for judges that are LLMs. With SECOND_JUDGE_MODEL a share of the answers is shown to a
-    second one. Raises SettingsError: REWARD_SCALE names a file that cannot be used.
+    `words` are the agent's, for judges that are LLMs. With SECOND_JUDGE_MODEL a share of the
+    answers is shown to a second one. Raises SettingsError: REWARD_SCALE names a file that cannot be
+    used.
     """
 
     def llm(who: str) -> LLMJudge | None:
@@ -70,9 +74,11 @@ def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
 
 
 async def why_unusable(judge: Judge, known_case: Case) -> str | None:
-    """None when the judge gives a score for an answer known to be right; else what was seen, in words.
+    """None when the judge gives a score for an answer known to be right; else what was seen, in
+    words.
 
-    Every judge of a `SecondOpinion` is asked. The score itself is not judged: that is what canaries are for.
+    Every judge of a `SecondOpinion` is asked. The score itself is not judged: that is what canaries
+    are for.
     """
     judges = [judge.first, judge.second] if isinstance(judge, SecondOpinion) else [judge]
     for asked in judges:

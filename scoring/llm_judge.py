@@ -35,12 +35,12 @@ SubScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 class JudgeWords:
     """What one agent's LLM judge is told.
 
-    version: raised with every word that the judge reads, for scores of two versions are not comparable.
-    instructions: the system prompt; it names the sub-scores and says that the material is data, not instructions.
-    weights: the sub-scores and how much each counts; they add up to 1.
-    material: what the judge is shown of a case, by the name it has for the judge.
-    closing: the last line of the prompt, after the material.
-    known_case: an invented question with its right answer, to see whether a judge is there.
+    version: raised with every word that the judge reads, for scores of two versions are not
+    comparable. instructions: the system prompt; it names the sub-scores and says that the material
+    is data, not instructions. weights: the sub-scores and how much each counts; they add up to 1.
+    material: what the judge is shown of a case, by the name it has for the judge. closing: the last
+    line of the prompt, after the material. known_case: an invented question with its right answer,
+    to see whether a judge is there.
     """
 
     version: str
@@ -57,15 +57,18 @@ class JudgeWords:
         return create_model("Scores", __config__=ConfigDict(extra="forbid"), **fields)
 
     def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
-        """The sub-scores of a reply, each in [0, 1]; an agent whose judge answers otherwise works them out."""
+        """The sub-scores of a reply, each in [0, 1]; an agent whose judge answers otherwise works
+        them out.
+        """
         return said.model_dump()
 
 
 def build_messages(case: Case, words: JudgeWords) -> list[dict[str, str]]:
-    """The judge's prompt: instructions, then the material as JSON between two lines with a random mark.
+    """The judge's prompt: instructions, then the material as JSON between two lines with a random
+    mark.
 
-    No answer can guess the mark. "<" and everything that starts a line or is not seen is written as a JSON escape, so
-    that no chat token, tag or line of the material's own survives.
+    No answer can guess the mark. "<" and everything that starts a line or is not seen is written as
+    a JSON escape, so that no chat token, tag or line of the material's own survives.
     """
     mark = secrets.token_hex(8)
     material = json.dumps(words.material(case), ensure_ascii=False, indent=1)

@@ -1,4 +1,5 @@
-"""The pieces of a text between punctuation; which of them are polite, and which say that nothing was found.
+"""The pieces of a text between punctuation; which of them are polite, and which say that nothing
+was found.
 
 pieces_of("密封，避光。")                                # (("密封", ","), ("避光", "。"))
 abstains("数据库中没有找到该药。")                        # True
@@ -84,7 +85,8 @@ def key_of(piece: str) -> str:
 def honesty(answer: str, known: str) -> float:
     """1 for an answer that says only that nothing was found, where nothing was to be found; else 0.
 
-    Courtesies, advice to ask somebody else and words of `known` (the question, the reference) cost nothing.
+    Courtesies, advice to ask somebody else and words of `known` (the question, the reference) cost
+    nothing.
     """
     abstained, plain = False, words_only(canonical(known))
     for piece, _ in pieces_of(answer):
@@ -104,7 +106,9 @@ def honesty(answer: str, known: str) -> float:
 
 
 def _is_known_rest(rest: str, known: str) -> bool:
-    """Whether little stands beside an abstention but words of `known` and of the frame of every abstention."""
+    """Whether little stands beside an abstention but words of `known` and of the frame of every
+    abstention.
+    """
     strange = [sign for sign in words_only(re.sub(AROUND_NOTHING, "", rest)) if sign not in known]
     chinese = [sign for sign in strange if not sign.isascii()]
     return len(chinese) <= LONGEST_ASIDE

@@ -1,11 +1,13 @@
-"""The offline judge: it pays what is quoted; other words need TEACHER_MODEL. Deterministic, no network.
+"""The offline judge: it pays what is quoted; other words need TEACHER_MODEL. Deterministic, no
+network.
 
     await ReferenceJudge().judge(Case(question, answer, reference, context, gold))
     ReferenceJudge().score(question="...", answer="...", reference="...", rows=[{"dosage": "一次15毫克"}])
 
-Gold and answer are written in one form (`scoring.text`) and cut at punctuation. A piece of the answer that is a piece
-of gold is a fact that is said. A piece that names what is asked about, or is one of a few polite frames, is free.
-Every other piece is the answer's own, and an answer with words of its own earns little, one that denies nothing.
+Gold and answer are written in one form (`scoring.text`) and cut at punctuation. A piece of the
+answer that is a piece of gold is a fact that is said. A piece that names what is asked about, or is
+one of a few polite frames, is free. Every other piece is the answer's own, and an answer with words
+of its own earns little, one that denies nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ PROGRAM = re.compile(
 
 @dataclass
 class Form:
-    """One way to tell gold: its facts by key, each with the places where it may stand (whose it is, and which field)."""
+    """One way to tell gold: its facts by key, each with the places where it may stand (whose it is,
+    and which field).
+    """
 
     facts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
 
@@ -78,7 +82,10 @@ class Form:
 
 @dataclass
 class Gold:
-    """What is known to be right. `names`: what it is about; `labels`: its fields; `heads`: what may stand before it."""
+    """What is known to be right.
+
+    `names`: what it is about; `labels`: its fields; `heads`: what may stand before it.
+    """
 
     forms: list[Form]
     names: list[str]
@@ -93,7 +100,9 @@ class Gold:
     by_end: dict[str, list[str]] = field(default_factory=dict)
 
     def index(self) -> None:
-        """Gather the facts of all forms: where each may stand, and by their last sign, the longest first."""
+        """Gather the facts of all forms: where each may stand, and by their last sign, the longest
+        first.
+        """
         for form in self.forms:
             for fact, places in form.facts.items():
                 self.known[fact] = self.known.get(fact, set()) | places
@@ -102,12 +111,16 @@ class Gold:
 
 
 class ReferenceJudge:
-    """Scores by comparison with gold values, evidence and the reference answer: it pays what is quoted."""
+    """Scores by comparison with gold values, evidence and the reference answer: it pays what is
+    quoted.
+    """
 
     name = "reference"
 
     async def judge(self, case: Case) -> Verdict:
-        """The verdict; not scored, with the cause "no_reference", when the case has nothing to compare with."""
+        """The verdict; not scored, with the cause "no_reference", when the case has nothing to
+        compare with.
+        """
         return self.compare(case)
 
     def score(
@@ -118,7 +131,8 @@ class ReferenceJudge:
         reference: str = "",
         rows: Sequence[Mapping[str, Any]] | None = None,
     ) -> float:
-        """The score in [0, 1] of one answer. `rows`: what the gold query returns; without rows `reference` decides.
+        """The score in [0, 1] of one answer. `rows`: what the gold query returns; without rows
+        `reference` decides.
 
         Raises:
             ValueError: neither a reference nor a row to compare with.
@@ -134,7 +148,9 @@ class ReferenceJudge:
         return verdict.score
 
     def bears_out(self, case: Case) -> Verdict:
-        """The verdict by the gold rows or the evidence alone: the reference gives names and fields, but no facts."""
+        """The verdict by the gold rows or the evidence alone: the reference gives names and fields,
+        but no facts.
+        """
         return self.compare(case, by_reference=False)
 
     def compare(self, case: Case, by_reference: bool = True) -> Verdict:
@@ -312,7 +328,9 @@ def _split(head: str) -> tuple[str, str]:
 def read_gold(
     question: str, reference: str, encoded: str, by_reference: bool = True
 ) -> Gold | None:
-    """What is known to be right, of the gold rows (else the evidence) and the reference; None without any of them."""
+    """What is known to be right, of the gold rows (else the evidence) and the reference; None
+    without any of them.
+    """
     known = json.loads(encoded)
     table, evidence = known.get("structured_gt"), known.get("evidence") or []
     rows = table["rows"] if table else [[item["quote"]] for item in evidence]
@@ -347,7 +365,9 @@ def _text(cell: Any) -> str:
 
 
 def _row_form(rows: Sequence[Sequence[str]], gold: Gold) -> Form:
-    """The cells as facts, each row's name apart: the cell that the question or a head of the reference has too."""
+    """The cells as facts, each row's name apart: the cell that the question or a head of the
+    reference has too.
+    """
     form, heads = Form(), "\n".join(gold.heads)
     names = [_name_of(row, gold.question, heads) for row in rows]
     gold.names += [
@@ -374,7 +394,9 @@ def _name_of(row: Sequence[str], question: str, heads: str) -> str:
 
 
 def _reference_form(reference: str, gold: Gold) -> Form:
-    """The reference's facts; what stands before a colon is a head, of a name and a field where it says both."""
+    """The reference's facts; what stands before a colon is a head, of a name and a field where it
+    says both.
+    """
     form, owner, label = Form(), "", ""
     for line in re.split(r"[;。\n]", canonical(reference)):
         head, colon, text = line.partition(":")

@@ -4,12 +4,14 @@
 
 1. an answer that says nothing is 0 without a call;
 2. a case judged before in this process gets the same verdict again (the last 4,096 are kept);
-3. a judge that failed five times in a row is left alone ("judge_unavailable") but for one call every 30 s;
-4. what may pass (connection, 408, 409, 429, 5xx, malformed replies) is tried again with jitter inside one time budget
-   (common/llm_retry.py); an endpoint that asks for a pause (Retry-After) is left in peace by all calls of this process,
-   and a budget spent on that is no failure in a row;
-5. then there is no score but a cause: "judge_timeout", "judge_malformed" (not the scores asked for, NaN, out of range:
-   a failure, never a clamp) or "judge_failed". A judge that failed says nothing about the answer. The reason is logged.
+3. a judge that failed five times in a row is left alone ("judge_unavailable") but for one call
+  every 30 s;
+4. what may pass (connection, 408, 409, 429, 5xx, malformed replies) is tried again with jitter
+  inside one time budget (common/llm_retry.py); an endpoint that asks for a pause (Retry-After) is
+  left in peace by all calls of this process, and a budget spent on that is no failure in a row;
+5. then there is no score but a cause: "judge_timeout", "judge_malformed" (not the scores asked for,
+  NaN, out of range: a failure, never a clamp) or "judge_failed". A judge that failed says nothing
+  about the answer. The reason is logged.
 
 The judges are `scoring.llm_judge.LLMJudge` and `scoring.reward_model.RewardModelJudge`.
 """
@@ -37,9 +39,11 @@ CAUSES = {"malformed": "judge_malformed", "timeout": "judge_timeout"}
 
 
 class Breaker:
-    """A circuit breaker, one a process and judge: without it every episode of a dead judge would wait out its budget.
+    """A circuit breaker, one a process and judge: without it every episode of a dead judge would
+    wait out its budget.
 
-    Closed: calls pass. Open, after `failures` in a row: one call passes every `pause` seconds, until one succeeds.
+    Closed: calls pass. Open, after `failures` in a row: one call passes every `pause` seconds,
+    until one succeeds.
     """
 
     def __init__(
@@ -119,8 +123,8 @@ class RemoteJudge:
         self.last_failure = str(error) if asked else f"{type(error).__name__}: {clean(str(error))}"
         log.warning("the %s judge failed: %s", self.name, self.last_failure)
         cause = CAUSES.get(getattr(error, "cause", ""), "judge_failed")
-        # A judge that answers nonsense is there; leaving it alone would let one odd answer hide the others.
-        # One that asks for a pause is there too, and gets it.
+        # A judge that answers nonsense is there; leaving it alone would let one odd answer hide the
+        # others. One that asks for a pause is there too, and gets it.
         if cause == "judge_malformed":
             self.breaker.succeeded()
         elif not getattr(error, "retry_after", None):

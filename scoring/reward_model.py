@@ -2,8 +2,9 @@
 
     await RewardModelJudge("http://127.0.0.1:8001/score", timeout=30, scale=load_scale("runs/scale.json")).judge(case)
 
-A scale (`utils/reward_scale.py` fits one, `scoring/scale.py` reads it) maps raw scores to [0, 1]. Without one a score
-outside [0, 1] is a failure: clipping a logit would make every good answer equal.
+A scale (`utils/reward_scale.py` fits one, `scoring/scale.py` reads it) maps raw scores to [0, 1].
+Without one a score outside [0, 1] is a failure: clipping a logit would make every good answer
+equal.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ MOST = 1e300  # an integer too large for a float is no score
 
 
 class RewardModelJudge(remote.RemoteJudge):
-    """Sees the question and the answer only. `timeout` is the budget in seconds of one score, retries included."""
+    """Sees the question and the answer only.
+
+    `timeout` is the budget in seconds of one score, retries included.
+    """
 
     name = "reward_model"
 

@@ -17,7 +17,9 @@ from common.command import UsageError
 
 @dataclass(frozen=True)
 class Rubric:
-    """Which terms make the reward, how much each weighs (above 0), and the terms it is multiplied by."""
+    """Which terms make the reward, how much each weighs (above 0), and the terms it is multiplied
+    by.
+    """
 
     weights: Mapping[str, float]
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -58,10 +60,11 @@ class Rubric:
 class Reward:
     """What an episode earned.
 
-    total: the number trained on, or None when a term could not be computed. terms: each term's share of the total, as
-    far as computed. unscored: None, or the cause why there is no total. score: the judge's score of the answer before
-    its weight, in [0, 1]. factor: the part of the score that the rubric's factors leave. measures: numbers about this
-    episode that earn nothing; their mean says something. counters: numbers whose sum says something.
+    total: the number trained on, or None when a term could not be computed. terms: each term's
+    share of the total, as far as computed. unscored: None, or the cause why there is no total.
+    score: the judge's score of the answer before its weight, in [0, 1]. factor: the part of the
+    score that the rubric's factors leave. measures: numbers about this episode that earn nothing;
+    their mean says something. counters: numbers whose sum says something.
     """
 
     total: float | None
@@ -88,10 +91,12 @@ class Reward:
 
 
 def parse_rubric(text: str, known: Collection[str]) -> Rubric:
-    """The rubric of a text such as "rule=0.1,judge=1.0*format": what the judge gives counts where the format is right.
+    """The rubric of a text such as "rule=0.1,judge=1.0*format": what the judge gives counts where
+    the format is right.
 
     Raises:
-        UsageError: not NAME=WEIGHT*NAME joined by commas, a name unknown or twice, or a weight that is not above 0.
+        UsageError: not NAME=WEIGHT*NAME joined by commas, a name unknown or twice, or a weight that
+            is not above 0.
     """
     weights: dict[str, float] = {}
     factors: dict[str, list[str]] = {}

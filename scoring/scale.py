@@ -1,4 +1,5 @@
-"""The map from a reward model's raw score to [0, 1], as `utils/reward_scale.py` fits it and the judge applies it.
+"""The map from a reward model's raw score to [0, 1], as `utils/reward_scale.py` fits it and the
+judge applies it.
 
     scale = load_scale("runs/reward_scale.json")        # the setting REWARD_SCALE
     scale.apply(-1.7)                                   # 0.08
@@ -23,7 +24,10 @@ from common.settings import SettingsError
 
 class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
     def apply(self, raw: float) -> float:
-        """The score in [0, 1]; never smaller for a larger `raw`. Raises SettingsError for one that is not finite."""
+        """The score in [0, 1]; never smaller for a larger `raw`.
+
+        Raises SettingsError for one that is not finite.
+        """
         if not math.isfinite(raw):
             raise SettingsError(f"the raw score is {raw}; expected a finite number")
         return min(1.0, max(0.0, self._value(raw)))
@@ -33,7 +37,9 @@ class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
 
 
 class QuantileScale(_Map):
-    """Straight lines between the points (raw, unit); below the first and above the last point the end's value."""
+    """Straight lines between the points (raw, unit); below the first and above the last point the
+    end's value.
+    """
 
     kind: Literal["quantile"] = "quantile"
     raw: list[FiniteFloat] = Field(min_length=2)
@@ -76,7 +82,8 @@ def load_scale(path: str | PathLike[str]) -> Scale:
     """The scale of a JSON file.
 
     Raises:
-        SettingsError: no such file, not JSON, or not one of the two kinds with values that make a map.
+        SettingsError: no such file, not JSON, or not one of the two kinds with values that make a
+            map.
     """
     try:
         return _FILE.validate_json(Path(path).read_bytes())

@@ -1,4 +1,5 @@
-"""Checks of answers and query results without a judge: the arithmetic behind reward terms and metrics.
+"""Checks of answers and query results without a judge: the arithmetic behind reward terms and
+metrics.
 
     same_result(["a"], [["x"], ["y"]], {"columns": ["b"], "rows": [["y"], ["x"]]})     # True: order is not asked for
     quantities("一次0.5克")                                                             # {(500.0, "毫克")}
@@ -36,9 +37,11 @@ THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
 def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any]) -> bool:
-    """Whether a result holds the gold result: the same rows, each as often, in order only where gold is "ordered".
+    """Whether a result holds the gold result: the same rows, each as often, in order only where
+    gold is "ordered".
 
-    Columns may have other names and another order. A cell that the tool cut equals the text it is the beginning of.
+    Columns may have other names and another order. A cell that the tool cut equals the text it is
+    the beginning of.
     """
     wanted = [list(row) for row in gold.get("rows") or []]
     width = len(gold.get("columns") or []) or (len(wanted[0]) if wanted else len(columns))
@@ -96,9 +99,11 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[str]) -> float:
 
 
 def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -> float:
-    """The share of the different returned cells that hold a quote or are part of one; 0 without cells.
+    """The share of the different returned cells that hold a quote or are part of one; 0 without
+    cells.
 
-    Cells that the question says already, such as the name asked for, and bare numbers count neither way.
+    Cells that the question says already, such as the name asked for, and bare numbers count neither
+    way.
     """
     wanted, asked = [words_only(quote) for quote in quotes], words_only(question)
     shown = {cell for cell in map(_cell_words, cells) if cell[0] and cell[0] not in asked}
@@ -127,8 +132,8 @@ def quantities(text: str) -> set[tuple[float, str]]:
 def quantities_agree(answer: str, known: str, wanted: str) -> float:
     """The share of the answer's quantities that `known` (rows and question) has too.
 
-    A number without a unit agrees with the same number in any unit. An answer without numbers agrees when `wanted` (the
-    gold text) has none either.
+    A number without a unit agrees with the same number in any unit. An answer without numbers
+    agrees when `wanted` (the gold text) has none either.
     """
     said, there = quantities(answer), quantities(known)
     if not said:
@@ -140,9 +145,11 @@ def quantities_agree(answer: str, known: str, wanted: str) -> float:
 
 
 def claims_hold(answer: str, known: str) -> float:
-    """The share of the answer's quotes and references that `known` (rows and question) bears out; 1 without any.
+    """The share of the answer's quotes and references that `known` (rows and question) bears out; 1
+    without any.
 
-    Quoted passages must be there word for word; addresses and numbered references must stand there as they are.
+    Quoted passages must be there word for word; addresses and numbered references must stand there
+    as they are.
     """
     passages = [words_only(text) for text in QUOTED.findall(answer)]
     held = [text in words_only(known) for text in passages if len(text) >= SHORTEST_CLAIM]
@@ -151,7 +158,9 @@ def claims_hold(answer: str, known: str) -> float:
 
 
 def is_plain(answer: str) -> bool:
-    """Whether the answer is prose: no tool call, chat token, code fence or JSON in it; a thought before it may."""
+    """Whether the answer is prose: no tool call, chat token, code fence or JSON in it; a thought
+    before it may.
+    """
     thought = THOUGHT.match(answer)
     return MARKUP.search(answer[thought.end() :] if thought else answer) is None
 

@@ -1,9 +1,11 @@
-"""Forms of a Chinese or English text that change no meaning, so that what says the same is written the same.
+"""Forms of a Chinese or English text that change no meaning, so that what says the same is written
+the same.
 
     canonical("每次０．５克，每天兩次")      # "每次500毫克,每天2次"
     words_only("避光, 密封。")              # "避光密封"
 
-OpenCC writes traditional characters as simplified ones, cn2an numerals as digits, and pint gives the factors of units.
+OpenCC writes traditional characters as simplified ones, cn2an numerals as digits, and pint gives
+the factors of units.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ _NEEDLESS_GAP = re.compile(r"(?<=[^\x00-\x7f]) +| +(?=[^\x00-\x7f])|(?<=\d) +(?=
 
 
 def normalise(text: str) -> str:
-    """The text in NFKC form, lower case, without white space and unseen signs: "１５ ｍｇ" and "15mg" become equal."""
+    """The text in NFKC form, lower case, without white space and unseen signs: "１５ ｍｇ" and "15mg"
+    become equal.
+    """
     return "".join(unicodedata.normalize("NFKC", UNSEEN.sub("", text)).lower().split())
 
 
@@ -92,7 +96,9 @@ def fragments(text: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def canonical(text: str) -> str:
-    """The text without markup and list marks, its characters, numbers and units in one form; its punctuation stays."""
+    """The text without markup and list marks, its characters, numbers and units in one form; its
+    punctuation stays.
+    """
     text = MARKUP.sub("", LIST_MARK.sub("", UNSEEN.sub("", text)))
     text = _opencc().convert(text.encode("utf-8", "replace").decode())  # no halves of surrogates
     text = unicodedata.normalize("NFKC", text).lower()
@@ -136,7 +142,10 @@ def _digit(sign: str) -> str:
 
 @cache
 def _line(unit: str) -> tuple[float, float, str]:
-    """Of a spelling: factor and offset into the unit that is kept, and that unit. Pint is slow, so it is asked once."""
+    """Of a spelling: factor and offset into the unit that is kept, and that unit.
+
+    Pint is slow, so it is asked once.
+    """
     quantity = _pint().Quantity
     kept, name = next(
         pair for pair in KEPT.items() if quantity(1.0, UNITS[unit]).is_compatible_with(pair[1])
@@ -151,7 +160,9 @@ def _pint() -> Any:
 
 
 def _converted(sign: str, number: str, unit: str) -> str:
-    """The quantity in the unit that is kept, with seven digits: kilograms and months do not come out even."""
+    """The quantity in the unit that is kept, with seven digits: kilograms and months do not come
+    out even.
+    """
     factor, offset, kept = _line(unit)
     value = float(sign + number) * factor + offset
     return f"{float(f'{value:.7g}'):.15g}{kept}"

@@ -3,11 +3,13 @@
     text_overlap("偏头痛，注意休息", "偏头痛，多休息")     # {"word_f1": 0.67, "bleu_1": 0.67, ...}
     dei(score=0.8, turns=6, mean_tokens=60)             # 0.097
 
-All of one pair of texts, in [0, 1], on the words jieba finds (NFKC, lower case, without punctuation), Chinese or
-English; 0 where either text has no words. BLEU is sacrebleu's of a sentence, up to n words in a row: orders that the
-text is too short for are left out (effective order), an order without a match is smoothed (exp); its mean over samples
-is not BLEU of a corpus. ROUGE is the F-measure of rouge-score, without stemming; ROUGE-2 of a single word is 0.
-DoctorAgent-RL counts characters of Chinese and single orders of BLEU: its BLEU and ROUGE cannot be compared with these.
+All of one pair of texts, in [0, 1], on the words jieba finds (NFKC, lower case, without
+punctuation), Chinese or English; 0 where either text has no words. BLEU is sacrebleu's of a
+sentence, up to n words in a row: orders that the text is too short for are left out (effective
+order), an order without a match is smoothed (exp); its mean over samples is not BLEU of a corpus.
+ROUGE is the F-measure of rouge-score, without stemming; ROUGE-2 of a single word is 0.
+DoctorAgent-RL counts characters of Chinese and single orders of BLEU: its BLEU and ROUGE cannot be
+compared with these.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def text_overlap(text: str, reference: str) -> dict[str, float]:
 
 
 def dei(score: float, turns: float, mean_tokens: float) -> float:
-    """Diagnostic efficiency index, as DoctorAgent-RL's evaluation has it: score² / (alpha turns + beta tokens a turn).
+    """Diagnostic efficiency index, as DoctorAgent-RL's evaluation has it: score² / (alpha turns +
+    beta tokens a turn).
 
     Raises ValueError: neither turns nor tokens.
     """

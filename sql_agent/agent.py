@@ -66,7 +66,8 @@ class SqlAgent(Agent):
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
 
     def sizes(self, device: str) -> Sizes:
-        """Three calls: in the tiny model's 1,024 positions; on a GPU 3 x 768 generated and 2 x about 3,000 read.
+        """Three calls: in the tiny model's 1,024 positions; on a GPU 3 x 768 generated and 2 x
+        about 3,000 read.
 
         The latter is what a tool's answer, capped at 8,000 characters, has in practice.
         """

@@ -1,10 +1,12 @@
-"""Answers whose worth is known: bad ones, to see whether a judge can be fooled, and good ones to compare them with.
+"""Answers whose worth is known: bad ones, to see whether a judge can be fooled, and good ones to
+compare them with.
 
     Canaries().answers(case, ["阿朵片"], Random(1))      # bad ones by kind: {"the question again": "关于...", ...}
     honest_answers(case)                                # {"exact evidence": "...", "reference answer": "..."}
 
-A run asks its judge about both before it starts (episodes/judge_check.py); which share of its episodes is followed by a
-bad one (CANARY_SHARE), says episodes/lit_agent.py, and what happens when it is accepted, training/watch.py.
+A run asks its judge about both before it starts (episodes/judge_check.py); which share of its
+episodes is followed by a bad one (CANARY_SHARE), says episodes/lit_agent.py, and what happens when
+it is accepted, training/watch/events.py.
 """
 
 from __future__ import annotations
@@ -43,7 +45,8 @@ TURNED: dict[str, str] = _TEXTS["turned"]
 
 
 class Canaries:
-    """Makes bad answers; one per process. It remembers values and names of questions seen, as wrong ones for others.
+    """Makes bad answers; one per process. It remembers values and names of questions seen, as wrong
+    ones for others.
 
     column: some values of the column of that name in the tables that are asked about.
     """
@@ -54,7 +57,10 @@ class Canaries:
         self._names: deque[str] = deque(maxlen=KEPT)
 
     def answers(self, case: Case, names: Sequence[str], random: Random) -> dict[str, str]:
-        """A bad answer of every kind that the question allows. `names`: the entities it is about, as far as known."""
+        """A bad answer of every kind that the question allows.
+
+        `names`: the entities it is about, as far as known.
+        """
         question, nothing = case.question.rstrip("？?"), is_nothing(case)
         cells = [
             (column, value) for column, value in _gold_cells(case) if value not in names
@@ -97,7 +103,9 @@ class Canaries:
     def _near(
         self, case: Case, cells: Sequence[tuple[str, str]], evidence: str | None, random: Random
     ) -> dict[str, str | None]:
-        """Answers that look like the right one: of another row, with one term or sign changed, denied, for any row."""
+        """Answers that look like the right one: of another row, with one term or sign changed,
+        denied, for any row.
+        """
         if not evidence or not cells or is_nothing(case):
             return {}
         column, value = random.choice(cells)
@@ -119,7 +127,9 @@ class Canaries:
     def _wrong_values(
         self, case: Case, cells: Sequence[tuple[str, str]]
     ) -> tuple[list[str], list[str]]:
-        """What is right for other questions and not for this one: of the same columns, and of others."""
+        """What is right for other questions and not for this one: of the same columns, and of
+        others.
+        """
         columns, right = (
             {name for name, _ in cells},
             words_only(case.reference + "".join(value for _, value in cells)),
@@ -130,7 +140,9 @@ class Canaries:
 
 
 def honest_answers(case: Case) -> dict[str, str]:
-    """What the database says, word for word (the gold rows, else the quotes), and the reference, as far as known."""
+    """What the database says, word for word (the gold rows, else the quotes), and the reference, as
+    far as known.
+    """
     rows = ((case.gold or {}).get("structured_gt") or {}).get("rows") or []
     told = "；".join("：".join(str(cell) for cell in row if cell is not None) for row in rows)
     evidence = (
@@ -149,7 +161,9 @@ def is_nothing(case: Case) -> bool:
 
 
 def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> str | None:
-    """The value with one of its parts as another row has it; None where it has one part or nothing fits."""
+    """The value with one of its parts as another row has it; None where it has one part or nothing
+    fits.
+    """
     parts = [part for part in PART.split(value) if words_only(part)]
     strange = [
         part
@@ -198,7 +212,9 @@ def _any(texts: Sequence[str], random: Random) -> str | None:
 
 
 def _is_other(value: str, right: str) -> bool:
-    """Whether no part of the value is right: what a keeper of many drugs says of one is often true of the next."""
+    """Whether no part of the value is right: what a keeper of many drugs says of one is often true
+    of the next.
+    """
     parts = [part for part in fragments(value) if len(part) > 1]
     return bool(parts) and all(closeness(part, right) < ALIKE for part in parts)
 

@@ -1,12 +1,14 @@
-"""Supervised data of the SQL agent: the gold episodes, and what the bundled tiny model is made from.
+"""Supervised data of the SQL agent: the gold episodes, and what the bundled tiny model is made
+from.
 
     gold_conversations(tasks, database_url)                        # to warm up any model
     lessons(rows, database_url, right=12_000, flawed=3_200, random=Random(2))
 
-The tiny model's conversations are synthetic. A training row that looks up fields of named entities is a pattern; its
-names and values are swapped for random ones, stored in a scratch database and queried with the agent's own tool, so the
-model has to copy what it reads instead of remembering it. A share of them is spoiled the way logs of real users are:
-those failures are decisions that reinforcement learning can turn around. `tiny_model_card.md` explains the numbers.
+The tiny model's conversations are synthetic. A training row that looks up fields of named entities
+is a pattern; its names and values are swapped for random ones, stored in a scratch database and
+queried with the agent's own tool, so the model has to copy what it reads instead of remembering it.
+A share of them is spoiled the way logs of real users are: those failures are decisions that
+reinforcement learning can turn around. `tiny_model_card.md` explains the numbers.
 """
 
 from __future__ import annotations
@@ -33,22 +35,26 @@ from tools.sql.query import QueryTool
 PIECES = re.compile(r"[^,\uff0c\u3002;\uff1b\u3001]+[,\uff0c\u3002;\uff1b\u3001]?")
 VALUE_SLOT = re.compile(r"⟦(v\d+|listing|count)⟧")
 HAN = re.compile("[\u4e00-\u9fff]")
-# What an answer without a query says. Always the same: invented values would be noise that drowns the decision.
+# What an answer without a query says. Always the same: invented values would be noise that drowns
+# the decision.
 EVASION = "请遵医嘱"
-# Random names and values use this many different characters: each is one token, and seen often enough to be copied.
+# Random names and values use this many different characters: each is one token, and seen often
+# enough to be copied.
 RANDOM_CHARACTERS = 1000
 RANDOM_NAME_SHARE = 0.4
 ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
-# Shown more often in right demonstrations than the rows have it: answers of several values, where copying fails last,
-# and names nobody has, which are told from wrong ones by the hint.
+# Shown more often in right demonstrations than the rows have it: answers of several values, where
+# copying fails last, and names nobody has, which are told from wrong ones by the hint.
 SHOWN_MORE = 2
 # Of the questions about one field of one entity, those that call it by another name than its own.
 MISNAMED_SHARE = 0.4
 NOT_FOUND = "数据库中没有找到{}。"
-# So many cases share a scratch database: about as many names as the bundled one has, so hints are as near.
+# So many cases share a scratch database: about as many names as the bundled one has, so hints are
+# as near.
 SCRATCH_CASES = 600
-# Percent of each kind. Half of the patterns are badly demonstrated, the other half mostly well; misnamed ones apart.
+# Percent of each kind. Half of the patterns are badly demonstrated, the other half mostly well;
+# misnamed ones apart.
 BAD = {"no_call": 24, "wrong_column": 46, "empty": 6, "right": 24}
 GOOD = {"no_call": 10, "wrong_column": 26, "empty": 4, "right": 60}
 MISNAMED = {"no_call": 12, "gives_up": 58, "right": 30}
@@ -57,7 +63,8 @@ MISNAMED = {"no_call": 12, "gives_up": 58, "right": 30}
 def gold_conversations(
     tasks: Sequence[SqlTask], database_url: str, tables: Iterable[str] = COLUMNS
 ) -> Iterable[Conversation]:
-    """The episodes of a policy that runs the gold SQL and gives the gold answer, one a task that has both.
+    """The episodes of a policy that runs the gold SQL and gives the gold answer, one a task that
+    has both.
 
     Raises AgentError: a gold statement fails; DatabaseError: the database cannot be read.
     """
@@ -108,7 +115,9 @@ def names_in(database_url: str) -> set[str]:
 
 
 def alphabet(rows: Sequence[Row], random: Random) -> str:
-    """The characters of random names and values: every Chinese one of the rows, and common ones up to the size."""
+    """The characters of random names and values: every Chinese one of the rows, and common ones up
+    to the size.
+    """
     known = sorted(set(HAN.findall("".join(row["question"] + row["answer"] for row in rows))))
     pairs = (bytes([row, column]) for row in range(0xB0, 0xD8) for column in range(0xA1, 0xFF))
     common = "".join(
@@ -119,10 +128,11 @@ def alphabet(rows: Sequence[Row], random: Random) -> str:
 
 
 class Cases:
-    """Draws cases whose names and values look like the training split's and are none of the database's.
+    """Draws cases whose names and values look like the training split's and are none of the
+    database's.
 
-    taken: every name of the real database; none of them is ever drawn, nor one twice. characters: what random names and
-    values are made of.
+    taken: every name of the real database; none of them is ever drawn, nor one twice. characters:
+    what random names and values are made of.
     """
 
     def __init__(
@@ -205,7 +215,9 @@ class Cases:
                 return name
 
     def value(self, column: str) -> str:
-        """A text for the column: pieces of real ones in a new order, some characters and digits replaced."""
+        """A text for the column: pieces of real ones in a new order, some characters and digits
+        replaced.
+        """
         pieces = self.pieces[column]
         text = "".join(self.random.sample(pieces, k=min(len(pieces), self.random.randint(1, 3))))
         if self.random.random() < 0.5:
@@ -289,7 +301,9 @@ class Cases:
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
 
     def _of_wrong_columns(self, case: Case) -> tuple[list[str], str]:
-        """A query and answer of the table's first columns instead of those asked for: the habit of a lazy policy."""
+        """A query and answer of the table's first columns instead of those asked for: the habit of
+        a lazy policy.
+        """
         columns = case.pattern.columns
         others = [
             column for column in case.rows[0] if column in self.pieces and column not in columns
@@ -323,7 +337,9 @@ def write_database(path: Path, cases: Iterable[Case]) -> None:
 
 
 def misspelt(sql: str) -> str:
-    """The query with a column that does not exist; one that names no entity gets a table that does not."""
+    """The query with a column that does not exist; one that names no entity gets a table that does
+    not.
+    """
     wrong = sql.replace("med_name", "name").replace("disease_name", "name")
     return (
         wrong

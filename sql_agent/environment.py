@@ -1,4 +1,5 @@
-"""What the SQL agent's episodes need in a process: the database's tool, the judge, the reward's terms.
+"""What the SQL agent's episodes need in a process: the database's tool, the judge, the reward's
+terms.
 
 environment = SqlEnvironment(load_settings())
 episode = await environment.play(task, policy)          # openai-agents calls `query_database_by_sql`

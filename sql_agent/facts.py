@@ -1,6 +1,8 @@
-"""What the SQL agent's evaluations and demos say beyond the reward: of one episode, and over all of them.
+"""What the SQL agent's evaluations and demos say beyond the reward: of one episode, and over all of
+them.
 
-A record is a line of `episodes.jsonl`; docs/evaluation.md explains the keys, docs/learning.md the kinds of failure.
+A record is a line of `episodes.jsonl`; docs/evaluation.md explains the keys, docs/learning.md the
+kinds of failure.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
 
 
 def record_of(task: SqlTask, episode: Episode) -> Record:
-    """What is kept of an episode: its queries, and every term's value whatever the reward is made of."""
+    """What is kept of an episode: its queries, and every term's value whatever the reward is made
+    of.
+    """
     queries = [
         {
             "sql": query.sql,
@@ -48,7 +52,9 @@ def record_of(task: SqlTask, episode: Episode) -> Record:
 
 
 def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
-    """Ratios over scored episodes that are no mean of one episode's numbers; docs/evaluation.md defines them."""
+    """Ratios over scored episodes that are no mean of one episode's numbers; docs/evaluation.md
+    defines them.
+    """
     queries = [[query["ok"] for query in record["queries"]] for record in records]
     failed = [flags for flags in queries if not all(flags)]
     return {
@@ -69,7 +75,8 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
 
 
 def failure(record: Record) -> str:
-    """The kind of a scored episode, one of `SqlAgent.failures`: the first that holds, from its end to its start.
+    """The kind of a scored episode, one of `SqlAgent.failures`: the first that holds, from its end
+    to its start.
 
     How it ended comes first, because an episode without an answer scores 0 whatever it had read.
     """

@@ -1,6 +1,8 @@
-"""What an LLM judge is told about this agent's answers: a question, what the database holds, what the tool returned.
+"""What an LLM judge is told about this agent's answers: a question, what the database holds, what
+the tool returned.
 
-The words are in `judge_words.toml`; `scoring/llm_judge.py` puts the material between the lines they speak of.
+The words are in `judge_words.toml`; `scoring/llm_judge.py` puts the material between the lines they
+speak of.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What a training row asks, with its names and values taken out, and a case of it with new ones put in.
+"""What a training row asks, with its names and values taken out, and a case of it with new ones put
+in.
 
-`⟦n0⟧` is the first name in the question (of an entity, or what is searched for), `⟦v0⟧` the first value of the answer,
-`⟦listing⟧` the names a search returns, `⟦count⟧` how many there are. Used by `sql_agent/demonstrations.py`.
+`⟦n0⟧` is the first name in the question (of an entity, or what is searched for), `⟦v0⟧` the first
+value of the answer, `⟦listing⟧` the names a search returns, `⟦count⟧` how many there are. Used by
+`sql_agent/demonstrations.py`.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ SEARCHES = ("listing", "count")  # the kinds that look for a word instead of an 
 class Pattern:
     """A training row with its names and values taken out.
 
-    kind: "fields" (values of named entities), "absent" (no such entity), "blank" (the entity's cell is empty),
-    "listing" (names of what a search returns), "count" (how many). columns: those the answer gives; for the last two
-    kinds the one that is searched. ending: how the word searched for ends, "" for the other kinds.
+    kind: "fields" (values of named entities), "absent" (no such entity), "blank" (the entity's cell
+    is empty), "listing" (names of what a search returns), "count" (how many). columns: those the
+    answer gives; for the last two kinds the one that is searched. ending: how the word searched for
+    ends, "" for the other kinds.
     """
 
     question: str
@@ -44,9 +47,11 @@ class Pattern:
 
 @dataclass
 class Case:
-    """A synthetic case before it is played: what its question names, and the rows of the scratch database.
+    """A synthetic case before it is played: what its question names, and the rows of the scratch
+    database.
 
-    called: the other name by which the question calls its one entity; "" where it is called by its own.
+    called: the other name by which the question calls its one entity; "" where it is called by its
+    own.
     """
 
     pattern: Pattern
@@ -56,7 +61,9 @@ class Case:
     flaw: str = "right"
 
     def fill(self, text: str) -> str:
-        """Put names and values into one of the pattern's texts; without rows the values' slots stay."""
+        """Put names and values into one of the pattern's texts; without rows the values' slots
+        stay.
+        """
         swaps = [(f"⟦n{i}⟧", name) for i, name in enumerate(self.names)]
         if self.pattern.kind == "fields":
             values = [row[column] for row in self.rows for column in self.pattern.columns]
@@ -67,9 +74,11 @@ class Case:
         return swap(text, swaps)
 
     def answer(self) -> str:
-        """What is said of two entities comes in the order a query returns them: by name, from the index.
+        """What is said of two entities comes in the order a query returns them: by name, from the
+        index.
 
-        In the question's order it would have to jump back and forth in the result; the judge accepts both orders.
+        In the question's order it would have to jump back and forth in the result; the judge
+        accepts both orders.
         """
         if not len(self.rows) == len(self.names) > 1:
             return self.fill(self.pattern.answer)
@@ -79,12 +88,16 @@ class Case:
 
 
 def gold_of(row: Row) -> dict[str, Any]:
-    """The row's structured gold answer, {"columns": [...], "rows": [[...]]}; empty lists where it has none."""
+    """The row's structured gold answer, {"columns": [...], "rows": [[...]]}; empty lists where it
+    has none.
+    """
     return nested(row, "structured_gt") or {"columns": [], "rows": []}
 
 
 def pattern_of(row: Row) -> Pattern | None:
-    """Take names and values out of a training row; None for what no pattern can hold (another name, no SQL)."""
+    """Take names and values out of a training row; None for what no pattern can hold (another name,
+    no SQL).
+    """
     found = statements(row)
     if len(found) != 1 or not nested(row, "entities"):
         return None
@@ -143,7 +156,9 @@ def _search(row: Row, sql: str) -> Pattern | None:
 
 
 def _values_by_name(names: list[str], gold: dict[str, Any], name_column: str) -> list[list[Any]]:
-    """Return the gold values of each name, in the order of `names`; rows without a name column keep their order."""
+    """Return the gold values of each name, in the order of `names`; rows without a name column keep
+    their order.
+    """
     if name_column not in gold["columns"]:
         return [list(row) for row in gold["rows"]]
     at = gold["columns"].index(name_column)

@@ -1,8 +1,9 @@
 """The words the policy reads: system prompt and tool description, with a version.
 
-Everything else the policy sees is the question and the tool's JSON (`tools/sql/query.py`). The bundled tiny model is
-taught on exactly these words, so whoever changes one of them raises `PROMPT_VERSION` and rebuilds
-`sql_agent/tiny_model/` (`python -m training.cold_start sql`) in the same commit; a test compares both.
+Everything else the policy sees is the question and the tool's JSON (`tools/sql/query.py`). The
+bundled tiny model is taught on exactly these words, so whoever changes one of them raises
+`PROMPT_VERSION` and rebuilds `sql_agent/tiny_model/` (`python -m training.cold_start sql`) in the
+same commit; a test compares both.
 """
 
 from __future__ import annotations

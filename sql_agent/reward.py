@@ -1,13 +1,14 @@
-"""Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same table.
+"""Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same
+table.
 
     rubric = rubric_from(load_settings())                             # REWARD_TERMS, "rule=0.1,judge=1.0*format"
     reward = await score_episode(task, episode, judge, rubric)
     reward.total, reward.terms, reward.unscored, reward.score
 
-By default `rule` (0 or 0.1) and `judge` (0 to 1, but 0 where the answer is no prose) add up to a total from 0 to 1.1.
-Every term is a value in [0, 1] times its weight and factors. A term that needs gold the question does not have is left
-out for every episode of that question alike. A judge that gave no score leaves the episode unscored, which is not 0: it
-has no total, and the cause is named.
+By default `rule` (0 or 0.1) and `judge` (0 to 1, but 0 where the answer is no prose) add up to a
+total from 0 to 1.1. Every term is a value in [0, 1] times its weight and factors. A term that needs
+gold the question does not have is left out for every episode of that question alike. A judge that
+gave no score leaves the episode unscored, which is not 0: it has no total, and the cause is named.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ FEWEST_TURNS = 2  # one query and the answer
 
 @dataclass(frozen=True)
 class Query:
-    """An event of an episode: a statement the policy ran, what came back, and the tables it might read."""
+    """An event of an episode: a statement the policy ran, what came back, and the tables it might
+    read.
+    """
 
     sql: str
     result: QueryResult
@@ -61,7 +64,9 @@ Value = Callable[[SqlTask, Episode], float | None]
 
 @dataclass(frozen=True)
 class Term:
-    """What a term earns, in words, and its value of an episode; None of it: the term does not apply to the question."""
+    """What a term earns, in words, and its value of an episode; None of it: the term does not apply
+    to the question.
+    """
 
     range: str
     earns: str
@@ -135,7 +140,9 @@ def numbers(task: SqlTask, episode: Episode) -> float:
 
 @term("0 to 1", "on an unanswerable question, after looking: says that nothing was found")
 def abstention(task: SqlTask, episode: Episode) -> float | None:
-    """1 for that and courtesies, 0 for an answer that states something all the same (`abstention.honesty`)."""
+    """1 for that and courtesies, 0 for an answer that states something all the same
+    (`abstention.honesty`).
+    """
     if not is_unanswerable(task):
         return None
     looked, known = rule(task, episode) == 1, f"{task.question}\n{task.reference}"
@@ -176,7 +183,9 @@ def rubric_from(settings: Settings) -> Rubric:
 
 
 def term_values(task: SqlTask, episode: Episode, names: Any = TERMS) -> dict[str, float]:
-    """The values, before weights, of the named terms that apply to the question; the judge's is not among them."""
+    """The values, before weights, of the named terms that apply to the question; the judge's is not
+    among them.
+    """
     computed = {name: compute(task, episode) for name in names if (compute := TERMS[name].value)}
     return {name: value for name, value in computed.items() if value is not None}
 
@@ -198,7 +207,10 @@ def case_of(task: SqlTask, episode: Episode) -> Case:
 async def score_episode(
     task: SqlTask, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC
 ) -> Reward:
-    """Score an episode; the judge is asked only where the rubric has it. The terms are weighted already."""
+    """Score an episode; the judge is asked only where the rubric has it.
+
+    The terms are weighted already.
+    """
     values = term_values(task, episode, rubric.names)
     counters: dict[str, float] = {
         "sql_calls": len(episode.events),
@@ -236,14 +248,18 @@ def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float])
 
 
 def _quotes(task: SqlTask) -> list[str]:
-    """The gold evidence; the gold cells where it stands in a column that the gold query does not return."""
+    """The gold evidence; the gold cells where it stands in a column that the gold query does not
+    return.
+    """
     if _in_another_column(task) and task.result:
         return [str(cell) for row in task.result["rows"] for cell in row if cell is not None]
     return [item["quote"] for item in (task.gold or {}).get("evidence", [])]
 
 
 def _in_another_column(task: SqlTask) -> bool:
-    """Whether no quote is of a column of the gold result: the question searches for it, or counts it."""
+    """Whether no quote is of a column of the gold result: the question searches for it, or counts
+    it.
+    """
     fields = {item.get("field") for item in (task.gold or {}).get("evidence", [])}
     return bool(fields and task.result) and not fields & set((task.result or {})["columns"])
 

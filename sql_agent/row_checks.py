@@ -1,4 +1,7 @@
-"""What a training run asks of its questions before anything heavy is started. Used by `SqlAgent.check`."""
+"""What a training run asks of its questions before anything heavy is started.
+
+Used by `SqlAgent.check`.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,13 @@ CHECKED = 64  # questions of each file that are checked against the database
 
 
 def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
-    """Draft missing answers into the rows; where episodes are played, check a sample against the database.
+    """Draft missing answers into the rows; where episodes are played, check a sample against the
+    database.
 
     Returns a line for each thing to know.
 
-    Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database cannot be read.
+    Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database
+    cannot be read.
     """
     notes = [
         note for name, part in rows.items() for note in _notes_on(name, list(part), settings, plays)

@@ -1,11 +1,13 @@
-"""One question through agent, tool and reward, printed: against any OpenAI-compatible endpoint, no training stack.
+"""One question through agent, tool and reward, printed: against any OpenAI-compatible endpoint, no
+training stack.
 
     python sql_agent/sqlagent_test.py --base-url http://127.0.0.1:8000/v1 --model tiny
     python sql_agent/sqlagent_test.py --base-url URL --model NAME --question "朵莎洛片怎么保存？"
 
-Works from any working directory. Without --question it takes the first validation question; a question of the data
-files is scored with its gold answer, any other one has no reference. The key is OPENAI_API_KEY (environment or .env),
-the database DATABASE_URL. Exit codes: 0 done, 1 the endpoint, database or judge failed, 2 wrong usage.
+Works from any working directory. Without --question it takes the first validation question; a
+question of the data files is scored with its gold answer, any other one has no reference. The key
+is OPENAI_API_KEY (environment or .env), the database DATABASE_URL. Exit codes: 0 done, 1 the
+endpoint, database or judge failed, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from sql_agent.task import SqlTask, task_of
 
 
 def find_task(question: str | None) -> SqlTask:
-    """Return the data's row with this question (the first validation row for None), or a task without a reference."""
+    """Return the data's row with this question (the first validation row for None), or a task
+    without a reference.
+    """
     for split in ("val", "test", "train"):
         for row in AGENT.rows(AGENT.splits[split]):
             if question is None or row["question"] == question:
@@ -92,7 +96,10 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.
 
 
 def run(argv: Sequence[str] | None) -> int:
-    """Play and show one question; returns the exit code. Raises Failure: the episode could not be played."""
+    """Play and show one question; returns the exit code.
+
+    Raises Failure: the episode could not be played.
+    """
     settings = load_settings()
     arguments = parse_arguments(argv, settings)
     key, task = reveal(settings.openai_api_key), find_task(arguments.question)

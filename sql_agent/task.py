@@ -16,9 +16,10 @@ from episodes.agent import Row, Task
 class SqlTask(Task):
     """A question with what is known about its answer.
 
-    `reference` is "" when the row has no answer. `gold` holds `structured_gt` ({"columns": [...], "rows": [[...]]}) and
-    `evidence` ([{table, row_id, field, quote}]) as far as the row has them, else None. `sql`: the gold statements.
-    `names`: the entities it is about, the one asked for first.
+    `reference` is "" when the row has no answer. `gold` holds `structured_gt` ({"columns": [...],
+    "rows": [[...]]}) and `evidence` ([{table, row_id, field, quote}]) as far as the row has them,
+    else None. `sql`: the gold statements. `names`: the entities it is about, the one asked for
+    first.
     """
 
     gold: dict[str, Any] | None = None

@@ -1,10 +1,12 @@
-"""Episodes without a model, played through the real tool: the gold answers, and an agent made of one template.
+"""Episodes without a model, played through the real tool: the gold answers, and an agent made of
+one template.
 
     gold_episode(task, tool)                                  # the ceiling: must score 1
     TemplateAgent(tool).episode("朵莎洛片怎么保存？")          # the floor a model has to beat
 
-The template agent looks for a name of the database in the question and for a word that means a column, asks for that
-cell and repeats it. It takes nothing from the question's row but the question.
+The template agent looks for a name of the database in the question and for a word that means a
+column, asks for that cell and repeats it. It takes nothing from the question's row but the
+question.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
 
 @lru_cache(maxsize=8)
 def prompt_for(tool: QueryTool) -> str:
-    """The system prompt that names the tables the tool may read; the database is asked for those that are not ours.
+    """The system prompt that names the tables the tool may read; the database is asked for those
+    that are not ours.
 
     Raises DatabaseError: it cannot be read, or lacks one.
     """
@@ -64,10 +67,12 @@ class TemplateAgent:
     def episode(self, question: str) -> Episode:
         """Play one question: one query, then the answer."""
         episode = Episode(messages=list(first_messages(question, prompt_for(self.tool))))
-        # The table with the longest name that stands in the question, and the names of it there (two at most).
+        # The table with the longest name that stands in the question, and the names of it there
+        # (two at most).
         found = {table: _found(names, question) for table, names in self.names.items()}
         table = max(found, key=lambda table: max(map(len, found[table]), default=0))
-        # The column of the first word that fits; what no word fits is the first column of the table.
+        # The column of the first word that fits; what no word fits is the first column of the
+        # table.
         meant = column_words()[table]
         fitting = [
             column for column, words in meant.items() if any(word in question for word in words)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The long run: the SQL agent on one 80 GB GPU. Main parameters first; what follows the script's name is passed on and wins.
-# The values are those of the GPU preset in training/verl.toml and presets.py, where the reasons stand; not run.
+# The values are those of the GPU preset in training/setup/verl.toml and presets.py, where the reasons stand; not run.
 #
 #   sql_agent/train.sh
 #   TRAIN_BATCH_SIZE=4 MODEL=/models/Qwen3-1.7B sql_agent/train.sh --run-dir runs/mine --resume auto

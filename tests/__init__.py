@@ -1,1 +1,3 @@
-"""Helpers are imported as `tests.room.module`; a package, because some libraries install one of the same name."""
+"""Helpers are imported as `tests.room.module`; a package, because some libraries install one of the
+same name.
+"""

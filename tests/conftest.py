@@ -13,12 +13,13 @@ from episodes import registry
 from tests.runs import fast_run, start  # noqa: F401 (fixtures)
 from tests.tools.sql import servers
 
-# A shell that starts the tests in the background makes them, and every program they start, deaf to Ctrl-C; the tests
-# that send it would wait for nothing.
+# A shell that starts the tests in the background makes them, and every program they start, deaf to
+# Ctrl-C; the tests that send it would wait for nothing.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Whether a commit passes depends on the commit alone: hypothesis's own profile `ci` generates the same cases every time
-# and looks at no clock. `make fuzz` and `make nightly` draw new ones, from a seed that they print.
+# Whether a commit passes depends on the commit alone: hypothesis's own profile `ci` generates the
+# same cases every time and looks at no clock. `make fuzz` and `make nightly` draw new ones, from a
+# seed that they print.
 settings.register_profile("random", settings.get_profile("default"), deadline=None, print_blob=True)
 # `make mutants` asks whether a test fails, not for the smallest example.
 PHASES = (Phase.explicit, Phase.generate)
@@ -28,14 +29,17 @@ settings.load_profile("ci")
 
 @pytest.fixture(autouse=True)
 def stop_signals() -> None:
-    """As a program finds them, whatever another test's `main` made of them: processes that a test forks inherit it."""
+    """As a program finds them, whatever another test's `main` made of them: processes that a test
+    forks inherit it.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
 
 
-# What is marked `system`, and left out of `make unit`: what asks for one of these fixtures, and what stands in these
-# files or is one of these tests, because it starts programs or goes through a collection of cases.
+# What is marked `system`, and left out of `make unit`: what asks for one of these fixtures, and
+# what stands in these files or is one of these tests, because it starts programs or goes through a
+# collection of cases.
 STARTS = {"browser", "bubblewrap", "mariadb", "postgres"}
 SYSTEM = (
     "tests/bench/",
@@ -105,7 +109,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def bubblewrap() -> None:
-    """Skips unless bubblewrap itself can run a program here; what it then allows ours is for the tests."""
+    """Skips unless bubblewrap itself can run a program here; what it then allows ours is for the
+    tests.
+    """
     if not shutil.which("bwrap"):
         pytest.skip(
             "bubblewrap is not installed (apt-get install bubblewrap): the sandbox is not tested"
@@ -130,7 +136,9 @@ def bubblewrap() -> None:
 
 @pytest.fixture
 def has_packages_of(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Skips the rest of a test where the Debian packages of the agent it names are missing: the sandbox, so far."""
+    """Skips the rest of a test where the Debian packages of the agent it names are missing: the
+    sandbox, so far.
+    """
 
     def require(name: str) -> None:
         if (registry.get(name).folder / "debian-packages.txt").exists():
@@ -147,7 +155,9 @@ def no_bar_of_slow_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """An administrator's URL of the PostgreSQL that all tests share; `servers.fresh_database` makes room on it."""
+    """An administrator's URL of the PostgreSQL that all tests share; `servers.fresh_database` makes
+    room on it.
+    """
     with servers.postgres_server() as (url, _):
         yield url
 

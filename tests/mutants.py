@@ -1,13 +1,14 @@
-"""Changes the code that decides what is learned, paid and reported, a little at a time, and says what no test noticed.
+"""Changes the code that decides what is learned, paid and reported, a little at a time, and says
+what no test noticed.
 
     make mutants                       every room of mutants.toml, one after the other, and the corruptions
     make mutants ROOM=metrics          one of them
     make mutants ROOM=corruptions      the named changes of corruptions.toml, each of which must be noticed
 
-mutmut makes the changes and runs the room's unit tests on each, in a copy below outputs/mutants/. A later run goes on
-there, with functions that were changed and changes that were not noticed; without the copy it begins anew.
-docs/testing.md says which survivors are accepted and why. Exit codes: 0 done, 1 fewer than KILLED of a room are
-noticed or a corruption is not, 2 wrong usage.
+mutmut makes the changes and runs the room's unit tests on each, in a copy below outputs/mutants/. A
+later run goes on there, with functions that were changed and changes that were not noticed; without
+the copy it begins anew. docs/testing.md says which survivors are accepted and why. Exit codes: 0
+done, 1 fewer than KILLED of a room are noticed or a corruption is not, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ ASKED_AGAIN = (
     255,
 )  # pytest's word: not noticed, not reached, and out of time in each way
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
-# `mutmut run` that changes a text in one way, for its others, in small and in capital letters, say the same again; and
-# that asks the quick tests first, for the first that fails is the last.
+# `mutmut run` that changes a text in one way, for its others, in small and in capital letters, say
+# the same again; and that asks the quick tests first, for the first that fails is the last.
 RUN = """
 from itertools import islice
 from mutmut.__main__ import cli
@@ -63,8 +64,8 @@ cli(["run", "--max-children", "2"])
 """
 # `mutmut show` of every name, without starting Python for each.
 SHOW = "import sys; from mutmut.__main__ import cli; [cli(['show', name], standalone_mode=False) for name in sys.argv[1:]]"
-# What stands alone on a line or in a log is the wording of a message, of which tests look at how it begins; options and
-# names of commands are held by the tests that call these.
+# What stands alone on a line or in a log is the wording of a message, of which tests look at how it
+# begins; options and names of commands are held by the tests that call these.
 WORDING = (
     r'^\s*f?"[^"]*"\)?,?$',
     r"^\s*(logger|log|LOG|logging)\.\w+\(",
@@ -126,7 +127,9 @@ def prepare(room: str) -> Path:
 
 
 def ask_again(folder: Path) -> None:
-    """Forget what was not noticed or not reached, for there may be new tests, and what ran out of time under a load."""
+    """Forget what was not noticed or not reached, for there may be new tests, and what ran out of
+    time under a load.
+    """
     for path in (folder / "mutants").rglob("*.meta"):
         found = json.loads(path.read_text(encoding="utf-8"))
         codes = found["exit_code_by_key"]
@@ -182,7 +185,9 @@ def run_corruptions() -> str:
 
 
 def run_tests(folder: Path, test: str) -> None:
-    """In a fork: end with pytest's exit code for a test of this copy, none of whose modules has been imported here."""
+    """In a fork: end with pytest's exit code for a test of this copy, none of whose modules has
+    been imported here.
+    """
     own = {path.name for path in folder.iterdir() if path.is_dir()}
     for name in [name for name in sys.modules if name.split(".")[0] in own]:
         del sys.modules[name]

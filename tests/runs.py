@@ -1,4 +1,5 @@
-"""Real runs of the real engine on bundled tiny models; each takes about a minute, so all tests share what they can.
+"""Real runs of the real engine on bundled tiny models; each takes about a minute, so all tests
+share what they can.
 
 The fixtures are known to every test through `tests/conftest.py`.
 """
@@ -29,7 +30,9 @@ PROXIES = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.
 
 @dataclass
 class Run:
-    """One run of train_sql_agent.py in a process group of its own, marked so that its children can be found."""
+    """One run of train_sql_agent.py in a process group of its own, marked so that its children can
+    be found.
+    """
 
     run_dir: Path
     process: subprocess.Popen[str]
@@ -67,7 +70,9 @@ class Run:
         return dict(json.loads((self.run_dir / "summary.json").read_text()))
 
     def alive(self) -> list[psutil.Process]:
-        """Processes this run started, children of children included, wherever they hang in the process tree."""
+        """Processes this run started, children of children included, wherever they hang in the
+        process tree.
+        """
         return [process for process in psutil.process_iter() if has_mark(process, self.mark)]
 
 
@@ -91,7 +96,7 @@ def listens(process: psutil.Process) -> set[str]:
 
 
 def free_port() -> int:
-    from training.ports import free_port as port
+    from training.setup.ports import free_port as port
 
     return port("127.0.0.1")
 
@@ -100,7 +105,8 @@ def free_port() -> int:
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Run]]:
     """Start a run: `start("--ci-fast", AGL_...="...")`; whatever still lives at the end is killed.
 
-    `program` is the training command of another agent; `within` comes before the command and runs it.
+    `program` is the training command of another agent; `within` comes before the command and runs
+    it.
     """
     runs: list[Run] = []
 

@@ -1,5 +1,5 @@
-"""Malformed requests by the thousand, sent to a real server over HTTP: no JSON, wrong types, wrong tokens, no such
-route, too long, and no HTTP at all.
+"""Malformed requests by the thousand, sent to a real server over HTTP: no JSON, wrong types, wrong
+tokens, no such route, too long, and no HTTP at all.
 
     answers = await storm(address, 10_000, lambda: "/v1/things", most_bytes=2**19)
 """
@@ -21,7 +21,8 @@ SHARES = {"body": 70, "token": 15, "route": 10, "raw": 4, "size": 1}
 KINDS = ("application/json", "application/json", "application/x-protobuf", "text/plain", "é")
 chance = random.Random(20)
 
-# Bodies that are no request of any route: no JSON, JSON that Python alone would read, and values of wrong types.
+# Bodies that are no request of any route: no JSON, JSON that Python alone would read, and values of
+# wrong types.
 BODIES: list[Callable[[], bytes]] = [
     lambda: b"\xff" + words(),
     lambda: b'{"input": ' + words(),
@@ -64,7 +65,9 @@ def words() -> bytes:
 async def storm(
     address: str, number: int, route: Callable[[], str], most_bytes: int
 ) -> list[Answer]:
-    """Sends the same requests every time, to a server that has TOKEN and reads at most so many bytes."""
+    """Sends the same requests every time, to a server that has TOKEN and reads at most so many
+    bytes.
+    """
     chance.seed(20)
     wrongs = chance.choices(list(SHARES), list(SHARES.values()), k=number)
     drawn, answers = (

@@ -1,14 +1,16 @@
-"""The supervised phase before reinforcement learning: make an agent's bundled model from nothing, or warm up another.
+"""The supervised phase before reinforcement learning: make an agent's bundled model from nothing,
+or warm up another.
 
     python -m training.cold_start sql --out sql_agent/tiny_model --force      # the bundled model, one core
     python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
     python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
     python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
 
-Without --base, `training/tiny_model.py` makes a model of a few hundred thousand parameters from the agent's lessons and
-writes its card; with --role from the demonstrations of that role, without a card. With --base, a model is trained on
-these, or on a file of dialogues, in its own chat template. Loss on the assistant's tokens only. Writes a Hugging Face
-folder. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Without --base, `training/warmup/tiny_model.py` makes a model of a few hundred thousand parameters
+from the agent's lessons and writes its card; with --role from the demonstrations of that role,
+without a card. With --base, a model is trained on these, or on a file of dialogues, in its own chat
+template. Loss on the assistant's tokens only. Writes a Hugging Face folder. Exit codes: 0 done, 1
+failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ BASE_FLAGS = {"dialogues": None, "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
 def make_tiny(
     agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings
 ) -> dict[str, Any]:
-    """Make the tiny model and, unless told otherwise, measure it and write its card; return all facts about it."""
-    from training.cold_start_card import measure, write_card
-    from training.tiny_model import make
+    """Make the tiny model and, unless told otherwise, measure it and write its card; return all
+    facts about it.
+    """
+    from training.warmup.cold_start_card import measure, write_card
+    from training.warmup.tiny_model import make
 
     out, seed, steps = arguments.out, arguments.seed, (arguments.steps_a, arguments.steps_b)
     with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +117,7 @@ def cold_start(given: argparse.Namespace) -> None:
     settings = with_turns(agent, load_settings())
     rows = agent.rows(given.train_file or agent.splits["train"])
     if given.base:
-        from training.supervised import warm_up
+        from training.warmup.supervised import warm_up
 
         learned = agent.dialogues(given.dialogues, settings) if given.dialogues else None
         told = learned or agent.demonstrations(given.role, rows, settings)

@@ -1,12 +1,13 @@
-"""Export a run's checkpoint as a Hugging Face folder that others load: weights, tokenizer, chat template, model card.
+"""Export a run's checkpoint as a Hugging Face folder that others load: weights, tokenizer, chat
+template, model card.
 
     .venv/bin/python -m training.export runs/NAME --to out/model                       # the latest checkpoint
     .venv/bin/python -m training.export runs/NAME --step best --to out/model --evaluation outputs/evaluations/NAME
     .venv/bin/python -m training.export runs/NAME --to out/adapter --adapter kept      # of LoRA, for its base model
     HF_TOKEN=... .venv/bin/python -m training.export runs/NAME --to out/model --push OWNER/NAME
 
-Before the folder is there, transformers and vLLM load it and must answer a task of the run alike. docs/ship.md tells
-what is in it. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Before the folder is there, transformers and vLLM load it and must answer a task of the run alike.
+docs/ship.md tells what is in it. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from common.files import replacing
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
-from training.checkpoints import (
+from training.engine.checkpoints import (
     ADAPTER_FOLDER,
     MARK,
     best_step,
@@ -34,9 +35,9 @@ from training.checkpoints import (
     run_of,
     step_of,
 )
-from training.device import environment
-from training.export_card import CARD, evaluation_of, read_config, write_card
-from training.models import HUB_ID, check_model
+from training.setup.device import environment
+from training.setup.model_folder import HUB_ID, check_model
+from training.ship.export_card import CARD, evaluation_of, read_config, write_card
 
 PARTS = (
     "*.json",
@@ -114,7 +115,8 @@ def _copy(source: Path, target: Path, but: Sequence[str] = ()) -> None:
 
 
 def merge_shards(actor: Path, folder: Path) -> None:
-    """Make a model folder of the shards that each rank saved, by verl's own merger, which writes bfloat16.
+    """Make a model folder of the shards that each rank saved, by verl's own merger, which writes
+    bfloat16.
 
     Raises Failure: there are none, or it cannot merge them.
     """
@@ -144,7 +146,8 @@ def merge_shards(actor: Path, folder: Path) -> None:
 def export(arguments: argparse.Namespace) -> None:
     """Write the folder, whole or not at all, and push it where that is asked for.
 
-    Raises UsageError: what was given cannot be used; Failure: the model does not load, or answers differently.
+    Raises UsageError: what was given cannot be used; Failure: the model does not load, or answers
+    differently.
     """
     token = hub_token(arguments.push) if arguments.push else ""
     run, target = arguments.run, arguments.to.resolve()
@@ -163,7 +166,7 @@ def export(arguments: argparse.Namespace) -> None:
         check_model(
             str(checkpoint / "actor" / "huggingface" if arguments.adapter == "kept" else draft)
         )
-        from training.export_check import first_prompt, prove
+        from training.ship.export_check import first_prompt, prove
 
         prompt = first_prompt(agent, run)
         proof = None
@@ -179,7 +182,10 @@ def export(arguments: argparse.Namespace) -> None:
 
 
 def hub_token(repo: str) -> str:
-    """The token of the environment. Raises UsageError: there is none, or `repo` is no repository's name."""
+    """The token of the environment.
+
+    Raises UsageError: there is none, or `repo` is no repository's name.
+    """
     if not HUB_ID.fullmatch(repo):
         raise UsageError(f"--push {repo}: expected OWNER/NAME")
     token = os.environ.get("HF_TOKEN", "")
@@ -189,7 +195,10 @@ def hub_token(repo: str) -> str:
 
 
 def push(folder: Path, repo: str, token: str) -> None:
-    """Upload a folder to a private repository, made where it is missing. Raises Failure: the hub does not take it."""
+    """Upload a folder to a private repository, made where it is missing.
+
+    Raises Failure: the hub does not take it.
+    """
     import httpx
     from huggingface_hub import HfApi
 

@@ -2,7 +2,8 @@
 
     sys.exit(main("sql"))                                 # all of train_sql_agent.py
 
-Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.command import Failure, run_command
 from common.stopping import stop_in_order
-from training.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, Plan
 
 if TYPE_CHECKING:
     from common.settings import Settings
@@ -59,9 +60,11 @@ SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
-    """Make the plan, and let the engine be imported while the rest is checked; returns the exit code."""
+    """Make the plan, and let the engine be imported while the rest is checked; returns the exit
+    code.
+    """
     from common.files import check_temporary
-    from training.fork_server import forking
+    from training.cpu.fork_server import forking
 
     check_temporary()
     plan, preset = make_plan(agent, options)
@@ -77,18 +80,18 @@ def check_and_train(
     from common.settings import load_settings
     from episodes.registry import own_options
     from episodes.turns import with_turns
-    from training.agreement import check_rows, last_step
-    from training.checkpoints import check_resumable, checkpoints, step_of
-    from training.cluster import check_nodes_asked
-    from training.config import build_config, parse_overrides
-    from training.models import (
+    from training.engine.checkpoints import check_resumable, checkpoints, step_of
+    from training.run import check_store, with_token
+    from training.setup.agreement import check_rows, last_step
+    from training.setup.cluster import check_nodes_asked
+    from training.setup.model_folder import (
         check_adapter,
         check_disk,
         check_model,
         checkpoint_factor,
         checkpoints_to_come,
     )
-    from training.run import check_store, with_token
+    from training.setup.verl_config import build_config, parse_overrides
 
     flags = own_options(agent, options)
     settings = with_turns(agent, load_settings().under(flags), options.max_turns)
@@ -145,12 +148,14 @@ def start(
     plan: Plan,
     rows: Mapping[str, Any],
 ) -> int:
-    """Start what episodes need, see that its judge can be trained on, write the rows down and train."""
+    """Start what episodes need, see that its judge can be trained on, write the rows down and
+    train.
+    """
     from common.jsonl import write_jsonl, write_text
-    from training.device import environment
     from training.run import run
     from training.serve import serve_environment
-    from training.summary import ENVIRONMENT
+    from training.setup.device import environment
+    from training.watch.summary import ENVIRONMENT
 
     plays = plan.role != "algorithm"
     with serve_environment(
@@ -178,7 +183,8 @@ def prove_judge(
 ) -> dict[str, Any]:
     """What the environment says of itself, once its judge has been seen to tell answers apart.
 
-    Raises Failure: what episodes need does not answer, or the judge pays dishonest answers like honest ones.
+    Raises Failure: what episodes need does not answer, or the judge pays dishonest answers like
+    honest ones.
     """
     from episodes.judge_check import check_judge, problem_of
 
@@ -202,7 +208,9 @@ def prove_judge(
 
 
 def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Settings) -> None:
-    """Raises AgentError or ConfigError when a row makes no task, or one with a budget above the run's, as told verl."""
+    """Raises AgentError or ConfigError when a row makes no task, or one with a budget above the
+    run's, as told verl.
+    """
     for task in (agent.task(row, settings) for part in rows.values() for row in part):
         if task.max_turns and task.max_turns > settings.max_turns:
             budgets = f"task {task.id} has a budget of {task.max_turns} turns, the run one of {settings.max_turns}"
@@ -214,9 +222,9 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     from common.llm import reveal
     from common.settings import load_settings
     from episodes.turns import with_turns
-    from training.device import choose_device
-    from training.presets import GPU_MODEL, choose
     from training.run import new_run_dir
+    from training.setup.device import choose_device
+    from training.setup.presets import GPU_MODEL, choose
 
     own = (
         "MAX_TURNS"
@@ -256,9 +264,11 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
 
 
 def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
-    """The plan, checkpoint and verl keys of a run that continues one, in the folder of its run or in --run-dir."""
-    from training.checkpoints import find_checkpoint, run_of, step_of
-    from training.summary import curve
+    """The plan, checkpoint and verl keys of a run that continues one, in the folder of its run or
+    in --run-dir.
+    """
+    from training.engine.checkpoints import find_checkpoint, run_of, step_of
+    from training.watch.summary import curve
 
     checkpoint = find_checkpoint(options.resume, options.run_dir, ROOT / "runs")
     run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.run_dir
@@ -283,7 +293,9 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None,
 
 
 def loggers(settings: Settings) -> list[str]:
-    """Console and file always; trackers when their variables are set, which they find in the environment."""
+    """Console and file always; trackers when their variables are set, which they find in the
+    environment.
+    """
     for name in TRACKER_VARIABLES:
         value = getattr(settings, name.lower())
         if value is not None:
@@ -303,7 +315,7 @@ def main(name: str, arguments: list[str] | None = None) -> int:
     def body() -> int:
         from common.startup import collect_rarely
         from episodes.registry import get
-        from training.arguments import parse
+        from training.setup.arguments import parse
 
         collect_rarely()
         agent = get(name)

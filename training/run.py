@@ -1,9 +1,11 @@
-"""One entry to the engine room: store, roles, runners and trainer, from the first check to `summary.json`.
+"""One entry to the engine room: store, roles, runners and trainer, from the first check to
+`summary.json`.
 
     exit_code = training.run.run(agent, config, plan)
 
-`agent` is an agent-lightning LitAgent, `config` verl's tree from `training.config.build_config`. This module's imports
-stay light; agent-lightning is imported once everything cheap has been checked.
+`agent` is an agent-lightning LitAgent, `config` verl's tree from
+`training.setup.verl_config.build_config`. This module's imports stay light; agent-lightning is
+imported once everything cheap has been checked.
 """
 
 from __future__ import annotations
@@ -28,18 +30,18 @@ from common.access import TOKEN, bearer, require_token
 from common.jsonl import write_jsonl
 from common.proxies import ask_directly
 from common.settings import load_settings
-from training.chat_template import TEMPLATE, choose_template
-from training.checkpoints import run_of, step_of, sweep
-from training.plan import ConfigError, Plan
-from training.ports import require_free
-from training.store import check_external, check_mongo
-from training.summary import read_lines, show, write_summary
-from training.trackers import TRACKERS, tracked
+from training.engine.checkpoints import run_of, step_of, sweep
+from training.setup.chat_template import TEMPLATE, choose_template
+from training.setup.plan import ConfigError, Plan
+from training.setup.ports import require_free
+from training.store.serving import check_external, check_mongo
+from training.watch.summary import read_lines, show, write_summary
+from training.watch.trackers import TRACKERS, tracked
 
 if TYPE_CHECKING:
     from agentlightning import LitAgent, Runner, Tracer, Trainer
 
-    from training.algorithm import Outcome
+    from training.engine.algorithm import Outcome
 
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 RUNNER_POLL_SECONDS = 0.2
@@ -59,9 +61,10 @@ PACKAGES = (
 
 
 def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) -> int:
-    """Play this process's role to its end; returns the exit code. `started` is the program's start in Unix seconds.
+    """Play this process's role to its end; returns the exit code. `started` is the program's start
+    in Unix seconds.
 
-    The plan has passed `check_store`, the config `training.config`'s checks.
+    The plan has passed `check_store`, the config `training.setup.verl_config`'s checks.
 
     Raises ConfigError: the model's chat template cannot be used as the plan wants it.
     """
@@ -77,7 +80,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     if template is not None:
         (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
     _log_to_file(plan)
-    from training.algorithm import VerlAlgorithm
+    from training.engine.algorithm import VerlAlgorithm
 
     algorithm = VerlAlgorithm(plan, config)
     trainer = _trainer(plan, algorithm)
@@ -92,7 +95,9 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
 
 def followers(config: DictConfig) -> list[str]:
-    """The loggers that are processes of their own (`training.trackers`); verl is left with the others."""
+    """The loggers that are processes of their own (`training.watch.trackers`); verl is left with
+    the others.
+    """
     told = (
         [config.trainer.logger]
         if isinstance(config.trainer.logger, str)
@@ -116,7 +121,9 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
 
 
 def check_store(plan: Plan) -> None:
-    """Raises ConfigError when settings of the store contradict each other or the store cannot be used."""
+    """Raises ConfigError when settings of the store contradict each other or the store cannot be
+    used.
+    """
     if plan.external_store_address and plan.managed_store:
         raise ConfigError(
             "--external-store-address was given but AGL_MANAGED_STORE says to start a store here; set "
@@ -144,7 +151,8 @@ def check_store(plan: Plan) -> None:
 
 
 def with_token(plan: Plan) -> Plan:
-    """The plan with a token of this run alone where AGL_TOKEN names none; what this process starts inherits it.
+    """The plan with a token of this run alone where AGL_TOKEN names none; what this process starts
+    inherits it.
 
     The plan has passed `check_store`, which refuses to go on where others have to know the token.
     """
@@ -155,7 +163,8 @@ def with_token(plan: Plan) -> Plan:
 
 
 def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
-    """Make the run folder and write what the run is; files of an earlier part of a resumed run are kept aside.
+    """Make the run folder and write what the run is; files of an earlier part of a resumed run are
+    kept aside.
 
     Its books go on, with the lines up to the checkpoint.
     """
@@ -183,7 +192,9 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
 
 
 def continue_book(source: Path, path: Path, step: int) -> None:
-    """Write the lines of `source` up to a step to `path`; of a book that goes on, what was undone is kept aside."""
+    """Write the lines of `source` up to a step to `path`; of a book that goes on, what was undone
+    is kept aside.
+    """
     lines = read_lines(source)
     undone = [line for line in lines if line["step"] > step]
     if undone and source == path:
@@ -200,15 +211,17 @@ def _unused(paths: Iterable[Path]) -> Path:
 
 
 def _trainer(plan: Plan, algorithm: Any) -> Trainer:
-    """agent-lightning's Trainer for this role; its runners are processes, its store is reached over HTTP.
+    """agent-lightning's Trainer for this role; its runners are processes, its store is reached over
+    HTTP.
 
-    The algorithm serves the store itself where it is managed, and judges itself what a runner's end means.
+    The algorithm serves the store itself where it is managed, and judges itself what a runner's end
+    means.
     """
     import agentlightning as agl
 
-    from training.runners import KeptRunners
-    from training.store_client import StoreClient
-    from training.tracing import trace_adapter
+    from training.runners.processes import KeptRunners
+    from training.runners.tracing import trace_adapter
+    from training.store.store_client import StoreClient
 
     runner, tracer = _runner(plan)
     return agl.Trainer(
@@ -223,11 +236,13 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
 
 
 def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
-    """What plays episodes in a runner process: ours, or agent-lightning's where its tracer must see the calls."""
+    """What plays episodes in a runner process: ours, or agent-lightning's where its tracer must see
+    the calls.
+    """
     import agentlightning as agl
 
     if plan.concurrency and plan.llm_proxy:
-        from training.runner import EpisodeRunner
+        from training.runners.episode_runner import EpisodeRunner
 
         runner = EpisodeRunner(plan.concurrency, plan.episode_timeout + DEADLINE_MARGIN_SECONDS)
         return runner, runner.tracer
@@ -245,7 +260,9 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
 
 
 def _log_to_file(plan: Plan) -> None:
-    """Logs go to `run.log`, runners' included; the screen shows progress only, or everything with --debug."""
+    """Logs go to `run.log`, runners' included; the screen shows progress only, or everything with
+    --debug.
+    """
     handlers: list[logging.Handler] = [
         logging.FileHandler(plan.run_dir / "run.log", encoding="utf-8")
     ]
@@ -263,7 +280,8 @@ def _log_to_file(plan: Plan) -> None:
     )
     import uvicorn.config
 
-    # It brings handlers of its own that write to the screen; without them its records reach the file.
+    # It brings handlers of its own that write to the screen; without them its records reach the
+    # file.
     uvicorn.config.LOGGING_CONFIG["loggers"] = {"uvicorn": {"handlers": [], "propagate": True}}
 
 

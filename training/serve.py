@@ -1,4 +1,5 @@
-"""A vLLM server for a model folder, a hub id or a run's checkpoint, on the loopback address; CPU and GPU.
+"""A vLLM server for a model folder, a hub id or a run's checkpoint, on the loopback address; CPU
+and GPU.
 
     .venv/bin/python -m training.serve sql_agent/tiny_model                  # until Ctrl-C; prints the address
     .venv/bin/python -m training.serve runs/NAME --port 8000                 # a run's latest checkpoint
@@ -6,8 +7,9 @@
     with serve("runs/NAME", log=Path("vllm.log")) as server:                 # in a program
         server.base_url, server.max_model_len
 
-The one way in this project to serve a folder outside training: the evaluation uses it, and so may any other client of
-an OpenAI-compatible endpoint. Tool calls are parsed as in training. The CPU part was run; the GPU part was not.
+The one way in this project to serve a folder outside training: the evaluation uses it, and so may
+any other client of an OpenAI-compatible endpoint. Tool calls are parsed as in training. The CPU
+part was run; the GPU part was not.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ from common.settings import Settings
 from common.stopping import stop_in_order
 from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
-from training.checkpoints import PREFIX, latest_checkpoint
-from training.device import choose_device, environment
-from training.models import cache_bytes, check_model
-from training.plan import ConfigError
-from training.ports import free_port, require_free
+from training.engine.checkpoints import PREFIX, latest_checkpoint
+from training.setup.device import choose_device, environment
+from training.setup.model_folder import cache_bytes, check_model
+from training.setup.plan import ConfigError
+from training.setup.ports import free_port, require_free
 
 HOST = "127.0.0.1"
 WITH_PARENT = (
@@ -49,11 +51,13 @@ LOG_LINES = 12
 
 CPU_SEQUENCES = 64
 DEVICE_FLAGS = {
-    # As in training: compiling takes over a minute, and the CPU has no kernels for the weights' 16 bits worth having.
+    # As in training: compiling takes over a minute, and the CPU has no kernels for the weights' 16
+    # bits worth having.
     "cpu": ("--dtype", "float32", "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)),
     "cuda": ("--dtype", "auto"),  # not run
 }
-# Shares of a GPU's memory: a server's alone, a partner's beside a policy, whose vLLM takes half of it in training.
+# Shares of a GPU's memory: a server's alone, a partner's beside a policy, whose vLLM takes half of
+# it in training.
 ALONE, BESIDE = 0.9, 0.25
 
 
@@ -65,8 +69,8 @@ class ServeError(Failure):
 class Server:
     """A server that answers. `model` is the folder or hub id; `name` is what it is served as.
 
-    `max_model_len` counts the tokens of prompt and reply together: what the model has positions and the cache has
-    room for.
+    `max_model_len` counts the tokens of prompt and reply together: what the model has positions and
+    the cache has room for.
     """
 
     model: str
@@ -80,8 +84,8 @@ def servable(model: str, tools: bool = True) -> str:
     """The model folder (or hub id) meant by `model`: a run means its latest complete checkpoint.
 
     Raises:
-        ConfigError: a run without a checkpoint, or a folder that is not a model that can chat (and, with `tools`,
-            call tools).
+        ConfigError: a run without a checkpoint, or a folder that is not a model that can chat (and,
+            with `tools`, call tools).
     """
     folder = Path(model)
     if (folder / "checkpoints").is_dir():
@@ -123,7 +127,8 @@ def serve(
 
     Raises:
         ConfigError: the model cannot be served, or the port is taken.
-        ServeError: the server ended, did not answer in time, or ended before something in the body failed.
+        ServeError: the server ended, did not answer in time, or ended before something in the body
+            failed.
     """
     model, device = servable(model, tools), choose_device(device)
     if port:
@@ -159,7 +164,8 @@ def serve(
 def serve_environment(
     agent: Agent, settings: Settings, options: Options, folder: Path, device: str | None = "auto"
 ) -> Iterator[dict[str, Any]]:
-    """Serve the models an agent's environment talks to (a partner, a simulator); yields options with their addresses.
+    """Serve the models an agent's environment talks to (a partner, a simulator); yields options
+    with their addresses.
 
     One log file a model in `folder`; all are ended with the body.
 
@@ -209,13 +215,13 @@ def command(
         *parser,
         *("--max-model-len", "auto"),
         *(() if Path(model).is_dir() else ("--load-format", "safetensors")),
-        *("--middleware", "training.doors.ServedDoor", "--allowed-origins", "[]"),
+        *("--middleware", "training.proxy.doors.ServedDoor", "--allowed-origins", "[]"),
         *(
             "--generation-config",
             "vllm",
         ),  # sampling is the client's business, not that of a file in the folder
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
-        *("--worker-extension-cls", "training.rendezvous.OneAddress"),
+        *("--worker-extension-cls", "training.engine.rendezvous.OneAddress"),
         *DEVICE_FLAGS[device],
         *(
             ("--gpu-memory-utilization", str(memory))

@@ -1,12 +1,14 @@
-"""Chat exports to single-turn candidate questions: what stands alone as a question, with personal data masked.
+"""Chat exports to single-turn candidate questions: what stands alone as a question, with personal
+data masked.
 
     python utils/chat_session_filter.py chats.json --output outputs/candidates.jsonl --report outputs/report.json
 
-In: JSON, JSONL, CSV, TSV, Excel or Parquet (`utils/curation/chat_export.py` says which forms). Out: JSONL rows {id,
-question, session, time, masked}; `masked` lists the kinds of personal data replaced in the question. Only what users
-said is taken. Dropped, and counted by reason: greetings, thanks, no questions, too short or long, follow-ups that only
-their conversation explains, repetitions. An id comes from the question's text, so the same question keeps its id. Exit
-codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
+In: JSON, JSONL, CSV, TSV, Excel or Parquet (`utils/curation/chat_export.py` says which forms). Out:
+JSONL rows {id, question, session, time, masked}; `masked` lists the kinds of personal data replaced
+in the question. Only what users said is taken. Dropped, and counted by reason: greetings, thanks,
+no questions, too short or long, follow-ups that only their conversation explains, repetitions. An
+id comes from the question's text, so the same question keeps its id. Exit codes: 0 done, 1 nothing
+could be read, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -100,7 +102,9 @@ class Candidates:
         }
 
     def _session(self, name: str) -> str:
-        """The session's own name; a number in its place when the name holds personal data, such as a phone number."""
+        """The session's own name; a number in its place when the name holds personal data, such as
+        a phone number.
+        """
         clean, kinds = mask(name)
         return f"masked-{self._masked.setdefault(name, len(self._masked) + 1)}" if kinds else clean
 

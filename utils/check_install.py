@@ -2,9 +2,9 @@
 
     python -m utils.check_install        (or: python utils/check_install.py, from any folder)
 
-Answers in under ten seconds, imports no engine package, and works where half of the packages are missing:
-everything outside the standard library is looked at only if it is there. Exit code 1 if something a run needs is
-wrong; a warning is something that only some runs need.
+Answers in under ten seconds, imports no engine package, and works where half of the packages are
+missing: everything outside the standard library is looked at only if it is there. Exit code 1 if
+something a run needs is wrong; a warning is something that only some runs need.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if __name__ == "__main__":
 from common.command import Failure, UsageError, new_parser  # noqa: E402
 
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
-# omegaconf fails with any other antlr; a newer exporter of OpenTelemetry silently costs all triplets.
+# omegaconf fails with any other antlr; a newer exporter of OpenTelemetry silently costs all
+# triplets.
 VITAL = ("antlr4-python3-runtime", "opentelemetry-exporter-otlp-proto-http")
 ANSWER_SECONDS = 2.0
 DISK_NEEDED, MEMORY_NEEDED = (
@@ -52,7 +53,9 @@ class Row(NamedTuple):
 
 
 class Doubt(Failure):
-    """Something that only some runs need is wrong; a check raises Failure or UsageError where every run needs it."""
+    """Something that only some runs need is wrong; a check raises Failure or UsageError where every
+    run needs it.
+    """
 
 
 def installed(name: str) -> str | None:
@@ -154,7 +157,7 @@ def check_proxy() -> str:
 
 def check_ports(settings: Any) -> str:
     """The store's port and, when it is fixed, the proxy's must be free."""
-    from training.ports import require_free
+    from training.setup.ports import require_free
 
     places = {"AGL_SERVER_PORT": (settings.agl_server_host, int(settings.agl_server_port))}
     if int(settings.llm_proxy_port):
@@ -206,7 +209,9 @@ def check_judge(settings: Any) -> str:
 
 
 def _ask(url: str) -> str | None:
-    """None when anything answers HTTP there, an error page included; else the reason, without the URL itself."""
+    """None when anything answers HTTP there, an error page included; else the reason, without the
+    URL itself.
+    """
     try:
         urllib.request.urlopen(
             urllib.request.Request(url, method="HEAD"), timeout=ANSWER_SECONDS
@@ -220,8 +225,8 @@ def _ask(url: str) -> str | None:
 
 def check_model(settings: Any) -> str:
     """A model folder is what training takes, with weights; a hub id is only named."""
-    from training.models import check_model as check_folder
-    from training.models import check_name
+    from training.setup.model_folder import check_model as check_folder
+    from training.setup.model_folder import check_name
 
     model = Path(settings.base_model or TINY_MODEL).expanduser()
     check_name(str(model))

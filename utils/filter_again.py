@@ -1,12 +1,14 @@
-"""A second, stricter look at filtered questions, with another prompt and another LLM if given; and how far both agree.
+"""A second, stricter look at filtered questions, with another prompt and another LLM if given; and
+how far both agree.
 
     python utils/filter_again.py outputs/filtered.jsonl --output outputs/confirmed.jsonl --model openai/another
     python utils/filter_again.py outputs/filtered.jsonl outputs/filtered.dropped.jsonl --output outputs/confirmed.jsonl
 
-In: rows of utils/filter_with_llm.py. Out: the rows that both passes keep, with `task_type` of the second one and its
-`second_verdict`; the others stand in OUT.dropped.jsonl, rows with any difference in OUT.disagreements.jsonl, and
-OUT.agreement.md has the counts and Cohen's kappa of every field. With the kept rows alone the first pass said "yes" to
-all of them, and kappa has nothing to measure there: give the dropped rows too, as above. None of them is kept.
+In: rows of utils/filter_with_llm.py. Out: the rows that both passes keep, with `task_type` of the
+second one and its `second_verdict`; the others stand in OUT.dropped.jsonl, rows with any difference
+in OUT.disagreements.jsonl, and OUT.agreement.md has the counts and Cohen's kappa of every field.
+With the kept rows alone the first pass said "yes" to all of them, and kappa has nothing to measure
+there: give the dropped rows too, as above. None of them is kept.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ Pairs = Counter[tuple[Any, Any]]  # how often the first and the second pass gave
 
 
 def agreement(pairs_of: dict[str, Pairs]) -> str:
-    """Rows, agreement and kappa of each field, and the disagreements, the most frequent first, as Markdown."""
+    """Rows, agreement and kappa of each field, and the disagreements, the most frequent first, as
+    Markdown.
+    """
     measured, differing = [], []
     for name, pairs in pairs_of.items():
         rows, agreed, value = pairs.total(), _agreed(pairs), kappa(pairs)

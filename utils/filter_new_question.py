@@ -3,12 +3,14 @@
     python utils/filter_new_question.py candidates.jsonl --against data/train.parquet data/test.parquet \
         --output outputs/new.jsonl
 
-Compared are the exact text, the text without width, case, spaces and punctuation, and its pairs of characters (--near).
-With --embedding-model also the cosine of embeddings (--cosine) from an OpenAI-compatible or any other endpoint litellm
-knows; TEACHER_API_KEY is its key. The output has the new rows as they were; OUT.dropped.jsonl has a row for each other
-question: {id, question, method, score, known: {file, id, question}}. In: JSONL or Parquet with a column `question`.
-Time is linear in the number of questions, except embeddings: every new one is compared with every known one.
-Exit codes: 0 done, 1 the endpoint failed (vectors got so far are kept), 2 wrong usage, 130 interrupted.
+Compared are the exact text, the text without width, case, spaces and punctuation, and its pairs of
+characters (--near). With --embedding-model also the cosine of embeddings (--cosine) from an
+OpenAI-compatible or any other endpoint litellm knows; TEACHER_API_KEY is its key. The output has
+the new rows as they were; OUT.dropped.jsonl has a row for each other question: {id, question,
+method, score, known: {file, id, question}}. In: JSONL or Parquet with a column `question`. Time is
+linear in the number of questions, except embeddings: every new one is compared with every known
+one. Exit codes: 0 done, 1 the endpoint failed (vectors got so far are kept), 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -49,12 +51,16 @@ class Source(NamedTuple):
 
 
 def match(method: str, score: float, known: Source) -> Row:
-    """What is said of a repetition: by which method it is one, how similar (1: the same), and of which question."""
+    """What is said of a repetition: by which method it is one, how similar (1: the same), and of
+    which question.
+    """
     return {"method": method, "score": round(score, 4), "known": known._asdict()}
 
 
 class KnownQuestions:
-    """A growing set of questions that tells which of them another one repeats; `near`: least Jaccard similarity."""
+    """A growing set of questions that tells which of them another one repeats; `near`: least
+    Jaccard similarity.
+    """
 
     def __init__(self, near: float) -> None:
         self.by_words: dict[str, Source] = {}
@@ -69,7 +75,9 @@ class KnownQuestions:
             self._near.add(words, source.question)
 
     def match_or_add(self, source: Source) -> Row | None:
-        """What the question repeats, by the strictest method that sees it; one that repeats nothing is remembered."""
+        """What the question repeats, by the strictest method that sees it; one that repeats nothing
+        is remembered.
+        """
         if same := self._exact.get(source.question):
             return match("exact", 1.0, same)
         if same := self.by_words.get(words_only(source.question)):
@@ -103,7 +111,8 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
 def embedding_matches(
     arguments: argparse.Namespace, sources: list[Source], old: int
 ) -> dict[Source, Row]:
-    """Which sources from place `old` on repeat an earlier one: the one whose vector is nearest, if it is near enough.
+    """Which sources from place `old` on repeat an earlier one: the one whose vector is nearest, if
+    it is near enough.
 
     Memory: all vectors.
     """

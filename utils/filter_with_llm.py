@@ -2,9 +2,10 @@
 
     python utils/filter_with_llm.py outputs/candidates.jsonl --output outputs/filtered.jsonl
 
-In: JSONL rows with `id` and `question` (utils/chat_session_filter.py makes them); other columns pass through. Out: the
-rows that are kept, with `task_type` and `verdict` {reason, is_medical, answerable, task_type, model}; the others stand
-in OUT.dropped.jsonl with the same columns. A row is kept if it is medical and answerable. The LLM is TEACHER_MODEL.
+In: JSONL rows with `id` and `question` (utils/chat_session_filter.py makes them); other columns
+pass through. Out: the rows that are kept, with `task_type` and `verdict` {reason, is_medical,
+answerable, task_type, model}; the others stand in OUT.dropped.jsonl with the same columns. A row is
+kept if it is medical and answerable. The LLM is TEACHER_MODEL.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Draft an answer with evidence for every question: the agent finds rows, an LLM quotes them, every quote is verified.
+"""Draft an answer with evidence for every question: the agent finds rows, an LLM quotes them, every
+quote is verified.
 
     python utils/openevidence.py outputs/new.jsonl --output outputs/answered.jsonl --db sqlite:///data/medical.db
 
-In: JSONL rows with `id` and `question`. For each, the project's SQL agent queries the database with the teacher LLM
-(TEACHER_MODEL; its endpoint must speak OpenAI's chat completions), then one structured call writes statements that cite
-{table, row_id, field, quote}. What can not be verified is refused: a quote that is not in its cell, a statement without
-one, numbers or sentences of the LLM's own. Out: rows that `python -m data.validate` accepts, with `answer`, `evidence`,
-`sql` (the agent's queries that read the cited rows) and `structured_gt` where the answer says all they return; refused
-rows stand in OUT.dropped.jsonl with `refused` {reason, detail}. An answer "nothing found" is never drafted: a query
-that finds nothing proves nothing.
+In: JSONL rows with `id` and `question`. For each, the project's SQL agent queries the database with
+the teacher LLM (TEACHER_MODEL; its endpoint must speak OpenAI's chat completions), then one
+structured call writes statements that cite {table, row_id, field, quote}. What can not be verified
+is refused: a quote that is not in its cell, a statement without one, numbers or sentences of the
+LLM's own. Out: rows that `python -m data.validate` accepts, with `answer`, `evidence`, `sql` (the
+agent's queries that read the cited rows) and `structured_gt` where the answer says all they return;
+refused rows stand in OUT.dropped.jsonl with `refused` {reason, detail}. An answer "nothing found"
+is never drafted: a query that finds nothing proves nothing.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""Fit the map from a reward model's raw scores to [0, 1], show it, and write the file that the judge reads.
+"""Fit the map from a reward model's raw scores to [0, 1], show it, and write the file that the
+judge reads.
 
     python utils/reward_scale.py --pairs pairs.jsonl --output outputs/reward_scale.json      # asks REWARD_MODEL_URL
     python utils/reward_scale.py --run runs/NAME --column terms.judge --output outputs/reward_scale.json
     python utils/reward_scale.py --scores scores.jsonl --kind logistic --output outputs/reward_scale.json
 
-Raw scores come from the endpoint (`--pairs`: JSONL rows {prompt, response}, each sent by POST, {score} comes back),
-from a run's episodes.jsonl, or from a column of any JSONL. `--kind quantile` spreads them evenly over [0, 1]; `--kind
-logistic` keeps their shape and bends only the ends. Written: OUT.json, OUT.png (before, map, after) and, with --pairs,
-OUT.scores.jsonl. Set REWARD_SCALE to OUT.json to use it. Rows without a score are counted and left out: not scored is
-not 0. A killed --pairs run goes on when the same command is given again.
-Exit codes: 0 done, 1 the endpoint failed, 2 wrong usage, 130 interrupted.
+Raw scores come from the endpoint (`--pairs`: JSONL rows {prompt, response}, each sent by POST,
+{score} comes back), from a run's episodes.jsonl, or from a column of any JSONL. `--kind quantile`
+spreads them evenly over [0, 1]; `--kind logistic` keeps their shape and bends only the ends.
+Written: OUT.json, OUT.png (before, map, after) and, with --pairs, OUT.scores.jsonl. Set
+REWARD_SCALE to OUT.json to use it. Rows without a score are counted and left out: not scored is not
+0. A killed --pairs run goes on when the same command is given again. Exit codes: 0 done, 1 the
+endpoint failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations

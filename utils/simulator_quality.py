@@ -1,13 +1,15 @@
-"""Measure a model of the diagnosis agent's simulator against the records of its cases, and write JSON and a table.
+"""Measure a model of the diagnosis agent's simulator against the records of its cases, and write
+JSON and a table.
 
     python utils/simulator_quality.py --simulator served --simulator-model models/world --output outputs/world.json
     python utils/simulator_quality.py --simulator llm --output outputs/world.json       # SIMULATOR_MODEL, _BASE_URL
 
-Every recorded examination of a case is asked for once as a single result, after the recorded ones before it, and once
-in a chain, after the model's own. Nothing is taken from the cache or put there. Similarity (0 to 5, as DiagGym has it)
-and consistency are judged by TEACHER_MODEL where it is set, else by rules that know no medicine: the two cannot be
-compared. docs/diagnosis.md says what the numbers mean. Exit codes: 0 done, 1 the simulator or the judge failed, 2 wrong
-usage, 130 interrupted.
+Every recorded examination of a case is asked for once as a single result, after the recorded ones
+before it, and once in a chain, after the model's own. Nothing is taken from the cache or put there.
+Similarity (0 to 5, as DiagGym has it) and consistency are judged by TEACHER_MODEL where it is set,
+else by rules that know no medicine: the two cannot be compared. docs/diagnosis.md says what the
+numbers mean. Exit codes: 0 done, 1 the simulator or the judge failed, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ ROWS = {
 
 
 async def make(simulator: LLMSimulator, task: DiagnosisTask, chain: bool) -> list[Made]:
-    """A result for every recorded one; in a `chain` after the model's own results, else after the recorded ones."""
+    """A result for every recorded one; in a `chain` after the model's own results, else after the
+    recorded ones.
+    """
     past: list[Result] = []
     made: list[Made] = []
     for name, recorded in in_order([*task.results.items()], Random(task.id)):

@@ -1,12 +1,13 @@
-"""The real engine under all sides: one vLLM, one set of weights, and five ways to play the same episodes on it.
+"""The real engine under all sides: one vLLM, one set of weights, and five ways to play the same
+episodes on it.
 
 - ours, through the litellm proxy and through `--proxy direct`;
-- agent-lightning's own runners on the same litellm proxy (`agl_runner`), and with its own proxy as well (`agl_path`:
-  what a project has that uses agent-lightning as it comes);
+- agent-lightning's own runners on the same litellm proxy (`agl_runner`), and with its own proxy as
+  well (`agl_path`: what a project has that uses agent-lightning as it comes);
 - verl's tool agent loop (`verl_loop.py`).
 
-Everything is in one Ray worker, as in training. Run by `bench.rollouts`, in a process of its own: verl settles when it
-is imported what device it is on.
+Everything is in one Ray worker, as in training. Run by `bench.rollouts`, in a process of its own:
+verl settles when it is imported what device it is on.
 """
 
 from __future__ import annotations
@@ -26,25 +27,27 @@ from bench._harness import medians
 from bench.rollout_sides.processes import AGENT, background, plan_for, stores_with_runners, wait_for
 from common.jsonl import write_jsonl
 from common.settings import load_settings
-from training.device import choose_device, environment
-from training.plan import Plan
-from training.ports import free_port
+from training.setup.device import choose_device, environment
+from training.setup.plan import Plan
+from training.setup.ports import free_port
 
 if TYPE_CHECKING:
-    from training.rollouts import RolloutManager
+    from training.engine.rollouts import RolloutManager
 
 PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 64  # as many runner processes on every side
 
 
 def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
-    """Seconds of 128 episodes of the bundled model by side, with the mean number of calls of an episode."""
+    """Seconds of 128 episodes of the bundled model by side, with the mean number of calls of an
+    episode.
+    """
     run_dir.mkdir(parents=True)
     device, max_turns = choose_device("auto"), load_settings().max_turns
     os.environ.update(environment(device))
-    from training.algorithm import _start_ray, _stop_ray
-    from training.config import build_config
-    from training.presets import choose
+    from training.engine.algorithm import _start_ray, _stop_ray
     from training.run import with_token
+    from training.setup.presets import choose
+    from training.setup.verl_config import build_config
 
     chosen = choose(AGENT, "ci", device, 1)
     plan = with_token(
@@ -74,12 +77,14 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
 def _measure(
     config: DictConfig, plan: Plan, stores: list[str], tasks: list[str], rounds: int
 ) -> dict[str, Any]:
-    """Start the engine once and measure every side on it; `stores` are those of ours, direct and agent-lightning."""
+    """Start the engine once and measure every side on it; `stores` are those of ours, direct and
+    agent-lightning.
+    """
     import transfer_queue as tq
 
     from bench.rollout_sides.fixed_latency import play
     from bench.rollout_sides.verl_loop import VerlLoop
-    from training.trainer import LightningTrainer
+    from training.engine.trainer import LightningTrainer
 
     OmegaConf.resolve(config)
     tq.init(config.transfer_queue)
@@ -120,8 +125,8 @@ def _managers(
 ) -> dict[str, RolloutManager]:
     """The product's rollout manager before each of the four kinds of runners and proxies."""
     from bench.rollout_sides.proxies import serve_agl
-    from training.direct import HEALTH
-    from training.rollouts import RolloutManager
+    from training.engine.rollouts import RolloutManager
+    from training.proxy.direct import HEALTH
 
     ours, direct, agl = (
         replace(plan, external_store_address=address, proxy="direct") for address in stores
@@ -151,9 +156,11 @@ def _redirect(side: RolloutManager, address: str) -> None:
 
 
 def _record_into(store: str) -> None:
-    """The litellm proxy's recorder writes into this store from now on: two sides with stores of their own share it."""
-    from training.middleware import RecordingMiddleware
-    from training.store import TRACES_PATH
+    """The litellm proxy's recorder writes into this store from now on: two sides with stores of
+    their own share it.
+    """
+    from training.proxy.middleware import RecordingMiddleware
+    from training.store.serving import TRACES_PATH
 
     recorder = RecordingMiddleware.default
     if recorder is None:

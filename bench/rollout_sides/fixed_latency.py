@@ -1,7 +1,9 @@
-"""The path around the model, against an LLM with a fixed latency: no engine, so that nothing else takes the cores.
+"""The path around the model, against an LLM with a fixed latency: no engine, so that nothing else
+takes the cores.
 
-Real store, runners, proxy, agent, tool and collector; only the LLM is a stand-in (`standin_llm.py`). The other side is
-a bare asyncio loop over the same server with the same tool. Run by `bench.rollouts`.
+Real store, runners, proxy, agent, tool and collector; only the LLM is a stand-in
+(`standin_llm.py`). The other side is a bare asyncio loop over the same server with the same tool.
+Run by `bench.rollouts`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from common.settings import DEFAULT_DATABASE
 from data.load import COLUMNS
 from sql_agent.prompts import first_messages
 from tools.sql.query import QueryTool
-from training.rollouts import Finished, RolloutManager
+from training.engine.rollouts import Finished, RolloutManager
 
 QUESTION = "第一种药治什么病？"
 ROW = {"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_field"}
@@ -61,7 +63,8 @@ def manager(
 def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]:
     """Play n episodes of every task (a row as JSON), from the queue to collected sequences.
 
-    Returns (seconds, what was collected). Raises RuntimeError when an episode was not collected whole.
+    Returns (seconds, what was collected). Raises RuntimeError when an episode was not collected
+    whole.
     """
     same = {"global_steps": 1, "data_source": "all"}
     rows = [
@@ -84,7 +87,9 @@ def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]
 
 
 async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> float:
-    """Seconds for the same episodes in a plain asyncio loop: HTTP, the tool in a thread, nothing else."""
+    """Seconds for the same episodes in a plain asyncio loop: HTTP, the tool in a thread, nothing
+    else.
+    """
     tool = QueryTool(DEFAULT_DATABASE)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
@@ -154,7 +159,9 @@ def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[st
 
 
 def long_run(run_dir: Path, minutes: float, latency: float = 0.05) -> dict[str, Any]:
-    """Continuous rollouts for `minutes`: memory of all processes in MB, the median of each tenth of the time."""
+    """Continuous rollouts for `minutes`: memory of all processes in MB, the median of each tenth of
+    the time.
+    """
     with llm(latency, 2) as server, stores_with_runners((1, 32, 2)) as (address,):
         side = manager(address, run_dir, server, 2, 32)
         play(side, [TASK] * 20)

@@ -23,8 +23,8 @@ from bench.rollout_sides import standin_llm
 from common.settings import ROOT
 from common.startup import collect_rarely
 from episodes import registry
-from training.plan import Plan
-from training.ports import free_port
+from training.setup.plan import Plan
+from training.setup.ports import free_port
 
 AGENT = registry.get("sql")
 START_SECONDS = 300.0  # of a busy machine
@@ -89,7 +89,7 @@ def store() -> Iterator[str]:
 
 def serve_store(port: int) -> None:
     """The product's store without a token, which agent-lightning's own clients would not send."""
-    from training.store import serve
+    from training.store.serving import serve
 
     asyncio.run(serve("127.0.0.1", port, None, None))
 

@@ -1,6 +1,8 @@
-"""Calls a second through one proxy worker before an LLM that answers at once: agent-lightning's, ours, and direct.
+"""Calls a second through one proxy worker before an LLM that answers at once: agent-lightning's,
+ours, and direct.
 
-Each proxy is a process of its own, all write into one store; 16 calls are in flight. Run by `bench.rollouts`.
+Each proxy is a process of its own, all write into one store; 16 calls are in flight. Run by
+`bench.rollouts`.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from bench.rollout_sides.fixed_latency import QUESTION, manager
 from bench.rollout_sides.processes import AGENT, START_SECONDS, background, llm, store, wait_for
 from common.access import TOKEN
 from sql_agent.prompts import first_messages
-from training.direct import HEALTH
-from training.ports import free_port
+from training.proxy.direct import HEALTH
+from training.setup.ports import free_port
 
 CALLS, IN_FLIGHT, ROLLOUTS = 400, 16, 50
 MODEL = "policy-0"
@@ -85,7 +87,9 @@ def serve_ours(port: int, kind: str, address: str, server: str) -> None:
 
 
 def serve_agl(port: int, address: str, name: str, model: str, server: str) -> None:
-    """agent-lightning's LLM proxy as it comes, with its middlewares and spans, until the process is stopped."""
+    """agent-lightning's LLM proxy as it comes, with its middlewares and spans, until the process is
+    stopped.
+    """
     launcher = PythonServerLauncherArgs(
         host="127.0.0.1",
         port=port,

@@ -1,7 +1,9 @@
-"""An LLM server with a set latency, speaking vLLM's protocol: queries, then an answer. Started by `processes.llm`.
+"""An LLM server with a set latency, speaking vLLM's protocol: queries, then an answer. Started by
+`processes.llm`.
 
-The reply to a conversation with fewer than `calls` - 1 tool messages is a query, else an answer. Token ids are made up
-the way a real tokenizer's come out: every prompt extends the previous prompt and reply.
+The reply to a conversation with fewer than `calls` - 1 tool messages is a query, else an answer.
+Token ids are made up the way a real tokenizer's come out: every prompt extends the previous prompt
+and reply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""verl's tool agent loop on the trainer's engine: in-process, no store, no proxy, no HTTP. Used by `engine`.
+"""verl's tool agent loop on the trainer's engine: in-process, no store, no proxy, no HTTP. Used by
+`engine`.
 
 verl also imports this file by its path, for the tool (`multi_turn.function_tool_path`).
 """
@@ -53,7 +54,9 @@ class VerlLoop:
         )
 
     def play(self, tasks: list[str]) -> tuple[float, float]:
-        """Play n episodes of every task (a row as JSON); returns (seconds, mean number of the policy's calls)."""
+        """Play n episodes of every task (a row as JSON); returns (seconds, mean number of the
+        policy's calls).
+        """
         batch = [_row(number, task) for number, task in enumerate(tasks)]
         uids = [row["uid"] for row in batch]
         prompts = tensordict_utils.list_of_dict_to_tensordict(batch)

@@ -1,4 +1,5 @@
-"""What a set of tasks is: where its rows lie, what a row is as a task, what its programs may read and do.
+"""What a set of tasks is: where its rows lie, what a row is as a task, what its programs may read
+and do.
 
 tasks = get_task_class("ehr_demo")(data_path=None, mode="test")     # None: the bundled or the usual folder
 tasks.task(0).question; len(tasks)
@@ -58,7 +59,10 @@ class TaskSet(ABC):
         return ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
-        """What `request_info` says of the set's files. Raises LookupRefused, OSError, sqlite3.Error, ValueError."""
+        """What `request_info` says of the set's files.
+
+        Raises LookupRefused, OSError, sqlite3.Error, ValueError.
+        """
         if self.folder is None:
             raise LookupRefused("this task has no tables")
         return look_up(self.folder, name, kind, keyterm)

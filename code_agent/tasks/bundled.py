@@ -1,4 +1,6 @@
-"""The two sets that come with the repository: questions about the invented hospital, and medical calculations."""
+"""The two sets that come with the repository: questions about the invented hospital, and medical
+calculations.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Bundled(TaskSet):
 
 
 class EhrDemo(Bundled):
-    """Questions about the invented hospital of data/ehr; `data_path` is another folder of the same tables."""
+    """Questions about the invented hospital of data/ehr; `data_path` is another folder of the same
+    tables.
+    """
 
     name = "ehr_demo"
     overview = "Tables are CSV files, such as /data/admissions.csv."

@@ -2,9 +2,10 @@
 
     tasks = MedAgentBench("data/medagentbench")          # asks the server at FHIR_BASE_URL
 
-Programs have no network, so `request_info` asks the server, read-only; what is to be recorded or ordered the policy
-hands in under "POST" and nothing is sent. Gold is computed from the server when an answer is graded, and compared by
-value: the values under "GET", and of each payload what medagentbench.toml demands.
+Programs have no network, so `request_info` asks the server, read-only; what is to be recorded or
+ordered the policy hands in under "POST" and nothing is sent. Gold is computed from the server when
+an answer is graded, and compared by value: the values under "GET", and of each payload what
+medagentbench.toml demands.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ TABLE: dict[str, Any] = tomllib.loads(
 NOW, PAYLOADS = datetime.fromisoformat(TABLE["now"]), TABLE["payload"]
 SECONDS = 20.0
 CLOSE = 1e-3
-# mg/dL of magnesium below which so many grams are given, at a gram an hour; mEq of potassium for 0.1 below the goal.
+# mg/dL of magnesium below which so many grams are given, at a gram an hour; mEq of potassium for
+# 0.1 below the goal.
 GRAMS, POTASSIUM_GOAL, POTASSIUM_STEP = ((1.0, 4), (1.5, 2), (1.9, 1)), 3.5, 10
 YEAR = timedelta(days=365)
 
@@ -88,7 +90,10 @@ def base_url() -> str:
 
 
 def fetch(path: str) -> Bundle:
-    """What the server answers to a GET. Raises ValueError: it refuses; EpisodeError: it does not answer."""
+    """What the server answers to a GET.
+
+    Raises ValueError: it refuses; EpisodeError: it does not answer.
+    """
     url = urllib.parse.urljoin(base_url(), urllib.parse.quote(path, safe="/?&=%:,|+-._~"))
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as reply:
@@ -122,7 +127,9 @@ class ByServer:
 
 
 def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Values under GET and payloads under POST; the policy may leave the values out where something is posted."""
+    """Values under GET and payloads under POST; the policy may leave the values out where something
+    is posted.
+    """
     known, question = TABLE[about["kind"]], about["question"]
     fields = {"patient": about["patient"], "now": TABLE["now"]}
     asks = known["asks"]
@@ -149,7 +156,9 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
 def _renewed(
     found: list[tuple[datetime, float]], question: str, fields: Mapping[str, str]
 ) -> tuple[list[Any], list[Any]]:
-    """The latest value with its time; a test is ordered where that is older than a year, or there is none."""
+    """The latest value with its time; a test is ordered where that is older than a year, or there
+    is none.
+    """
     values = [found[-1][1], found[-1][0].isoformat()] if found else [-1]
     if found and found[-1][0] >= NOW - YEAR:
         return values, []

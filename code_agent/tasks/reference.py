@@ -2,9 +2,9 @@
 
     get_task_class("medcalcbench")("data/medcalcbench", mode="test").task(0).gold
 
-reference.toml says of each set which actions it permits, what the policy is told of its data, and what a user has to
-put where; sets.py reads their rows. Answers of queries are typed by sql_answers.py; what is no value is checked by
-code_agent/judging.py.
+reference.toml says of each set which actions it permits, what the policy is told of its data, and
+what a user has to put where; sets.py reads their rows. Answers of queries are typed by
+sql_answers.py; what is no value is checked by code_agent/judging.py.
 """
 
 from __future__ import annotations

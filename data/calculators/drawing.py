@@ -1,7 +1,9 @@
-"""Draw questions about published formulas: an invented note, what is asked, the gold program and the typed answer.
+"""Draw questions about published formulas: an invented note, what is asked, the gold program and
+the typed answer.
 
-A note says a formula's inputs and two things that it does not need, a sentence each, in any order. The gold program is
-the formula of calculators.toml itself and a call of it. Some calculators are in the test file alone.
+A note says a formula's inputs and two things that it does not need, a sentence each, in any order.
+The gold program is the formula of calculators.toml itself and a call of it. Some calculators are in
+the test file alone.
 """
 
 from __future__ import annotations

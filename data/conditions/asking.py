@@ -1,4 +1,5 @@
-"""What answers say about a patient's condition, and what to ask for next: naive Bayes over the tables of conditions.
+"""What answers say about a patient's condition, and what to ask for next: naive Bayes over the
+tables of conditions.
 
 group = tables.group("cough")
 chances = posterior(tables, group, {"fever": True, "onset": "days"})     # {"pneumonia": 0.93, ...}
@@ -33,7 +34,9 @@ def most_telling(
     chances: Mapping[str, float],
     known: Iterable[str],
 ) -> str:
-    """The symptom or facet, none of the known ones, that leaves the least doubt between the conditions on average."""
+    """The symptom or facet, none of the known ones, that leaves the least doubt between the
+    conditions on average.
+    """
     items = [item for item in tables.items_of(group.values()) if item not in known]
     return min(items, key=lambda item: _doubt_after(tables, group, chances, item))
 

@@ -1,6 +1,8 @@
-"""Patients drawn from the tables of conditions, and how likely a condition makes what is seen of one: naive Bayes.
+"""Patients drawn from the tables of conditions, and how likely a condition makes what is seen of
+one: naive Bayes.
 
-It bounds what any doctor can learn by asking: where it cannot tell the conditions of a complaint apart, nobody can.
+It bounds what any doctor can learn by asking: where it cannot tell the conditions of a complaint
+apart, nobody can.
 """
 
 from __future__ import annotations

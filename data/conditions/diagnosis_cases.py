@@ -1,4 +1,5 @@
-"""Draws the diagnosis agent's cases from the tables of conditions; cases.py says what a case is, and writes them.
+"""Draws the diagnosis agent's cases from the tables of conditions; cases.py says what a case is,
+and writes them.
 
 rows = draw_diagnosis_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["val"]
 """
@@ -41,7 +42,9 @@ INSTRUCTION = "You are a physician. Order one examination at a time; when you kn
 
 @dataclass(frozen=True)
 class Case:
-    """A drawn patient: `told` is what the summary says of symptoms, facets and bedside findings, `results` are all."""
+    """A drawn patient: `told` is what the summary says of symptoms, facets and bedside findings,
+    `results` are all.
+    """
 
     name: str
     complaint: str
@@ -54,9 +57,11 @@ class Case:
 def draw_diagnosis_cases(
     tables: Tables, rows: Mapping[str, int], seed: int
 ) -> dict[str, list[Row]]:
-    """Rows by split, each condition as often as every other; no two records of all splits are alike.
+    """Rows by split, each condition as often as every other; no two records of all splits are
+    alike.
 
-    Raises UsageError: the tables leave too few conditions open, or key examinations that do not settle one.
+    Raises UsageError: the tables leave too few conditions open, or key examinations that do not
+    settle one.
     """
     drawn = draw_rows(tables, rows, seed, case_of, _row)
     for split, told in drawn.items():
@@ -78,7 +83,9 @@ def case_of(
 
 
 def recorded(tables: Tables, complaint: str, patient: Patient) -> list[str]:
-    """The examinations that are made of a patient: what any condition with the complaint would show, and routine."""
+    """The examinations that are made of a patient: what any condition with the complaint would
+    show, and routine.
+    """
     group = tables.group(complaint).values()
     wanted = {*ROUTINE, *(name for condition in group for name in condition.examinations)}
     fit = [name for name in tables.examinations if name in wanted]
@@ -99,9 +106,11 @@ def _told(
     results: Mapping[str, Result],
     random: Random,
 ) -> dict[str, Value]:
-    """What a summary tells, as far as it leaves the diagnosis open; empty where age and sex say too much already.
+    """What a summary tells, as far as it leaves the diagnosis open; empty where age and sex say too
+    much already.
 
-    No key examination of any condition with the complaint is told: neither its result nor its absence tells anything.
+    No key examination of any condition with the complaint is told: neither its result nor its
+    absence tells anything.
     """
     group = tables.group(complaint)
     told: dict[str, Value] = {item: patient[item] for item in ("age", "sex")}
@@ -136,8 +145,9 @@ def _difficulty(
     told: Mapping[str, Value],
     results: Mapping[str, Result],
 ) -> str:
-    """By whether the summary points elsewhere, and whether some key result alone does not settle the case; "" where all
-    of them do not."""
+    """By whether the summary points elsewhere, and whether some key result alone does not settle
+    the case; "" where all of them do not.
+    """
     group, key = tables.group(complaint), {one: results[one] for one in tables.conditions[name].key}
     before = posterior(tables, group, told)
     alone = [posterior(tables, group, {**told, one: result})[name] for one, result in key.items()]

@@ -1,4 +1,5 @@
-"""Draws the consultation agent's cases from the tables of conditions; cases.py says what a case is, and writes them.
+"""Draws the consultation agent's cases from the tables of conditions; cases.py says what a case is,
+and writes them.
 
 rows = draw_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["val"]
 """
@@ -37,7 +38,9 @@ CaseOf = Callable[[Tables, str, str, Patient, Random], AnyCase | None]
 
 @dataclass(frozen=True)
 class Case:
-    """A drawn patient: the condition's name, the complaint, what is recorded, and what a doctor would ask for."""
+    """A drawn patient: the condition's name, the complaint, what is recorded, and what a doctor
+    would ask for.
+    """
 
     name: str
     complaint: str
@@ -76,7 +79,8 @@ class Speech:
 
 
 def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
-    """Rows by split, each condition as often as every other; no two records of all splits are alike.
+    """Rows by split, each condition as often as every other; no two records of all splits are
+    alike.
 
     Raises UsageError: the tables do not tell a condition from its neighbours.
     """
@@ -90,8 +94,9 @@ def draw_rows(
     case_of: CaseOf[AnyCase],
     to_row: Callable[[Tables, AnyCase, int, Speech, str], Row],
 ) -> dict[str, list[Row]]:
-    """Rows by split, each condition as often as every other: `case_of` makes cases of patients that make any,
-    `to_row` tells them in "seen" or "unseen" wordings."""
+    """Rows by split, each condition as often as every other: `case_of` makes cases of patients that
+    make any, `to_row` tells them in "seen" or "unseen" wordings.
+    """
     random, index, seen = Random(seed), count(), set[str]()
     speech, drawn = Speech(seed, random), dict[str, list[Row]]()
     for split, wanted in rows.items():
@@ -116,7 +121,8 @@ def new_case(
 ) -> AnyCase:
     """A case of a patient with the condition whose record nobody has yet.
 
-    Of symptoms the record has those of the complaint's conditions. Raises UsageError: no patient makes a case.
+    Of symptoms the record has those of the complaint's conditions. Raises UsageError: no patient
+    makes a case.
     """
     for _ in range(ATTEMPTS):
         complaint = random.choice(tables.conditions[name].complaints)
@@ -144,7 +150,9 @@ def case_of(
 
 
 def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -> list[str] | None:
-    """What a doctor asks for who knows the tables; None where that leads to another condition, or to none."""
+    """What a doctor asks for who knows the tables; None where that leads to another condition, or
+    to none.
+    """
     group, known = tables.group(complaint), dict[str, Any]()
     while max((chances := posterior(tables, group, known)).values()) < SURE:
         if len(known) == MOST_ASKED:

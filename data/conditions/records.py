@@ -1,4 +1,6 @@
-"""What the tables of conditions hold, as frozen types of which pydantic reads each; `table.py` has the files."""
+"""What the tables of conditions hold, as frozen types of which pydantic reads each; `table.py` has
+the files.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _TERM = re.compile(r"\*([^*]+)\*")
 
 @dataclass(frozen=True, config=FORM)
 class Phrase:
-    """A thing a patient may have or say: its clinical names, a patient's wordings, the words that ask for it."""
+    """A thing a patient may have or say: its clinical names, a patient's wordings, the words that
+    ask for it.
+    """
 
     zh: Text
     en: Text
@@ -49,7 +53,9 @@ class Facet:
 
 @dataclass(frozen=True, config=FORM)
 class Range:
-    """Reference range of a sex ("any": both) and of ages (years, both ends counted), mean and sd of the healthy."""
+    """Reference range of a sex ("any": both) and of ages (years, both ends counted), mean and sd of
+    the healthy.
+    """
 
     low: float
     high: float

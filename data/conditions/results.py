@@ -1,4 +1,5 @@
-"""What examinations show: results drawn for a patient from what a condition does to them, else from what is normal.
+"""What examinations show: results drawn for a patient from what a condition does to them, else from
+what is normal.
 
 normal = draw_results(tables, ["cbc"], {"age": 40, "sex": "female"}, Random(0))["cbc"]
 normal.text         # "white blood cells 6.2 10^9/L; neutrophils 58 %; ..."
@@ -23,7 +24,8 @@ Finding = Mapping[str, Spread | float]
 WIDEST = 2.5  # standard deviations that a drawn number is from the mean at most: none falls below nothing
 ATTEMPTS = 200  # at numbers that fit together before the tables are blamed
 FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition says nothing of how high
-# Numbers of one examination that must fit together: white cells leave some per cent to the kinds not counted.
+# Numbers of one examination that must fit together: white cells leave some per cent to the kinds
+# not counted.
 FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
     "cbc": lambda cells: (
         86 <= cells["neutrophils"] + cells["lymphocytes"] + cells["eosinophils"] <= 99
@@ -80,9 +82,11 @@ def draw_results(
     random: Random,
     condition: Condition | None = None,
 ) -> dict[str, Result]:
-    """Of a patient with `age`, `sex`, and `fever` where it is known; by the names given, in their order.
+    """Of a patient with `age`, `sex`, and `fever` where it is known; by the names given, in their
+    order.
 
-    One chance chooses among the texts of all examinations, so that they speak of the same side and the same severity.
+    One chance chooses among the texts of all examinations, so that they speak of the same side and
+    the same severity.
     """
     chance, findings = random.random(), condition.examinations if condition else {}
     return {
@@ -143,7 +147,10 @@ def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:
 
 
 def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
-    """Of the numbers of a finding; None where they are normal. A temperature is raised with fever, and then alone."""
+    """Of the numbers of a finding; None where they are normal.
+
+    A temperature is raised with fever, and then alone.
+    """
     spread = finding.get(part)
     known = spread if isinstance(spread, Spread) else None
     if part == "temperature":

@@ -1,8 +1,8 @@
 """What is known of common conditions: the four tables beside this file, read once.
 
-`phrases.toml` is what a patient may say, `complaints.toml` what is said first, `examinations.toml` what may be ordered
-and `conditions.toml` the conditions; the head of each explains its columns. Invented patients are drawn from them.
-tests/data/test_conditions.py says whether they fit together.
+`phrases.toml` is what a patient may say, `complaints.toml` what is said first, `examinations.toml`
+what may be ordered and `conditions.toml` the conditions; the head of each explains its columns.
+Invented patients are drawn from them. tests/data/test_conditions.py says whether they fit together.
 
     from data.conditions.table import load_tables
 """
@@ -23,7 +23,10 @@ FOLDER = Path(__file__).parent
 
 @cache
 def load_tables(folder: Path = FOLDER) -> Tables:
-    """The tables of a folder. Raises pydantic's ValidationError: they are not of the form of records.py."""
+    """The tables of a folder.
+
+    Raises pydantic's ValidationError: they are not of the form of records.py.
+    """
     phrases, complaints, examinations, conditions = (
         tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
         for name in ("phrases", "complaints", "examinations", "conditions")

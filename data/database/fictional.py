@@ -1,6 +1,7 @@
 """Invented drugs and diseases, made by rule from one seed, in any number.
 
-No name or text comes from a real product or textbook, so nobody can mistake it for advice, and it may be shared.
+No name or text comes from a real product or textbook, so nobody can mistake it for advice, and it
+may be shared.
 
     from data.database.fictional import fictional_rows
 """
@@ -27,7 +28,8 @@ words = SimpleNamespace(
 SEED = 20250101
 DRUGS, DISEASES = 480, 300
 STEM = 3
-# Two drugs of five name an invented disease in their indication; one row of twelve has an empty cell to ask for.
+# Two drugs of five name an invented disease in their indication; one row of twelve has an empty
+# cell to ask for.
 LINKED_OF, LINKED = 5, 2
 BLANK_SHARE = 1 / 12
 KEPT_FULL = {"indication", "overview"}
@@ -43,7 +45,9 @@ Invent = Callable[[str, int, random.Random], Cells]
 
 
 def invent_stems(length: int, rng: random.Random, shorter: Set[str] = frozenset()) -> Iterator[str]:
-    """Beginnings of names, of so many different syllables: no two alike, and none with one of the shorter in it."""
+    """Beginnings of names, of so many different syllables: no two alike, and none with one of the
+    shorter in it.
+    """
     seen: set[str] = set()
     while True:
         stem = "".join(rng.sample(SYLLABLES, length))
@@ -60,9 +64,11 @@ def invent_names(
 
 
 class Filling(dict[str, Any]):
-    """What the braces of a field's text stand for: a value given, a number of a range, or a word of a list.
+    """What the braces of a field's text stand for: a value given, a number of a range, or a word of
+    a list.
 
-    The lists are those of all rows, those of one system of the body, and the `own` ones of what the row is.
+    The lists are those of all rows, those of one system of the body, and the `own` ones of what the
+    row is.
     """
 
     def __init__(
@@ -83,7 +89,9 @@ class Filling(dict[str, Any]):
 
 
 def maker_of(number: int, rng: random.Random) -> str:
-    """The maker of the drug with this number: one of two neighbours, so that a maker has 1 to 6 drugs, 3 on average."""
+    """The maker of the drug with this number: one of two neighbours, so that a maker has 1 to 6
+    drugs, 3 on average.
+    """
     maker = max(0, number // DRUGS_PER_COMPANY - rng.randrange(2))
     syllables = 2 if maker < len(SYLLABLES) ** 2 else 3 if maker < len(SYLLABLES) ** 3 else 4
     scattered = maker * SCATTER % len(SYLLABLES) ** syllables
@@ -94,14 +102,18 @@ def maker_of(number: int, rng: random.Random) -> str:
 
 
 def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> str | None:
-    """The disease the drug with this number names, of up to 4 that do; None for most drugs, and where none is left."""
+    """The disease the drug with this number names, of up to 4 that do; None for most drugs, and
+    where none is left.
+    """
     block, place = divmod(number, LINKED_OF)
     chosen = max(0, (block * LINKED + place) // DRUGS_PER_DISEASE - rng.randrange(2))
     return diseases[chosen] if place < LINKED and chosen < len(diseases) else None
 
 
 def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Cells:
-    """The fields of one drug, `id` and `source` left out; `diseases` are the names an indication may hold."""
+    """The fields of one drug, `id` and `source` left out; `diseases` are the names an indication
+    may hold.
+    """
     form = next(ending for ending in FORMS if name.endswith(ending))
     stem, own = name.removesuffix(form), words.DRUG_FORMS[form]
     text = Filling(
@@ -128,7 +140,10 @@ def invent_rows(
     start: int = 1,
     unique: bool = True,
 ) -> Iterator[Cells]:
-    """One row a name, keys from `start`. `unique`: no two share a text that is asked for, so it answers for one row."""
+    """One row a name, keys from `start`.
+
+    `unique`: no two share a text that is asked for, so it answers for one row.
+    """
     seen: set[tuple[str, str | int | None]] = set()
     for number, name in enumerate(names, start):
         for _ in range(MAX_TRIES):
@@ -166,8 +181,8 @@ def invent_all(
 def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Cells]]:
     """Any number of rows by table, made while they are read.
 
-    The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults; the rest have longer names, no
-    two alike, and texts that may repeat, which so many rows can not avoid.
+    The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults; the rest
+    have longer names, no two alike, and texts that may repeat, which so many rows can not avoid.
 
     Raises:
         UsageError: more rows than the vocabulary has names for.

@@ -1,7 +1,8 @@
-"""The two tables of the medical database and what may be asked about them, as `tables.toml` beside this lists them.
+"""The two tables of the medical database and what may be asked about them, as `tables.toml` beside
+this lists them.
 
-Every column is text except `id`. The first 23 columns of `drugs_info` and 15 of `disease` are the contract with data
-that users bring; `source`, the last, says where a row comes from.
+Every column is text except `id`. The first 23 columns of `drugs_info` and 15 of `disease` are the
+contract with data that users bring; `source`, the last, says where a row comes from.
 
     from data.database.schema import TABLES, ASKABLE, metadata, write_database
 """
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, MetaData, Table
 
 _LISTED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
-# By table and column: the Chinese word that is the column's comment in the database, and other words for it.
+# By table and column: the Chinese word that is the column's comment in the database, and other
+# words for it.
 WORDS: dict[str, dict[str, list[str]]] = {name: table["columns"] for name, table in _LISTED.items()}
 TABLES = {
     table: {column: words[0] for column, words in columns.items()}
@@ -32,7 +34,8 @@ NAME_COLUMN: dict[str, str] = {name: table["name"] for name, table in _LISTED.it
 # The columns questions ask about.
 ASKABLE: dict[str, list[str]] = {name: table["askable"] for name, table in _LISTED.items()}
 
-# The column `source`. "textbook": a real entity, general facts; "fictional": made by rule; else: data a user brought.
+# The column `source`. "textbook": a real entity, general facts; "fictional": made by rule; else:
+# data a user brought.
 TEXTBOOK, FICTIONAL = "textbook", "fictional"
 NAME_LENGTH, SOURCE_LENGTH = 255, 32
 
@@ -41,10 +44,11 @@ Cells = dict[str, str | int | None]  # a row of a table
 
 
 def metadata() -> MetaData:
-    """Both tables as SQLAlchemy metadata: an integer key, text columns with comments, an index on the name.
+    """Both tables as SQLAlchemy metadata: an integer key, text columns with comments, an index on
+    the name.
 
-    The index holds nothing but names, so a search for a part of one (`LIKE '%...%'`) reads it instead of the wide
-    rows. It is not unique: the same drug is sold by several companies.
+    The index holds nothing but names, so a search for a part of one (`LIKE '%...%'`) reads it
+    instead of the wide rows. It is not unique: the same drug is sold by several companies.
     """
     from sqlalchemy import Column, Index, Integer, MetaData, String, Table, Text
     from sqlalchemy.dialects.mysql import LONGTEXT
@@ -79,7 +83,9 @@ def metadata() -> MetaData:
 
 
 def _keep_comments_in_sqlite() -> None:
-    """SQLite has no column comments: write them into the CREATE TABLE text, which it keeps word for word."""
+    """SQLite has no column comments: write them into the CREATE TABLE text, which it keeps word for
+    word.
+    """
     from sqlalchemy.ext.compiler import compiles
     from sqlalchemy.schema import CreateColumn
 
@@ -101,7 +107,8 @@ def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> 
 
 
 def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
-    """Write the tables into a new SQLite file at `path`; an older file is replaced in one step, or kept on failure.
+    """Write the tables into a new SQLite file at `path`; an older file is replaced in one step, or
+    kept on failure.
 
     Returns the number of rows written by table.
     """

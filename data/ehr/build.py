@@ -3,8 +3,9 @@
     python -m data.ehr.build --out data/ehr/tables --force
     python -m data.ehr.build --out my_hospital --patients 10000 --seed 1
 
-Times are written as 2104-05-17 08:30:00 and a date of birth or of a prescription likewise, as MIMIC-III's files have
-them. The same arguments give the same CSV bytes, and the same SQLite bytes with the same SQLite version.
+Times are written as 2104-05-17 08:30:00 and a date of birth or of a prescription likewise, as
+MIMIC-III's files have them. The same arguments give the same CSV bytes, and the same SQLite bytes
+with the same SQLite version.
 """
 
 from __future__ import annotations

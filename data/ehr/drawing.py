@@ -1,8 +1,10 @@
-"""Draw questions about the invented hospital, each with gold program, gold SQL and the typed answer of that SQL.
+"""Draw questions about the invented hospital, each with gold program, gold SQL and the typed answer
+of that SQL.
 
-A patient, drug, diagnosis, procedure or laboratory test that one split asks about occurs in no other's questions; two
-templates are in the test file alone, and half of its other questions are worded as none in training. An answer that
-many questions of a template would share is passed over, so that a guess earns little.
+A patient, drug, diagnosis, procedure or laboratory test that one split asks about occurs in no
+other's questions; two templates are in the test file alone, and half of its other questions are
+worded as none in training. An answer that many questions of a template would share is passed over,
+so that a guess earns little.
 """
 
 from __future__ import annotations
@@ -45,7 +47,10 @@ Row = dict[str, Any]
 def draw_questions(
     database: Path, rows: Mapping[str, int] = ROWS, seed: int = 0
 ) -> dict[str, list[Row]]:
-    """The rows of each split, the same for the same arguments. Raises ValueError: a template has too few values."""
+    """The rows of each split, the same for the same arguments.
+
+    Raises ValueError: a template has too few values.
+    """
     drawn: dict[str, list[Row]] = {split: [] for split in rows}
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as tables:
         split_of = {

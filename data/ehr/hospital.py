@@ -1,10 +1,10 @@
 """An invented hospital: 2,000 patients and what was done with them, drawn by rule from one seed.
 
-Tables and columns are named as those of MIMIC-III in lower case, so that questions about one carry over to the other.
-Codes are ICD-9-CM's; titles, drugs and usual values stand in the .tsv files beside this, columns and what a stay says
-of itself in hospital.toml. Nobody in it exists, and what follows from what is kept simple: a patient has lasting
-diagnoses and a new one at each stay, a diagnosis brings drugs and procedures, and two laboratory values are watched
-through each stay.
+Tables and columns are named as those of MIMIC-III in lower case, so that questions about one carry
+over to the other. Codes are ICD-9-CM's; titles, drugs and usual values stand in the .tsv files
+beside this, columns and what a stay says of itself in hospital.toml. Nobody in it exists, and what
+follows from what is kept simple: a patient has lasting diagnoses and a new one at each stay, a
+diagnosis brings drugs and procedures, and two laboratory values are watched through each stay.
 
     tables = draw_hospital(seed=0)
     tables["patients"][0]                                  # a row, its cells in the order of COLUMNS["patients"]
@@ -187,6 +187,8 @@ class Hospital:
                 )
 
     def value(self, measured: dict[str, str]) -> float:
-        """A measured value: about its mean, at least a tenth of it, with as many decimals as are usual."""
+        """A measured value: about its mean, at least a tenth of it, with as many decimals as are
+        usual.
+        """
         mean, decimals = float(measured["mean"]), int(measured["decimals"])
         return round(max(mean / 10, self.random.gauss(mean, float(measured["spread"]))), decimals)

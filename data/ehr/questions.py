@@ -1,4 +1,5 @@
-"""Write the questions of the set `ehr_demo`: a parquet file of each split (data/ehr/drawing.py says how they differ).
+"""Write the questions of the set `ehr_demo`: a parquet file of each split (data/ehr/drawing.py says
+how they differ).
 
     python -m data.ehr.questions --out data/code --force
     python -m data.ehr.questions --tables my_hospital --out my_questions --seed 1

@@ -1,4 +1,5 @@
-"""One value of a foreign table as the text the medical database stores, or the reason why it can not be stored.
+"""One value of a foreign table as the text the medical database stores, or the reason why it can
+not be stored.
 
 from data.intake.cells import CellError, to_text
 """
@@ -13,14 +14,17 @@ from decimal import Decimal
 from typing import Any
 
 CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
-# Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which are no characters.
+# Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which
+# are no characters.
 REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
-# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time; what is ISO already is none of them.
+# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time; what is ISO already is none of
+# them.
 DATE = re.compile(
     r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
     r"(?: ([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?"
 )
-# Each pattern stops at the next "<" of its kind: else the time would grow with the square of the tags left open.
+# Each pattern stops at the next "<" of its kind: else the time would grow with the square of the
+# tags left open.
 REST = r"""(?:"[^"<]*"|'[^'<]*'|[^'"<>])*+>"""
 BLOCK = re.compile(rf"</?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section)\b{REST}", re.IGNORECASE)
 TAG = re.compile(rf"<(?:/?[a-z]|[!?]){REST}", re.IGNORECASE)
@@ -36,9 +40,9 @@ class CellError(ValueError):
 def to_text(value: Any, strip_html: bool = False) -> str | None:
     """The value as text without outer white space; None when there is nothing in it.
 
-    Numbers are written without a needless `.0`, lists of plain values joined by `、`. A date is written as ISO, without
-    a time at midnight: Excel has no dates without one, and a CSV file made by it says 2025/1/2. `strip_html` removes
-    tags, entities and control characters.
+    Numbers are written without a needless `.0`, lists of plain values joined by `、`. A date is
+    written as ISO, without a time at midnight: Excel has no dates without one, and a CSV file made
+    by it says 2025/1/2. `strip_html` removes tags, entities and control characters.
 
     Raises:
         CellError: not text nor convertible without guessing, or text that a database refuses.
@@ -102,7 +106,10 @@ def _number(value: float | Decimal) -> str | None:
 
 
 def _strip_html(text: str) -> str:
-    """What a reader of the page would see; a block begins a new line. Text without tags and entities stays as it is."""
+    """What a reader of the page would see; a block begins a new line.
+
+    Text without tags and entities stays as it is.
+    """
     if "<" not in text and "&" not in text:
         return text
     text = html.unescape(TAG.sub("", BLOCK.sub("\n", UNSEEN.sub("", text))))

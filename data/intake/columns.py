@@ -1,4 +1,5 @@
-"""Which column of a foreign table becomes which column of ours: by name, by content, or by a mapping file.
+"""Which column of a foreign table becomes which column of ours: by name, by content, or by a
+mapping file.
 
 What names and cells say is in `data/intake/headers.py`; a mapping that is given decides.
 
@@ -45,8 +46,9 @@ LIKELY = 65  # of 100, likeness of a name from which its nearest column is propo
 
 
 class Planned(NamedTuple):
-    """A part of the source, the table it goes to, which of its columns fills which of the table's, and, for those that
-    nothing decided about, a line of a mapping file each."""
+    """A part of the source, the table it goes to, which of its columns fills which of the table's,
+    and, for those that nothing decided about, a line of a mapping file each.
+    """
 
     part: Part
     table: str
@@ -84,9 +86,11 @@ def plan_parts(
 
 
 def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
-    """The table that foreign columns stand for, or, where they do not tell, the foreign table's own name; else None.
+    """The table that foreign columns stand for, or, where they do not tell, the foreign table's own
+    name; else None.
 
-    Columns tell when one of them is the entity's name and they fit no other table as well; `given` decides for its own.
+    Columns tell when one of them is the entity's name and they fit no other table as well; `given`
+    decides for its own.
     """
     said = {column for column in (given or {}).values() if column}
     tables = [table for table in TABLES if said <= TABLES[table].keys()]
@@ -121,11 +125,13 @@ def map_columns(
 ) -> dict[str, str]:
     """The foreign columns that are used, each with the column of `table` it fills.
 
-    `given` decides for the columns it names (None: leave out; the same column for several: their texts are joined). The
-    rest go by name, the surest first; among equals the `cells` decide, and they tell columns without a known name.
+    `given` decides for the columns it names (None: leave out; the same column for several: their
+    texts are joined). The rest go by name, the surest first; among equals the `cells` decide, and
+    they tell columns without a known name.
 
     Raises:
-        SourceError: `given` names a column that does not exist, two columns fill the same one, or none is the name.
+        SourceError: `given` names a column that does not exist, two columns fill the same one, or
+            none is the name.
     """
     for source, column in given.items():
         if source not in columns:
@@ -166,7 +172,9 @@ def map_columns(
 
 
 def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[float, str, str]]:
-    """How surely, and what, each source column may fill; cells may contradict a name that is not one of the words."""
+    """How surely, and what, each source column may fill; cells may contradict a name that is not
+    one of the words.
+    """
     fullest = max(map(len, cells.values()), default=0)
     for source in sources:
         own, ranks = cells.get(source, []), claims(source, table)
@@ -189,7 +197,9 @@ def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[
 def _lines(
     sources: Iterable[str], table: str, mapping: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Each column with the line that fills its nearest one, if that is near and free, or leaves it out."""
+    """Each column with the line that fills its nearest one, if that is near and free, or leaves it
+    out.
+    """
     taken = set(mapping.values())
     for source in sources:
         column, likeness = nearest(source, table)

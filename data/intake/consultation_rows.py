@@ -1,4 +1,5 @@
-"""One consultation read from a row of a file: a case to practise on, a dialogue to learn from, or why it is neither.
+"""One consultation read from a row of a file: a case to practise on, a dialogue to learn from, or
+why it is neither.
 
     found = read_consultation({"messages": [{"role": "patient", "content": "我头痛"}, ...], "diagnosis": "偏头痛"})
 
@@ -36,7 +37,9 @@ class Refused(ValueError):
 
 
 class Consultation(NamedTuple):
-    """dialogue: from the complaint to the doctor's last reply, [] without one. case: a row of cases.parquet, if any."""
+    """dialogue: from the complaint to the doctor's last reply, [] without one. case: a row of
+    cases.parquet, if any.
+    """
 
     dialogue: list[Message]
     case: dict[str, Any] | None
@@ -112,7 +115,9 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
 
 
 def _turns(value: Any, where: str) -> list[Message]:
-    """Patient and doctor in turn, the patient first, without system prompts; what one says in a row is joined."""
+    """Patient and doctor in turn, the patient first, without system prompts; what one says in a row
+    is joined.
+    """
     if not isinstance(value, list):
         raise Refused(f"{where} is {shortly(value)}, expected a list of {{role, content}}")
     said = [_message(message, f"{where}[{number}]") for number, message in enumerate(value)]
@@ -168,7 +173,9 @@ def _bare(words: str) -> str:
 
 
 def _pairs(value: Any) -> list[Pair]:
-    """Questions with their answers; one that lacks either is left out, as the reference leaves it out."""
+    """Questions with their answers; one that lacks either is left out, as the reference leaves it
+    out.
+    """
     where = "patient_information"
     if not isinstance(value, list | None):
         raise Refused(
@@ -213,7 +220,10 @@ def _conclusion(diagnosis: str, recommendation: str) -> str:
 
 
 def _checked(turns: list[Message]) -> list[Message]:
-    """The turns up to the doctor's last reply. Raises Refused: one is not in the protocol's form."""
+    """The turns up to the doctor's last reply.
+
+    Raises Refused: one is not in the protocol's form.
+    """
     dialogue = turns if turns[-1]["role"] == "assistant" else turns[:-1]
     for reply in dialogue[1::2]:
         if not _well_formed(reply["content"]):

@@ -5,25 +5,31 @@
 
 FILE is Parquet, a JSON list or JSONL. A row has one of two forms:
 
-- The columns of DoctorAgent-RL: `prompt` [{role, content}], `reward_model` {ground_truth {diagnosis, recommendation},
-  patient_information [{doctor_question, patient_response}], enhanced_description}. With `response`, the doctor's next
-  reply, it is a turn of a dialogue: the turns, in any order, become one dialogue again.
-- A plain dialogue: {"messages": [{"role", "content"}, ...], "diagnosis", "recommendation"}. Also accepted: `dialogue`,
-  `dialog`, `conversation`, `conversations` for `messages`; the roles are doctor, assistant, 医生, patient, user, 患者,
-  病人 and system. What the doctor says before the patient's first words is left out; what the patient answers is a
-  question; what follows the patient's last words is the advice where there is a diagnosis without `recommendation`,
-  else left out. Replies may have the form below already. Without a diagnosis it is a dialogue and no case.
+- The columns of DoctorAgent-RL: `prompt` [{role, content}], `reward_model` {ground_truth
+  {diagnosis, recommendation}, patient_information [{doctor_question, patient_response}],
+  enhanced_description}. With `response`, the doctor's next reply, it is a turn of a dialogue: the
+  turns, in any order, become one dialogue again.
+- A plain dialogue: {"messages": [{"role", "content"}, ...], "diagnosis", "recommendation"}. Also
+  accepted: `dialogue`, `dialog`, `conversation`, `conversations` for `messages`; the roles are
+  doctor, assistant, 医生, patient, user, 患者, 病人 and system. What the doctor says before the patient's
+  first words is left out; what the patient answers is a question; what follows the patient's last
+  words is the advice where there is a diagnosis without `recommendation`, else left out. Replies
+  may have the form below already. Without a diagnosis it is a dialogue and no case.
 
-Written into DIR, each complete or not at all, each case and dialogue once; either file may be without rows:
+Written into DIR, each complete or not at all, each case and dialogue once; either file may be
+without rows:
 
-- `cases.parquet`: the columns of DoctorAgent-RL, the prompt being the complaint alone. What else a row has is left out.
-- `dialogues.jsonl`: {"messages": [...]}, user and assistant in turn, from the complaint to the doctor's last reply.
-  The patient's words are bare and there is no system prompt: whoever trains on them frames them as an episode does. A
-  reply is an optional <think> block and one <answer>, `Question:` (`问题：`) or `Diagnosis:` (`诊断：`) with
-  `Recommendation:` (`建议：`). Replies of the reference are kept as they are, even with several questions in one.
+- `cases.parquet`: the columns of DoctorAgent-RL, the prompt being the complaint alone. What else a
+  row has is left out.
+- `dialogues.jsonl`: {"messages": [...]}, user and assistant in turn, from the complaint to the
+  doctor's last reply. The patient's words are bare and there is no system prompt: whoever trains on
+  them frames them as an episode does. A reply is an optional <think> block and one <answer>,
+  `Question:` (`问题：`) or `Diagnosis:` (`诊断：`) with `Recommendation:` (`建议：`). Replies of the
+  reference are kept as they are, even with several questions in one.
 
-Each refused row is named with what was seen and expected; if it is more than half of them, nothing is written. Exit
-codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Rows are counted from 1; in JSONL a row is a line.
+Each refused row is named with what was seen and expected; if it is more than half of them, nothing
+is written. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Rows are counted from 1;
+in JSONL a row is a line.
 """
 
 from __future__ import annotations

@@ -1,20 +1,23 @@
-"""Turn DiagGym's and DiagAgent's JSON files into the rows that the diagnosis agent is trained and evaluated on.
+"""Turn DiagGym's and DiagAgent's JSON files into the rows that the diagnosis agent is trained and
+evaluated on.
 
     python -m data.intake.diagnosis --local_dir my_cases --diaggym_ref_data_path notes.json \
         --diagagent_train_data_path train.json --diagagent_test_data_path test.json
 
 Each file is a JSON object of records by note id, or a list of records that have a `note_id`:
 
-- the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a simulator reads no more; and
-  what was found: `reformat_physical_exam` [{exam_name, exam_results}] and `events` [{time, data {label, lab_data}}], in
-  this order, become `examinations`, an event with its time. Of an examination that was made several times all results
-  are kept, each with its time;
-- the cases of DiagAgent: `case_summary`, `final_diagnosis`, `recommended_exam_names`. What else they have is left out.
+- the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a
+  simulator reads no more; and what was found: `reformat_physical_exam` [{exam_name, exam_results}]
+  and `events` [{time, data {label, lab_data}}], in this order, become `examinations`, an event with
+  its time. Of an examination that was made several times all results are kept, each with its time;
+- the cases of DiagAgent: `case_summary`, `final_diagnosis`, `recommended_exam_names`. What else
+  they have is left out.
 
-Written into the folder, both complete or neither: `train.parquet` and `test.parquet` with the reference's columns
-(docs/diagnosis.md). Each record left out is named on stderr with what was seen and expected; if it is more than half of
-the cases of a file, nothing is written. A batch of records is held, whatever a file's size; the notes wait in an
-unnamed file (TMPDIR says where). Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Written into the folder, both complete or neither: `train.parquet` and `test.parquet` with the
+reference's columns (docs/diagnosis.md). Each record left out is named on stderr with what was seen
+and expected; if it is more than half of the cases of a file, nothing is written. A batch of records
+is held, whatever a file's size; the notes wait in an unnamed file (TMPDIR says where). Exit codes:
+0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -58,7 +61,8 @@ Row = dict[str, Any]
 
 
 def read_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Name and value of each record of a file: its note id, or its place in a list, from 1. Memory: one record.
+    """Name and value of each record of a file: its note id, or its place in a list, from 1. Memory:
+    one record.
 
     Raises:
         SourceError: no JSON, or neither an object nor a list.
@@ -213,7 +217,8 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
     """Write a parquet file of each split into `folder`, which is made if needed.
 
     Raises:
-        UsageError, Failure: see `read_records` and `read_rows`; or a file is missing, or exists and not `force`.
+        UsageError, Failure: see `read_records` and `read_rows`; or a file is missing, or exists and
+            not `force`.
     """
     for path in (notes, *cases.values()):
         if not path.is_file():

@@ -1,4 +1,5 @@
-"""A table in cells, as CSV and Excel have it: its header, with titles, notes and blank rows above, and its rows.
+"""A table in cells, as CSV and Excel have it: its header, with titles, notes and blank rows above,
+and its rows.
 
 (part,) = below_headers({"drugs": rows})       # rows() yields lists of cells
 """
@@ -18,7 +19,9 @@ UNNAMED = "column "  # what a column without a name is called, with its place
 
 
 class Record(NamedTuple):
-    """One row: its number, its values by column, or the problem that kept it from being read as a row."""
+    """One row: its number, its values by column, or the problem that kept it from being read as a
+    row.
+    """
 
     number: int
     values: dict[str, Any]
@@ -26,7 +29,9 @@ class Record(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One table of a source; `records()` starts from the first row each time. header: the row of the names, if any."""
+    """One table of a source; `records()` starts from the first row each time. header: the row of
+    the names, if any.
+    """
 
     name: str
     columns: list[str]
@@ -38,8 +43,9 @@ Rows = Callable[[], Iterator[list[Any]]]
 
 
 def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> list[Part]:
-    """The tables with a row of column names, from 1, given or found. Raises ValueError: none has one, or one a name
-    twice."""
+    """The tables with a row of column names, from 1, given or found. Raises ValueError: none has
+    one, or one a name twice.
+    """
     parts = []
     for name, rows in tables.items():
         first = list(islice(rows(), header_row or SEARCHED))
@@ -53,7 +59,9 @@ def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> 
 
 
 def _header_of(rows: list[list[Any]]) -> int:
-    """The row with most names that are known; without any, the first that fills half as many cells as the fullest."""
+    """The row with most names that are known; without any, the first that fills half as many cells
+    as the fullest.
+    """
     known = [sum(isinstance(cell, str) and is_known(cell.strip()) for cell in row) for row in rows]
     filled = [sum(not is_blank([cell]) for cell in row) for row in rows]
     if max(known, default=0):
@@ -62,7 +70,10 @@ def _header_of(rows: list[list[Any]]) -> int:
 
 
 def column_names(header: list[Any]) -> list[str]:
-    """The column names in a header; a blank one is named by its place. Raises ValueError: one stands there twice."""
+    """The column names in a header; a blank one is named by its place.
+
+    Raises ValueError: one stands there twice.
+    """
     names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
     twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
     if twice:

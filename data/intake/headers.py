@@ -1,6 +1,8 @@
-"""What the name of a foreign column, and the look of its cells, say about which of our columns it is.
+"""What the name of a foreign column, and the look of its cells, say about which of our columns it
+is.
 
-The synonyms are in `data/database/tables.toml`, the words around them, units and patterns of cells in `headers.toml`.
+The synonyms are in `data/database/tables.toml`, the words around them, units and patterns of cells
+in `headers.toml`.
 
     claims("有效期(月)", "drugs_info")                 # {"period": PART}
     looks_like("med_approval", ["国药准字H20051234"])  # 1.0
@@ -44,15 +46,17 @@ PINYIN = str.maketrans(
     {character: f" {syllable}" for syllable, same in _SYLLABLES for character in same}
 )
 LONGEST = 40  # characters of a column's name; longer cells are prose
-# How surely a name stands for a column: it is ours or the comment, it is one of the words, a part of it is, it is a
-# lesser word, nearly a word, or only the cells tell.
+# How surely a name stands for a column: it is ours or the comment, it is one of the words, a part
+# of it is, it is a lesser word, nearly a word, or only the cells tell.
 OWN, EXACT, PART, WEAK, NEAR, TOLD = 6, 5, 4, 3, 2, 1
 NEAR_NAME = 90  # of 100, rapidfuzz's ratio
 _simplifier = cache(lambda: import_module("opencc").OpenCC("t2s"))  # loaded for Chinese names only
 
 
 def _plain(name: str) -> str:
-    """A name of half width, in lower case and simplified characters, without the number or bullet before it."""
+    """A name of half width, in lower case and simplified characters, without the number or bullet
+    before it.
+    """
     text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
     if not text.isascii():
         text = _simplifier().convert(
@@ -62,12 +66,16 @@ def _plain(name: str) -> str:
 
 
 def normalise(name: str) -> str:
-    """A column name without what writers vary: width, case, spaces, underscores, brackets and punctuation."""
+    """A column name without what writers vary: width, case, spaces, underscores, brackets and
+    punctuation.
+    """
     return re.sub(r"[\W_的]+", "", unicodedata.normalize("NFKC", name).lower())
 
 
 def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
-    """Words in pinyin and, from three characters on, by its initials; a spelling of two columns is left out."""
+    """Words in pinyin and, from three characters on, by its initials; a spelling of two columns is
+    left out.
+    """
     found = defaultdict(set)
     for word, column in words.items():
         syllables = word.translate(PINYIN).split()
@@ -94,7 +102,9 @@ for table, words in KNOWN.items():
 
 
 def _readings(pieces: Sequence[str]) -> dict[str, bool]:
-    """The words that pieces of a name may be without what changes nothing; whether more was cut than a start."""
+    """The words that pieces of a name may be without what changes nothing; whether more was cut
+    than a start.
+    """
     found = {normalise(re.sub(FILLERS, " ", piece)): True for piece in pieces}
     found |= {normalise(piece): False for piece in pieces if piece not in UNITS}
     ends = (*_LISTED["after"], *UNITS)
@@ -110,7 +120,9 @@ def _readings(pieces: Sequence[str]) -> dict[str, bool]:
 
 
 def _inside(plain: str, table: str) -> dict[str, int]:
-    """What a name claims without the language at its end, or without a path before it, which says whose an id is."""
+    """What a name claims without the language at its end, or without a path before it, which says
+    whose an id is.
+    """
     if split := re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain):
         return {
             column: min(rank, NEAR if split[2] else PART)
@@ -122,7 +134,9 @@ def _inside(plain: str, table: str) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def claims(header: str, table: str) -> dict[str, int]:
-    """The columns of a table that a foreign name may stand for, and how surely; {} for a name that says nothing."""
+    """The columns of a table that a foreign name may stand for, and how surely; {} for a name that
+    says nothing.
+    """
     plain, known, lesser = _plain(header), KNOWN[table], LESSER[table]
     entity = (NAME_COLUMN[table], "id")  # what is left of 疾病描述 without 描述 is not a name
     if column := known.get(whole := normalise(plain)):
@@ -152,7 +166,9 @@ def is_known(header: str) -> bool:
 
 
 def nearest(header: str, table: str) -> tuple[str, float]:
-    """The column whose words are most like a foreign name, and how much, of 100; 0 for one its cells spoke against."""
+    """The column whose words are most like a foreign name, and how much, of 100; 0 for one its
+    cells spoke against.
+    """
     if found := claims(header, table):
         return next(iter(found)), 0
     word, likeness, _ = process.extractOne(
@@ -162,12 +178,16 @@ def nearest(header: str, table: str) -> tuple[str, float]:
 
 
 def with_unit(header: str, text: str) -> str:
-    """A bare number with the unit that stands at the end of its column's name, or in the brackets there."""
+    """A bare number with the unit that stands at the end of its column's name, or in the brackets
+    there.
+    """
     unit = re.search(r"[\W_]([^\W_]+)\W*$", _plain(header)) if NUMBER.fullmatch(text) else None
     return text + (UNITS.get(unit[1], "") if unit else "")
 
 
 def looks_like(column: str, cells: Sequence[str]) -> float | None:
-    """The share of cells that look like the column's; None where nothing is known of them, or there are none."""
+    """The share of cells that look like the column's; None where nothing is known of them, or there
+    are none.
+    """
     pattern = CELLS.get(column)
     return sum(map(bool, map(pattern.fullmatch, cells))) / len(cells) if pattern and cells else None

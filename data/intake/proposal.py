@@ -1,4 +1,5 @@
-"""Ask the LLM of TEACHER_MODEL which foreign column is which of ours; nothing is used before a person said yes.
+"""Ask the LLM of TEACHER_MODEL which foreign column is which of ours; nothing is used before a
+person said yes.
 
 Only on request (`--propose`): names of columns and a few of their cells leave this machine.
 
@@ -47,9 +48,11 @@ class Proposal(BaseModel):
 
 
 def confirmed_mapping(parts: list[Part], table: str | None, given: Given) -> tuple[str, Given]:
-    """The table and the mapping that the LLM proposes and the user confirms; `table` and `given` stay as they are.
+    """The table and the mapping that the LLM proposes and the user confirms; `table` and `given`
+    stay as they are.
 
-    Raises UsageError: there are several parts; LLMError: no LLM is set or it does not answer; Failure: nobody said yes.
+    Raises UsageError: there are several parts; LLMError: no LLM is set or it does not answer;
+    Failure: nobody said yes.
     """
     if len(parts) != 1:
         raise UsageError(

@@ -1,7 +1,9 @@
-"""Read a foreign table row by row: CSV, TSV, Excel, JSON, JSONL, Parquet or a table of another database.
+"""Read a foreign table row by row: CSV, TSV, Excel, JSON, JSONL, Parquet or a table of another
+database.
 
-Nothing larger than a batch is held (Excel: the workbook's list of texts as well). Rows are numbered as their readers
-see them: in CSV, TSV and Excel from the top of the sheet, in JSONL a row is a line, elsewhere the first row is 1.
+Nothing larger than a batch is held (Excel: the workbook's list of texts as well). Rows are numbered
+as their readers see them: in CSV, TSV and Excel from the top of the sheet, in JSONL a row is a
+line, elsewhere the first row is 1.
 
     from data.intake.sources import open_parts
     for part in open_parts("drugs.csv"):
@@ -51,13 +53,15 @@ class SourceError(UsageError):
 def open_parts(
     source: str, encoding: str | None = None, name: str | None = None, header_row: int | None = None
 ) -> list[Part]:
-    """The tables of a source: one of a text or Parquet file, each sheet of a workbook, each table of a database.
+    """The tables of a source: one of a text or Parquet file, each sheet of a workbook, each table
+    of a database.
 
-    `encoding` overrides the detection (text files only), `header_row` that of the row of column names, from 1 (CSV, TSV
-    and Excel only); `name` keeps only the sheet or table of that name.
+    `encoding` overrides the detection (text files only), `header_row` that of the row of column
+    names, from 1 (CSV, TSV and Excel only); `name` keeps only the sheet or table of that name.
 
     Raises:
-        SourceError: no such file, an unknown kind, unreadable content, or no part of that name; reading rows may too.
+        SourceError: no such file, an unknown kind, unreadable content, or no part of that name;
+            reading rows may too.
     """
     path, expected = Path(source), f"expected a file ({', '.join(FILES)}) or a database URL"
     if "://" in source:
@@ -87,7 +91,9 @@ def open_parts(
 
 @contextmanager
 def refusing(what: str, kind: type[UsageError] = SourceError) -> Iterator[None]:
-    """Make one line of whatever a reader raises: the libraries raise nearly anything when a file is damaged."""
+    """Make one line of whatever a reader raises: the libraries raise nearly anything when a file is
+    damaged.
+    """
     try:
         yield
     except UsageError:
@@ -107,7 +113,8 @@ def first_line(error: Exception) -> str:
 
 
 def detect_encoding(path: Path) -> str:
-    """UTF-8 (with or without mark), UTF-16 with mark, or GB18030; the whole file is decoded to be sure.
+    """UTF-8 (with or without mark), UTF-16 with mark, or GB18030; the whole file is decoded to be
+    sure.
 
     Raises:
         SourceError: none of them fits.
@@ -203,7 +210,10 @@ def _list_records(file: IO[str]) -> Iterator[Record]:
 
 
 def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
-    """The events of a JSON text as ijson has them. Raises what ijson does, and ValueError: nested too deep."""
+    """The events of a JSON text as ijson has them.
+
+    Raises what ijson does, and ValueError: nested too deep.
+    """
     import ijson
 
     pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
@@ -211,7 +221,9 @@ def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The events of a JSON parser; ijson's memory grows with the square of the depth, whatever the file's size."""
+    """The events of a JSON parser; ijson's memory grows with the square of the depth, whatever the
+    file's size.
+    """
     depth = 0
     for event in events:
         depth += {"start": 1, "end": -1}.get(event[0].partition("_")[0], 0)
@@ -241,7 +253,9 @@ def as_record(number: int, value: Any) -> Record:
 
 
 def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
-    """The rows of one Parquet file; `read_table` would add columns from folder names such as `a=b/`."""
+    """The rows of one Parquet file; `read_table` would add columns from folder names such as
+    `a=b/`.
+    """
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
@@ -266,7 +280,8 @@ def _parquet_parts(source: str, _: str | None) -> list[Part]:
 
 
 def database_parts(source: str, _: str | None = None, views: bool = False) -> list[Part]:
-    """The tables, and views if wanted, of the database at a URL; one without a driver gets the one installed here.
+    """The tables, and views if wanted, of the database at a URL; one without a driver gets the one
+    installed here.
 
     Raises:
         SQLAlchemyError, ImportError: it can not be reached or read, or the driver is missing.

@@ -1,4 +1,5 @@
-"""Rows of a source wait here, cleaned, until all are read: in an unnamed SQLite file that goes with the process.
+"""Rows of a source wait here, cleaned, until all are read: in an unnamed SQLite file that goes with
+the process.
 
 TMPDIR says in which folder.
 
@@ -59,7 +60,9 @@ class Staging:
         return [Finding(REJECTED, "id", f"{key} is already the id of an earlier row")]
 
     def rows(self, table: str) -> Iterator[Cells]:
-        """The rows for a table, in the order they came; with their keys as `id` if every row has one."""
+        """The rows for a table, in the order they came; with their keys as `id` if every row has
+        one.
+        """
         counted = "SELECT count(*) = count(key) FROM staged WHERE target = ?"
         (keep,) = self._file.execute(counted, (table,)).fetchone()
         chosen = self._file.execute(

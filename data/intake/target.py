@@ -31,7 +31,8 @@ class TargetError(Failure):
 class Target:
     """The database rows go to.
 
-    `mode` is REPLACE, APPEND or None: rows that are there already are deleted, kept, or a reason to refuse.
+    `mode` is REPLACE, APPEND or None: rows that are there already are deleted, kept, or a reason to
+    refuse.
 
     Raises:
         UsageError: not a URL of a supported database, or its driver is missing.
@@ -61,7 +62,8 @@ class Target:
         self.file = Path(path).resolve() if self.backend == "sqlite" else None
 
     def check(self, tables: Iterable[str]) -> None:
-        """Look before anything is read: reachable, columns present, and empty unless replacing or appending.
+        """Look before anything is read: reachable, columns present, and empty unless replacing or
+        appending.
 
         Raises:
             TargetError: one of these does not hold.
@@ -77,8 +79,9 @@ class Target:
     def write(self, rows: Mapping[str, Iterable[Cells]], label: str) -> dict[str, int]:
         """Put all rows into their tables in one transaction; returns the number written by table.
 
-        The other table is made too, empty, if it is not there: the tool expects both. MySQL commits whenever it makes a
-        table, so all are made first. `label` fills the column `source` of rows that bring none.
+        The other table is made too, empty, if it is not there: the tool expects both. MySQL commits
+        whenever it makes a table, so all are made first. `label` fills the column `source` of rows
+        that bring none.
 
         Raises:
             TargetError: anything went wrong; no row was written.
@@ -120,7 +123,10 @@ class Target:
             )
 
     def names(self, table: str) -> set[str]:
-        """The names in a table; none if it is not there. Raises TargetError: they can not be read."""
+        """The names in a table; none if it is not there.
+
+        Raises TargetError: they can not be read.
+        """
         if self.file and not self.file.exists():
             return set()
         with self._refusing(), self.engine.connect() as connection:

@@ -25,7 +25,8 @@ class Missing(NamedTuple):
 
 
 class CitedCells:
-    """Cells of the tables that may be read, by table, key and field; of others than ours nobody knows key and name.
+    """Cells of the tables that may be read, by table, key and field; of others than ours nobody
+    knows key and name.
 
     Raises:
         DatabaseError: the database cannot be read.
@@ -39,7 +40,9 @@ class CitedCells:
         }
 
     def find(self, item: dict[str, Any]) -> tuple[str, str] | Missing:
-        """The name of the drug or disease that an evidence item cites, and the text of the cell it names."""
+        """The name of the drug or disease that an evidence item cites, and the text of the cell it
+        names.
+        """
         key, table, field = (
             item.get("row_id"),
             (item.get("table") or "").lower(),
@@ -89,7 +92,9 @@ class CitedCells:
         return False
 
     def _select(self, sql: str, table: str) -> list[tuple[Any, ...]]:
-        """Our own statement, made of known names, numbers and escaped texts, on the tool's read-only connection."""
+        """Our own statement, made of known names, numbers and escaped texts, on the tool's
+        read-only connection.
+        """
         return self.database.read(
             sql, Access(frozenset({table}), named=frozenset({table})), DEADLINE, 1
         ).rows

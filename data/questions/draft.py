@@ -1,9 +1,10 @@
-"""A plain Chinese answer from gold SQL or evidence, for rows that have none: the same gold gives the same words.
+"""A plain Chinese answer from gold SQL or evidence, for rows that have none: the same gold gives
+the same words.
 
     draft_answer(row, gold_tool("sqlite:///data/medical.db"))
 
-The wording is the form of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold stays without an
-answer and is judged without a reference.
+The wording is the form of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold stays
+without an answer and is judged without a reference.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ NOTHING_FOUND = "数据库中没有找到相关内容。"
 
 
 def draft_answer(row: Row, tool: QueryTool) -> str:
-    """The answer from `structured_gt`, else from what the gold SQL returns, else from the quotes; else "".
+    """The answer from `structured_gt`, else from what the gold SQL returns, else from the quotes;
+    else "".
 
     Raises:
         DatabaseError: the database is needed and cannot be read.

@@ -1,8 +1,10 @@
-"""Read what questions can be asked about: the entities of both tables, and words that find rows by their texts.
+"""Read what questions can be asked about: the entities of both tables, and words that find rows by
+their texts.
 
-Any database with the two tables will do. Names and searched columns are kept of every row; other texts only of the
-entities that are asked about (at most `limit` a table, drawn with the seed). A search word is kept if it finds 1 to
-LARGEST rows, all of them rows that may be asked about: the answer can then name them.
+Any database with the two tables will do. Names and searched columns are kept of every row; other
+texts only of the entities that are asked about (at most `limit` a table, drawn with the seed). A
+search word is kept if it finds 1 to LARGEST rows, all of them rows that may be asked about: the
+answer can then name them.
 
     catalogue = read_catalogue("sqlite:///data/medical.db", limit=5000, rng=random.Random(1))
     catalogue.entities[0].fields["indication"]
@@ -35,7 +37,8 @@ SEARCHED = {
 }
 LONGEST_NAME = 40
 SHORTEST_KEYWORD = 3  # characters
-# A name with one of these can be written neither into a LIKE pattern nor, in MySQL, into a quoted text as it is.
+# A name with one of these can be written neither into a LIKE pattern nor, in MySQL, into a quoted
+# text as it is.
 AWKWARD = frozenset("\\%_'\"\n\r\t")
 
 LARGEST = 4  # names one answer can hold
@@ -59,7 +62,8 @@ MODIFIER = re.compile(r"^(轻度|中度|重度|急性|慢性|反复|轻中度|�
 
 @dataclass(frozen=True)
 class Entity:
-    """One row of the database: its table, key, name and the texts of the columns that may be asked for.
+    """One row of the database: its table, key, name and the texts of the columns that may be asked
+    for.
 
     A field is "" where the cell is NULL, which `cells` tells.
     """
@@ -75,9 +79,9 @@ class Entity:
 class Catalogue:
     """What is in the database, by table.
 
-    columns: all it has. titles: the name of every row, by key. names: how many rows bear each name. askable: keys of
-    all rows that may be asked about. texts: by table and column, the filled cells of SEARCHED columns, by key.
-    entities: those asked about.
+    columns: all it has. titles: the name of every row, by key. names: how many rows bear each name.
+    askable: keys of all rows that may be asked about. texts: by table and column, the filled cells
+    of SEARCHED columns, by key. entities: those asked about.
     """
 
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -99,7 +103,9 @@ class Catalogue:
         return list(islice((key for key, text in cells.items() if found(text)), limit + 1))
 
     def is_unknown(self, name: str) -> bool:
-        """Whether no row of either table seems to be called by the name, by one that holds it or by one misspelt so."""
+        """Whether no row of either table seems to be called by the name, by one that holds it or by
+        one misspelt so.
+        """
         if not is_plain(name) or any(self.find(*place, name, 0) for place in NAME_COLUMN.items()):
             return False
         limit = slips(name)
@@ -122,8 +128,8 @@ def is_plain(name: str) -> bool:
 def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
     """Read the database; `limit` is the most entities of a table that are asked about.
 
-    In a database with invented entities (column `source`) only these are; in any other, all. Names borne by several
-    rows are left out, for a question about one would have several answers.
+    In a database with invented entities (column `source`) only these are; in any other, all. Names
+    borne by several rows are left out, for a question about one would have several answers.
 
     Raises:
         DataError: the database cannot be read, or lacks a table, the key `id` or a name column.
@@ -188,7 +194,9 @@ def _entity(part: Part, row: Mapping[str, Any], titles: Mapping[int, str]) -> En
 
 @dataclass(frozen=True)
 class SearchWord:
-    """A text that `column` is searched for (`whole`: compared with), and the keys of the rows found."""
+    """A text that `column` is searched for (`whole`: compared with), and the keys of the rows
+    found.
+    """
 
     table: str
     column: str
@@ -267,7 +275,9 @@ def names_of(word: SearchWord, catalogue: Catalogue) -> list[str]:
 
 
 class Mentions:
-    """Finds names of the database in a text: what a question or an answer names, whether it was asked about or not."""
+    """Finds names of the database in a text: what a question or an answer names, whether it was
+    asked about or not.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_start: dict[str, dict[int, set[str]]] = {}
@@ -276,7 +286,9 @@ class Mentions:
                 self._by_start.setdefault(name[:2], {}).setdefault(len(name), set()).add(name)
 
     def find(self, text: str) -> list[str]:
-        """Every name the text contains, in order, each once; names of one character are not looked for."""
+        """Every name the text contains, in order, each once; names of one character are not looked
+        for.
+        """
         found: dict[str, None] = {}
         for at in range(len(text) - 1):
             for length, names in self._by_start.get(text[at : at + 2], {}).items():

@@ -1,9 +1,10 @@
-"""Fill the splits: deal out what belongs together, draw questions of each type, keep what is confirmed.
+"""Fill the splits: deal out what belongs together, draw questions of each type, keep what is
+confirmed.
 
-The order of things: read the database, find search words, tie families, deal them to the splits, then for each split
-draw from the streams until every type has its rows. A draft is refused if something in it belongs to another split, if
-its question was asked already, if it is nearly a question of another split, or if the database does not confirm it; the
-next one takes its place.
+The order of things: read the database, find search words, tie families, deal them to the splits,
+then for each split draw from the streams until every type has its rows. A draft is refused if
+something in it belongs to another split, if its question was asked already, if it is nearly a
+question of another split, or if the database does not confirm it; the next one takes its place.
 
     dataset = Generator(read_catalogue(url, limit, rng), request, rng).fill(url)
 """
@@ -37,7 +38,9 @@ HELD_OUT = "test"  # the split in which half of the questions have wordings of t
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be made: rows of each type by split, each split's share of the entities, and how names are spoiled."""
+    """What is to be made: rows of each type by split, each split's share of the entities, and how
+    names are spoiled.
+    """
 
     rows: Mapping[str, Mapping[str, int]]
     shares: Mapping[str, float]
@@ -46,7 +49,9 @@ class Request:
 
 @dataclass
 class Dataset:
-    """Rows by split, in the order of the request; a finder of the database's names; what was refused, by reason."""
+    """Rows by split, in the order of the request; a finder of the database's names; what was
+    refused, by reason.
+    """
 
     splits: dict[str, list[Row]]
     mentions: Mentions
@@ -79,7 +84,8 @@ class Generator:
         self.dataset = Dataset({split: [] for split in request.rows}, self.mentions)
 
     def fill(self, url: str) -> Dataset:
-        """All rows; splits that are not the first are filled first, so that the largest gives way to them.
+        """All rows; splits that are not the first are filled first, so that the largest gives way
+        to them.
 
         Raises:
             DatabaseError: the database cannot be queried.
@@ -116,7 +122,9 @@ class Generator:
         return split_of
 
     def _ties(self) -> Iterator[tuple[str, list[str]]]:
-        """What one question would hold together, of a kind; the surest ties first, for later ones may be refused."""
+        """What one question would hold together, of a kind; the surest ties first, for later ones
+        may be refused.
+        """
         for entity in self.catalogue.entities:
             yield entity.table, [entity.name, *self.mentions.find(entity.name)]
         for word in self.links:
@@ -187,7 +195,8 @@ class Generator:
 
 
 def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list[Any]] | None:
-    """What the SQL of a draft returns; None if that is not just what the draft promises, or its answer is not worth 1.
+    """What the SQL of a draft returns; None if that is not just what the draft promises, or its
+    answer is not worth 1.
 
     Raises:
         DatabaseError: the database cannot be used.
@@ -208,7 +217,9 @@ def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list
 
 
 def overlap(splits: Mapping[str, Iterable[Row]]) -> list[str]:
-    """What occurs in the entities of more than one split, read from the rows alone; an empty list is what is wanted."""
+    """What occurs in the entities of more than one split, read from the rows alone; an empty list
+    is what is wanted.
+    """
     return in_several(
         (thing, split)
         for split, rows in splits.items()

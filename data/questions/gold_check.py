@@ -3,9 +3,10 @@
     findings = Checker("sqlite:///data/medical.db").check(rows)
     report = report_on(check_files([Path("train.parquet")], "sqlite:///data/medical.db"))
 
-Four checks a row: its gold SQL runs through the agent's own tool; it returns `structured_gt`; every evidence quote is
-in the cell it names; and the gold answer, given by an agent, would score 1. Text is compared without HTML, white space,
-case and width. A check that needs a row the database lacks could not be made, which is not a failure.
+Four checks a row: its gold SQL runs through the agent's own tool; it returns `structured_gt`; every
+evidence quote is in the cell it names; and the gold answer, given by an agent, would score 1. Text
+is compared without HTML, white space, case and width. A check that needs a row the database lacks
+could not be made, which is not a failure.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ STATES = ("valid", "not_checkable", "invalid")
 
 @dataclass
 class Finding:
-    """What is wrong with a row, and which checks could not be made; its number from 0, and its file among several."""
+    """What is wrong with a row, and which checks could not be made; its number from 0, and its file
+    among several.
+    """
 
     row: Row
     problems: list[Note] = field(default_factory=list)
@@ -97,7 +100,10 @@ class Checker:
         self.judge = ReferenceJudge()
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
-        """One finding a record, in order. Records may be rows, or as `data.load.read_records` gives them."""
+        """One finding a record, in order.
+
+        Records may be rows, or as `data.load.read_records` gives them.
+        """
         return [self._check(record) for record in watched(records, "checking")]
 
     def _check(self, record: Mapping[str, Any] | DataError) -> Finding:
@@ -181,7 +187,9 @@ class Checker:
         finding.note(column, message, wrong=not (finding.lacks_rows or lacks_names))
 
     def _check_answer(self, finding: Finding, results: list[QueryResult]) -> None:
-        """Compare with what training compares with: structured_gt and evidence, else what the gold SQL returns."""
+        """Compare with what training compares with: structured_gt and evidence, else what the gold
+        SQL returns.
+        """
         row = without_markup(finding.row)
         gold = {
             column: said
@@ -205,7 +213,9 @@ class Checker:
 
 
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:
-    """Whether one result is the gold, or all of them together are; a result may have further columns."""
+    """Whether one result is the gold, or all of them together are; a result may have further
+    columns.
+    """
     found = [rows for result in results if (rows := project(result, gold["columns"])) is not None]
     arranged = list if gold.get("ordered") else sorted
     wanted, *tables = (
@@ -216,7 +226,9 @@ def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool
 
 
 def project(result: QueryResult, columns: Sequence[str]) -> list[list[Any]] | None:
-    """The result's rows with these columns alone, by their names in any case; None where it lacks one."""
+    """The result's rows with these columns alone, by their names in any case; None where it lacks
+    one.
+    """
     names = [name.lower() for name in result.columns]
     if not {column.lower() for column in columns} <= set(names):
         return None
@@ -225,7 +237,9 @@ def project(result: QueryResult, columns: Sequence[str]) -> list[list[Any]] | No
 
 
 def _cell(value: Any) -> str:
-    """The value in comparable form; an empty cell and NULL are the same to a reader, and so are 1, 1.0 and "1"."""
+    """The value in comparable form; an empty cell and NULL are the same to a reader, and so are 1,
+    1.0 and "1".
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None else comparable(str(value))

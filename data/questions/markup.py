@@ -14,7 +14,8 @@ from data.intake.cells import CellError, to_text
 from data.load import Row, compact, nested, statements
 from scoring.text import normalise
 
-# A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class = 'x`.
+# A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class =
+# 'x`.
 CUT_START = re.compile(r"^[^<>]{0,300}['\"]/?>")
 # Chinese outside an attribute is text: `ALT<ULN 3倍者慎用` ends in no tag.
 CUT_END = re.compile(r"""<[/a-zA-Z](?:[^<>'"\u0080-\U0010ffff]|'[^'<>]*'?|"[^"<>]*"?){0,300}+$""")
@@ -27,10 +28,11 @@ SEARCHED = re.compile(r"'%([^%]*<[^%]*)%'")
 
 
 def plain(text: str) -> str:
-    """The text without tags, entities, control characters and remains of tags at its ends; never raises.
+    """The text without tags, entities, control characters and remains of tags at its ends; never
+    raises.
 
-    `<` followed by a letter is read as the start of a tag. A text that is no HTML comes back as it is, and so does one
-    with more than MAX_TAGS tags.
+    `<` followed by a letter is read as the start of a tag. A text that is no HTML comes back as it
+    is, and so does one with more than MAX_TAGS tags.
     """
     start = CUT_START.match(text)
     if start and ATTRIBUTE.search(start[0]):
@@ -54,7 +56,9 @@ def plain_cell(value: Any) -> Any:
 
 
 def comparable(text: str) -> str:
-    """The text without HTML, white space, case and width: equal for what a reader would call the same text."""
+    """The text without HTML, white space, case and width: equal for what a reader would call the
+    same text.
+    """
     # The tool shows "<" as a full-width bracket where a tag begins; NFKC gives it back.
     return normalise(plain(unicodedata.normalize("NFKC", text)))
 
@@ -75,7 +79,9 @@ def without_markup(row: Row) -> Row:
 
 
 def markup_asked(row: Row) -> str | None:
-    """The markup that a question holds or looks for, so that nobody can say what it asks; None without any."""
+    """The markup that a question holds or looks for, so that nobody can say what it asks; None
+    without any.
+    """
     left = REMAINS.search(without_tags(row["question"]))
     searched = [text for statement in statements(row) for text in SEARCHED.findall(statement)]
     return (

@@ -1,9 +1,10 @@
-"""Let an LLM put a share of the questions into other words; what is asked, the gold and the split stay.
+"""Let an LLM put a share of the questions into other words; what is asked, the gold and the split
+stay.
 
-A rewording is taken if it keeps every name and search word of the question letter by letter, brings in no other name of
-the database, is one line of ordinary length, repeats no question and is not nearly one of another split; else the row
-keeps its own words. Replies are kept in the cache of LLM_CACHE: after an interruption the same command goes on and asks
-for nothing twice.
+A rewording is taken if it keeps every name and search word of the question letter by letter, brings
+in no other name of the database, is one line of ordinary length, repeats no question and is not
+nearly one of another split; else the row keeps its own words. Replies are kept in the cache of
+LLM_CACHE: after an interruption the same command goes on and asks for nothing twice.
 
     print(paraphrase(dataset, 0.3))
 """
@@ -108,7 +109,9 @@ def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions
 
 
 def is_faithful(row: Row, text: str, mentions: Mentions) -> bool:
-    """Whether a rewording asks about the same things, as far as can be seen without understanding it."""
+    """Whether a rewording asks about the same things, as far as can be seen without understanding
+    it.
+    """
     plain = SHORTEST <= len(text) <= LONGEST and "\n" not in text and neutralise(text) == text
     same_words = all(word in text for word in held_words(row))
     return plain and same_words and set(mentions.find(text)) <= set(mentions.find(row["question"]))

@@ -1,7 +1,8 @@
-"""One question of each type with its gold: answer, SQL, the rows that SQL must return, and where each is quoted from.
+"""One question of each type with its gold: answer, SQL, the rows that SQL must return, and where
+each is quoted from.
 
-Nothing here looks at a database: a `Draft` says what ought to come back, and `data/questions/generate.py` runs the SQL
-and keeps only what does.
+Nothing here looks at a database: a `Draft` says what ought to come back, and
+`data/questions/generate.py` runs the SQL and keeps only what does.
 
     draft = about_fields("drug_field", [entity], ["storage"], "{name}怎么保存？", "")
     row = row_of(draft, result, "train")
@@ -24,9 +25,10 @@ from data.questions.templates import ANSWERS, LABELS
 class Draft:
     """A question before its SQL was run.
 
-    difficulty: "hard" when called by another name, "easy" when one field is asked for in its own words, else "mid".
-    columns, rows: what the SQL must return, in any order. entities: every name, search word and filter value the
-    question and its answer hold. wording: the question with nothing yet put into its braces.
+    difficulty: "hard" when called by another name, "easy" when one field is asked for in its own
+    words, else "mid". columns, rows: what the SQL must return, in any order. entities: every name,
+    search word and filter value the question and its answer hold. wording: the question with
+    nothing yet put into its braces.
     """
 
     task_type: str
@@ -43,7 +45,9 @@ class Draft:
 
 @dataclass(frozen=True)
 class Called:
-    """What an entity is called in a question when not by its name, and the part that finds it in `column`."""
+    """What an entity is called in a question when not by its name, and the part that finds it in
+    `column`.
+    """
 
     text: str
     part: str
@@ -58,10 +62,11 @@ def about_fields(
     word: str,
     called: Called | None = None,
 ) -> Draft:
-    """Fields of one entity or of several of one table; `word` is what the question calls the fields.
+    """Fields of one entity or of several of one table; `word` is what the question calls the
+    fields.
 
-    The names are selected too where the question alone does not say whose a row is: of several, and of one called by
-    another name, which the SQL searches for.
+    The names are selected too where the question alone does not say whose a row is: of several, and
+    of one called by another name, which the SQL searches for.
     """
     table, named = entities[0].table, bool(called) or len(entities) > 1
     first, second = called.text if called else entities[0].name, entities[-1].name
@@ -115,7 +120,9 @@ def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] 
 def without_answer(
     table: str, name: str, column: str, template: str, rows: tuple[tuple[str | None], ...]
 ) -> Draft:
-    """A question the database does not answer: `rows` is empty for an unknown name, else its one empty cell."""
+    """A question the database does not answer: `rows` is empty for an unknown name, else its one
+    empty cell.
+    """
     question, label = template.format(name=name), LABELS[column]
     answer = ANSWERS["unanswerable"].format(name=name, label=label)
     sql = _select([column], table, f"{NAME_COLUMN[table]} = {_quoted(name)}")
@@ -149,7 +156,9 @@ def _select(columns: Sequence[str], table: str, where: str) -> str:
 
 
 def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
-    """The draft as a row of the question files, but for its wording, the template; `rows` is what its SQL returned."""
+    """The draft as a row of the question files, but for its wording, the template; `rows` is what
+    its SQL returned.
+    """
     shared = ("question", "answer", "task_type", "difficulty", "sql", "wording")
     copied = {name: getattr(draft, name) for name in shared}
     return copied | {

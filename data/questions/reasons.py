@@ -1,4 +1,5 @@
-"""What a check of gold says when two things differ: what was compared, with as much of it as shows the difference.
+"""What a check of gold says when two things differ: what was compared, with as much of it as shows
+the difference.
 
 difference(gold, columns, lines)       # gold SQL returns [["避光"]], structured_gt says [["密封"]]
 shortfall(verdict, gold, row)          # lacks the gold value '密封' (scores 0.00, expected 1; facts 0.00)
@@ -19,7 +20,9 @@ SHOWN = 60  # characters of a value in a message
 
 
 def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> str:
-    """What the gold SQL returns (`columns` and `lines`) and what structured_gt says, from shortly before they part."""
+    """What the gold SQL returns (`columns` and `lines`) and what structured_gt says, from shortly
+    before they part.
+    """
     if lines and not {name.lower() for name in gold["columns"]} <= {
         name.lower() for name in columns
     }:
@@ -32,7 +35,9 @@ def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> st
 
 
 def shortfall(verdict: Verdict, gold: dict[str, Any], row: Row) -> str:
-    """Why an answer does not earn the full score: the gold value it lacks, and the judge's terms that are below 1."""
+    """Why an answer does not earn the full score: the gold value it lacks, and the judge's terms
+    that are below 1.
+    """
     if verdict.score is None:
         return f"is not scored: {verdict.cause}"
     low = ", ".join(

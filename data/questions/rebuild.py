@@ -2,8 +2,9 @@
 
     print(rebuild([Path("questions.jsonl")], Path("evidence.db")))    # rebuilt 61 rows with 96 fields from ...
 
-Every quote fills the field it names, in a row of its own key; several quotes of one field stand below each other. The
-row's name is the entity that belongs to its key. Everything else is empty, so searches find only what was quoted.
+Every quote fills the field it names, in a row of its own key; several quotes of one field stand
+below each other. The row's name is the entity that belongs to its key. Everything else is empty, so
+searches find only what was quoted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Tables = dict[str, dict[int, Cells]]  # by table and key
 
 
 def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
-    """Write the SQLite file `target`, complete or not at all; returns what it holds, and what could not be used.
+    """Write the SQLite file `target`, complete or not at all; returns what it holds, and what could
+    not be used.
 
     Raises:
         DataError: a question file cannot be read.
@@ -90,8 +92,9 @@ def _joined(old: Any, quote: str) -> str:
 
 
 def _names(row: Row, items: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
-    """Names by table and key: from `meta.entity`, where a name and a key stand side by side, else from `entities`, when
-    there are as many as rows cited, in the same order."""
+    """Names by table and key: from `meta.entity`, where a name and a key stand side by side, else
+    from `entities`, when there are as many as rows cited, in the same order.
+    """
     cited = list(
         dict.fromkeys(
             (str(item.get("table")).lower(), row_key(item.get("row_id"))) for item in items

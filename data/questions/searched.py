@@ -1,9 +1,10 @@
-"""Whether the answer to a search names what it found: a question for drugs is not answered by what they are good for.
+"""Whether the answer to a search names what it found: a question for drugs is not answered by what
+they are good for.
 
 unnamed(row, results)           # None, or a Missing with the reason
 
-Where nobody knows the names (evidence quotes other columns), the answer must at least put forward a name: text that
-stands where names stand, and in neither the question nor the quotes.
+Where nobody knows the names (evidence quotes other columns), the answer must at least put forward a
+name: text that stands where names stand, and in neither the question nor the quotes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ STAND_IN = "（名称未知"  # in a database made of quotes
 
 
 def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
-    """Why the answer names nothing that was found; None if it does, or where nothing was to be found."""
+    """Why the answer names nothing that was found; None if it does, or where nothing was to be
+    found.
+    """
     evidence, said = nested(row, "evidence"), canonical(row["answer"])
     names = _returned_names(row, results) or found_names(row)
     if row["task_type"] not in SEARCHES or not said or not (names or evidence):
@@ -68,7 +71,9 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
 
 
 def _mentioned(name: str, others: Sequence[str], text: str) -> bool:
-    """Whether the text has the name, or the name without salt and dosage form where no other name has that."""
+    """Whether the text has the name, or the name without salt and dosage form where no other name
+    has that.
+    """
     short = SALT.sub("", re.sub(f"(?:{FORM})$", "", name))
     alone = len(short) > 2 and not any(short in other for other in others if other != name)
     return name in text or (alone and short in text)

@@ -1,9 +1,11 @@
-"""Which split a thing belongs to: entities, search words and filter values that belong together stay together.
+"""Which split a thing belongs to: entities, search words and filter values that belong together
+stay together.
 
-Things (names and words, as texts) that one question may hold are tied into families; each family is dealt to one split.
-A question is then accepted only if everything it names is its own split's (`Owners.may_use`): no two splits share
-anything, whatever the database looks like. A family has a bounded size: a tie that would exceed it is refused, and with
-it the questions that need it; without the bound, common words would tie a whole database into one family.
+Things (names and words, as texts) that one question may hold are tied into families; each family is
+dealt to one split. A question is then accepted only if everything it names is its own split's
+(`Owners.may_use`): no two splits share anything, whatever the database looks like. A family has a
+bounded size: a tie that would exceed it is refused, and with it the questions that need it; without
+the bound, common words would tie a whole database into one family.
 
     families = Families(largest=20)
     families.tie(["甲片", "乙病"])
@@ -25,7 +27,9 @@ class Families:
         self._family: dict[str, list[str]] = {}  # of each thing; the members of one share the list
 
     def tie(self, things: Sequence[str]) -> bool:
-        """Make one family of the things' families; False, and nothing changes, if it would be too large."""
+        """Make one family of the things' families; False, and nothing changes, if it would be too
+        large.
+        """
         families = [self._family.setdefault(thing, [thing]) for thing in things]
         different = list({id(family): family for family in families}.values())
         if len(different) > 1 and sum(map(len, different)) > self.largest:
@@ -43,7 +47,10 @@ class Families:
 def deal(
     groups: Iterable[Sequence[str]], shares: Mapping[str, float], rng: random.Random
 ) -> dict[str, str]:
-    """Each thing's split. Families are shuffled and each goes where most is missing of its share of the things."""
+    """Each thing's split.
+
+    Families are shuffled and each goes where most is missing of its share of the things.
+    """
     shuffled = list(groups)
     rng.shuffle(shuffled)
     have = dict.fromkeys(shares, 0.0)

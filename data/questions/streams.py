@@ -1,7 +1,8 @@
-"""Streams of questions of each type about one split's entities: every field and wording in equal shares.
+"""Streams of questions of each type about one split's entities: every field and wording in equal
+shares.
 
-A stream first asks each thing once, then again in another wording, until all wordings are used; it ends when nothing
-new is left to ask.
+A stream first asks each thing once, then again in another wording, until all wordings are used; it
+ends when nothing new is left to ask.
 
     pool = Pool(entities, links, words, catalogue, Rates(), rng)
     for draft in STREAMS["drug_field"](pool): ...
@@ -41,7 +42,8 @@ THREE_FIELDS = (
 HEAD = 2  # characters of a made-up name that come from one name; the rest comes from another
 PASSES = 4  # times that pairs and made-up names are drawn anew
 
-# What people call an entity comes with a part that finds it and no other: the gold SQL uses what the question tells.
+# What people call an entity comes with a part that finds it and no other: the gold SQL uses what
+# the question tells.
 ALIKE = {pair[at]: pair[1 - at] for pair in reversed(MISNAMING["alike"].split()) for at in (0, 1)}
 ENDING, IN_BRACKETS, ALSO_CALLED = (
     re.compile(MISNAMING[name]) for name in ("ending", "in_brackets", "also_called")
@@ -63,8 +65,8 @@ class Rates:
 class Pool:
     """What the questions of one split may be about.
 
-    links: the diseases that drugs name. words: search words and filter values. held_out: half of the questions are in
-    wordings that no other split has.
+    links: the diseases that drugs name. words: search words and filter values. held_out: half of
+    the questions are in wordings that no other split has.
     """
 
     entities: Sequence[Entity]
@@ -99,7 +101,9 @@ def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
 
 
 def worded(things: Sequence[T], wordings: Phrases, pool: Pool) -> Iterator[tuple[T, str]]:
-    """Each thing with a wording, wordings in equal shares; then each with the next one, until it has had them all."""
+    """Each thing with a wording, wordings in equal shares; then each with the next one, until it
+    has had them all.
+    """
     order = wordings.order(pool.rng, pool.held_out)
     for turn in range(len(order)):
         for number, thing in enumerate(things):
@@ -141,7 +145,9 @@ def _called(entity: Entity, pool: Pool) -> Called | None:
 
 
 def misspelt(entity: Entity, catalogue: Catalogue, rng: random.Random) -> Called | None:
-    """The name with one character wrong, at a place that leaves a telling part; None if there is none."""
+    """The name with one character wrong, at a place that leaves a telling part; None if there is
+    none.
+    """
     name = entity.name
     places = [at for at, character in enumerate(name) if character in ALIKE]
     rng.shuffle(places)
@@ -156,8 +162,10 @@ def misspelt(entity: Entity, catalogue: Catalogue, rng: random.Random) -> Called
 
 
 def shortened(entity: Entity, catalogue: Catalogue) -> Called | None:
-    """Another name that belongs to the entity alone: a brand name in brackets of the name, what the overview says it is
-    also called, or the name without its dosage form or ending; None if there is none."""
+    """Another name that belongs to the entity alone: a brand name in brackets of the name, what the
+    overview says it is also called, or the name without its dosage form or ending; None if there is
+    none.
+    """
     name = entity.name
     brands = [(part, NAME_COLUMN[entity.table]) for part in IN_BRACKETS.findall(name)]
     others = [

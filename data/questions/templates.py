@@ -1,7 +1,8 @@
-"""How people ask, in Chinese, and the one wording of each gold answer; the texts are in `templates.toml` beside this.
+"""How people ask, in Chinese, and the one wording of each gold answer; the texts are in
+`templates.toml` beside this.
 
-A phrasing belongs to one column only, so that every question has exactly one right column. In the texts, `{name}` is
-the entity, `{word}` a search word, a disease or a filter value.
+A phrasing belongs to one column only, so that every question has exactly one right column. In the
+texts, `{name}` is the entity, `{word}` a search word, a disease or a filter value.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Phrases:
         return both[start:] + both[:start]
 
 
-# Phrasings that ask for one field of one drug or disease, and words for the field in questions about several.
+# Phrasings that ask for one field of one drug or disease, and words for the field in questions
+# about several.
 QUESTIONS = {
     name: Phrases(texts["seen"], texts["unseen"])
     for name, texts in _COLUMNS.items()
@@ -46,7 +48,8 @@ WORDS: dict[str, list[str]] = {
 }
 # The word for the field in gold answers.
 LABELS = {name: words[0] for name, words in WORDS.items()}
-# By table and column, words that mean the column in anybody's question; the more telling columns come first.
+# By table and column, words that mean the column in anybody's question; the more telling columns
+# come first.
 KEYWORDS: dict[str, dict[str, list[str]]] = {
     table: {name: texts["keywords"] for name, texts in columns.items()}
     for table, columns in _TEXTS["columns"].items()

@@ -1,4 +1,6 @@
-"""The parts of `bench.rollouts` that need no engine: they measure the product's own classes, which change."""
+"""The parts of `bench.rollouts` that need no engine: they measure the product's own classes, which
+change.
+"""
 
 from __future__ import annotations
 

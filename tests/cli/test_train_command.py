@@ -1,4 +1,5 @@
-"""The command line: every user's mistake ends in one message, code 2 and no traceback, before anything is started.
+"""The command line: every user's mistake ends in one message, code 2 and no traceback, before
+anything is started.
 
 Keeps of docs/settings.md that a variable says what it says, and of README.md the exit codes.
 """
@@ -26,9 +27,9 @@ from tests.episodes.guessing_agent import GuessingAgent
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import served
-from training.arguments import FLAGS, parse
 from training.launch import main, make_plan, start
 from training.run import prepare_run_dir
+from training.setup.arguments import FLAGS, parse
 
 
 @pytest.fixture(autouse=True)
@@ -168,7 +169,9 @@ def test_an_adapter_that_cannot_be_gone_on_from(
 def test_a_variable_reaches_the_run(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, field: str, meant: object
 ) -> None:
-    """Left behind silently, a run would be sampled, judged or bounded in another way than it was told."""
+    """Left behind silently, a run would be sampled, judged or bounded in another way than it was
+    told.
+    """
     options = parse(AGENT, ["--ci-fast", "--device", "cpu"])
     before = getattr(make_plan(AGENT, options)[0], field)
     monkeypatch.setenv(variable, value)

@@ -20,7 +20,9 @@ SETTINGS = Settings.model_construct(
 
 @pytest.fixture(autouse=True)
 def no_sandbox_unasked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hides bubblewrap from a test that does not ask for it: a machine without it skips those that do, and plays these."""
+    """Hides bubblewrap from a test that does not ask for it: a machine without it skips those that
+    do, and plays these.
+    """
     found = shutil.which
     if "bubblewrap" not in request.fixturenames:
         monkeypatch.setattr(

@@ -1,6 +1,8 @@
-"""A small FHIR server: the patients and laboratory values of the invented hospital, over HTTP on the loopback address.
+"""A small FHIR server: the patients and laboratory values of the invented hospital, over HTTP on
+the loopback address.
 
-Patients are named S and their number. The hospital's times lie in the 2100s, so a case adds values of its own to them.
+Patients are named S and their number. The hospital's times lie in the 2100s, so a case adds values
+of its own to them.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ TABLES = ROOT / "data" / "ehr" / "tables"
 
 
 class FHIRServer(ThreadingHTTPServer):
-    """observations: what is known beyond the hospital, as (patient, code, time, value). asked: paths of requests."""
+    """observations: what is known beyond the hospital, as (patient, code, time, value). asked:
+    paths of requests.
+    """
 
     daemon_threads = True
 

@@ -1,7 +1,7 @@
 """Answers that are no answers, and how MedAgentGym's graders judge them by their published rules.
 
-rule "text": the output contains the first gold value, True and False being 1 and 0. rule "either": a number that keeps
-one of its two limits. rule "always": whatever was printed.
+rule "text": the output contains the first gold value, True and False being 1 and 0. rule "either":
+a number that keeps one of its two limits. rule "always": whatever was printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Wrong programs near a right one: one change each, of an operator, a constant, a column, a function, a step.
+"""Wrong programs near a right one: one change each, of an operator, a constant, a column, a
+function, a step.
 
 for program in mutations_of(task.program, Random(1)): ...
 """

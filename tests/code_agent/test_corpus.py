@@ -1,6 +1,7 @@
 """Answers and replies written by people who had not read graders and parser: corpus/README.md.
 
-docs/code.md promises that no other value, no superset and no text around a value is paid, and that no reply raises.
+docs/code.md promises that no other value, no superset and no text around a value is paid, and that
+no reply raises.
 """
 
 import json
@@ -54,7 +55,9 @@ def gold_of(row: Row) -> Gold:
 
 
 def answers() -> list[tuple[Row, bool]]:
-    """Every answer and whether it is paid; those to tables with holes, which no gold of ours has, are left out."""
+    """Every answer and whether it is paid; those to tables with holes, which no gold of ours has,
+    are left out.
+    """
     known = [
         row for row in rows("answers", "answers_sealed") if "null" not in json.dumps(row["gold"])
     ]

@@ -1,4 +1,6 @@
-"""Errors are explained offline by a table, or by a model; a model that fails leaves the episode unscored."""
+"""Errors are explained offline by a table, or by a model; a model that fails leaves the episode
+unscored.
+"""
 
 from __future__ import annotations
 

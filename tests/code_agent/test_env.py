@@ -1,4 +1,6 @@
-"""The environment is a gymnasium one: its checker passes, it is made by name, and it plays what training plays."""
+"""The environment is a gymnasium one: its checker passes, it is made by name, and it plays what
+training plays.
+"""
 
 from __future__ import annotations
 

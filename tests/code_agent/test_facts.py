@@ -1,4 +1,5 @@
-"""What an evaluation says of episodes: groups of a gain by form, kinds of failure, runs that raised; and canaries.
+"""What an evaluation says of episodes: groups of a gain by form, kinds of failure, runs that
+raised; and canaries.
 
 Keeps of docs/code.md: the numbers of an evaluation are of what the page says.
 """

@@ -1,4 +1,6 @@
-"""An episode goes by its ending: under submit nothing tells before, under oracle a right output ends it."""
+"""An episode goes by its ending: under submit nothing tells before, under oracle a right output
+ends it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Lessons are of training alone, are what an episode would be, and hold the imperfections they are said to."""
+"""Lessons are of training alone, are what an episode would be, and hold the imperfections they are
+said to.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`request_info` tells columns, values and what is spelled alike, of CSV, Parquet and SQLite, and of no other file."""
+"""`request_info` tells columns, values and what is spelled alike, of CSV, Parquet and SQLite, and
+of no other file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tasks of MedAgentBench and a real FHIR server: values and payloads are compared, words about them earn nothing."""
+"""Tasks of MedAgentBench and a real FHIR server: values and payloads are compared, words about them
+earn nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """A gold program's output scores, and that of a program with one thing wrong does not.
 
-A mutation that raises prints nothing and is not counted. One that prints the same value is no wrong answer (a tie, a
-filter without effect on these rows): it is counted as equivalent by its value, read here without the grader. Every
-other one must earn nothing, and each template has at least 20 of them.
+A mutation that raises prints nothing and is not counted. One that prints the same value is no wrong
+answer (a tie, a filter without effect on these rows): it is counted as equivalent by its value,
+read here without the grader. Every other one must earn nothing, and each template has at least 20
+of them.
 """
 
 from __future__ import annotations

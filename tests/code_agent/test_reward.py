@@ -1,4 +1,5 @@
-"""What an episode of the code agent earns: nothing before an answer, its worth and form after, and what is counted.
+"""What an episode of the code agent earns: nothing before an answer, its worth and form after, and
+what is counted.
 
 Keeps of docs/code.md: what is paid, to the number.
 """
@@ -45,7 +46,9 @@ def test_without_an_answer_form_is_not_paid_either() -> None:
 
 
 def test_without_gold_the_worth_is_that_of_the_last_answer_that_was_handed_in() -> None:
-    """Of a set that runs the answer itself; an earlier worth would pay a right answer that was replaced."""
+    """Of a set that runs the answer itself; an earlier worth would pay a right answer that was
+    replaced.
+    """
     ungraded = replace(TASK, gold=None)
     events = [replace(HANDED_IN, worth=0.25), RAN, replace(HANDED_IN, worth=0.5), RAN]
     assert success(TASKS, ungraded, Episode(answer="4", events=events)) == 0.5

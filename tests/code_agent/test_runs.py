@@ -1,4 +1,6 @@
-"""`main.py` and `rollout.py` play against a real endpoint, keep files, go on where they stopped, say what is wrong."""
+"""`main.py` and `rollout.py` play against a real endpoint, keep files, go on where they stopped,
+say what is wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A folder is served for the length of a run, by this project's own server; what answers already is left alone."""
+"""A folder is served for the length of a run, by this project's own server; what answers already is
+left alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows in the forms of MedAgentGym's sets, on invented data of the same schema: read, played in the sandbox, scored."""
+"""Rows in the forms of MedAgentGym's sets, on invented data of the same schema: read, played in the
+sandbox, scored.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's completions, those
-of chats and those of texts.
+"""A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's
+completions, those of chats and those of texts.
 
-Its replies are made by `answer` from the request; `faults` are played first, one a request. It keeps what it was asked.
+Its replies are made by `answer` from the request; `faults` are played first, one a request. It
+keeps what it was asked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ KEY = "key-canary-0123456789"  # what clients of the tests send; it must appear 
 
 @dataclass
 class Fault:
-    """A reply other than a completion: a status, headers and a body; or a completion with this text."""
+    """A reply other than a completion: a status, headers and a body; or a completion with this
+    text.
+    """
 
     status: int = 500
     headers: dict[str, str] = field(default_factory=dict)
@@ -28,7 +31,9 @@ class Fault:
 
 
 class LLMServer(ThreadingHTTPServer):
-    """`requests` are the bodies received, `times` when (monotonic); `answer` makes the text of a reply from a body."""
+    """`requests` are the bodies received, `times` when (monotonic); `answer` makes the text of a
+    reply from a body.
+    """
 
     daemon_threads = True
     request_queue_size = 128

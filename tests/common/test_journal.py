@@ -1,4 +1,5 @@
-"""The journal: killed at any moment it ends the same; locked; flat in memory. And the runner of many rows.
+"""The journal: killed at any moment it ends the same; locked; flat in memory. And the runner of
+many rows.
 
 Keeps of docs/curation.md that a reply which arrived is never paid for twice.
 """

@@ -1,6 +1,8 @@
-"""The LLM client against a real HTTP server: good replies, every way an endpoint fails, the cache and the counters.
+"""The LLM client against a real HTTP server: good replies, every way an endpoint fails, the cache
+and the counters.
 
-Keeps of docs/curation.md, "The LLM": what is tried again, what is not, and that keys appear in no message.
+Keeps of docs/curation.md, "The LLM": what is tried again, what is not, and that keys appear in no
+message.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ ASKED = [{"role": "user", "content": "阿莫西林怎么吃？"}]
 
 @pytest.fixture
 def client(llm, no_waiting, monkeypatch):
-    # litellm's proxy, which other tests run in this process, sets this for good; with it a 422 is asked again and lost.
+    # litellm's proxy, which other tests run in this process, sets this for good; with it a 422 is
+    # asked again and lost.
     monkeypatch.setattr(load_litellm(), "drop_params", False)
     llm.answer = lambda body: GOOD
     return LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=20)

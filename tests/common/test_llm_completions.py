@@ -1,4 +1,6 @@
-"""Completions over one or many addresses, against real HTTP servers: balance, failures, who is left alone."""
+"""Completions over one or many addresses, against real HTTP servers: balance, failures, who is left
+alone.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_command_ends_itself_when_its_group_is_told_to(tmp_path: Path) -> None
 
 
 def test_a_process_of_a_pool_ends_with_its_parent() -> None:
-    """As a run's runner processes do (training/runner.py)."""
+    """As a run's runner processes do (training/runners/episode_runner.py)."""
     starter = subprocess.Popen(
         [sys.executable, "-c", POOL], stdout=subprocess.PIPE, text=True, cwd=ROOT
     )

@@ -1,4 +1,5 @@
-"""A company's proxy in the environment: a run's own servers are asked without it, others through it.
+"""A company's proxy in the environment: a run's own servers are asked without it, others through
+it.
 
 Each client that the project uses asks a real server on this machine while the variables name a
 proxy that is not there.

@@ -1,4 +1,6 @@
-"""Nobody's file is run in a module's place: keeps what common/__init__.py says of where modules are found."""
+"""Nobody's file is run in a module's place: keeps what common/__init__.py says of where modules are
+found.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from common.startup import YOUNGEST
-from training.device import environment
+from training.setup.device import environment
 
 LOOKS = "import gc, sys; print(gc.get_threshold(), 'common' in sys.modules)"
 

@@ -1,4 +1,6 @@
-"""Progress on a terminal, in a pipe and of quick work; texts of others that cannot touch the terminal."""
+"""Progress on a terminal, in a pipe and of quick work; texts of others that cannot touch the
+terminal.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""What every agent keeps to: one test over every name in the registry, and over the tests' own agent.
+"""What every agent keeps to: one test over every name in the registry, and over the tests' own
+agent.
 
-A new agent is covered by having a folder; what it brings (gold, known-bad episodes, tasks) is all these tests use.
+A new agent is covered by having a folder; what it brings (gold, known-bad episodes, tasks) is all
+these tests use.
 
-Keeps of docs/agents.md: what a new agent is promised and must keep; among it that a dead judge leaves no reward.
+Keeps of docs/agents.md: what a new agent is promised and must keep; among it that a dead judge
+leaves no reward.
 """
 
 from __future__ import annotations
@@ -54,7 +57,9 @@ HOSTILE = {
 
 
 class Script:
-    """A policy that says the same again and again, or what a list holds; counts as `ChatPolicy` does."""
+    """A policy that says the same again and again, or what a list holds; counts as `ChatPolicy`
+    does.
+    """
 
     def __init__(self, text: str, max_turns: int) -> None:
         self.text, self.max_turns = text, max_turns

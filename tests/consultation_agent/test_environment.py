@@ -1,4 +1,6 @@
-"""A consultation is played turn by turn within its budget; what the patient and the protocol do shows in its events."""
+"""A consultation is played turn by turn within its budget; what the patient and the protocol do
+shows in its events.
+"""
 
 from __future__ import annotations
 

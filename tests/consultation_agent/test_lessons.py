@@ -147,7 +147,7 @@ def test_the_bundled_model_was_taught_these_prompts() -> None:
 def test_consultations_of_ten_turns_fit_the_tiny_models_context() -> None:
     from tokenizers import Tokenizer
 
-    from training.tiny_tokenizer import render
+    from training.warmup.tiny_tokenizer import render
 
     tokenizer, sizes = (
         Tokenizer.from_file(str(Path(AGENT.model) / "tokenizer.json")),

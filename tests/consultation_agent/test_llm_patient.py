@@ -1,4 +1,6 @@
-"""The patient that is a model, against a real HTTP server: what it is shown and says, leaks, failures."""
+"""The patient that is a model, against a real HTTP server: what it is shown and says, leaks,
+failures.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The record patient understands what is asked, answers it from the record in one sentence, and gives nothing away."""
+"""The record patient understands what is asked, answers it from the record in one sentence, and
+gives nothing away.
+"""
 
 from __future__ import annotations
 

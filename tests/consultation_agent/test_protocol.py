@@ -1,4 +1,6 @@
-"""A reply is one question or one conclusion; everything else has a name, and nothing makes reading fail or crawl."""
+"""A reply is one question or one conclusion; everything else has a name, and nothing makes reading
+fail or crawl.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What each term pays, that nothing else is paid, and that the reference's numbers come out as they were.
+"""What each term pays, that nothing else is paid, and that the reference's numbers come out as they
+were.
 
 Keeps of docs/consultation.md: what is paid, to the number.
 """
@@ -199,7 +200,9 @@ def test_the_reference_sums() -> None:
 
 
 def test_the_reference_pays_words_and_the_walkthrough_names() -> None:
-    """By any name of it the diagnosis is right; the reference's code compares the words all the same."""
+    """By any name of it the diagnosis is right; the reference's code compares the words all the
+    same.
+    """
     end = Conclusion("盲肠炎", TASK.recommendation)
     assert earned(end, scheme="doctoragent").terms["diagnosis"] == 0
     assert earned(Conclusion("阑尾炎", "急诊"), scheme="doctoragent").terms[

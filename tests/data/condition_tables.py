@@ -1,4 +1,5 @@
-"""Whether the tables of conditions fit together, and how well asking tells the conditions of a complaint apart.
+"""Whether the tables of conditions fit together, and how well asking tells the conditions of a
+complaint apart.
 
 assert list(faults(load_tables())) == []
 separability(load_tables(), "cough").three_best      # 0.97
@@ -29,7 +30,8 @@ from data.conditions.records import (
 SEXES = ("female", "male")
 SMALLEST_GROUP = 4
 KEY_EXAMINATIONS = range(2, 6)
-# How far apart two conditions must be in one symptom or facet: 0.85 against 0.15. What is said to distinguish, less.
+# How far apart two conditions must be in one symptom or facet: 0.85 against 0.15. What is said to
+# distinguish, less.
 SEPARATE, DISTINGUISHING = 0.7, 0.5
 PATIENTS = 80  # drawn of each condition
 
@@ -37,8 +39,9 @@ Fault = tuple[str, str]  # key, what is wrong
 
 
 def faults(tables: Tables) -> Iterator[str]:
-    """Names that are not known or stand for two things, weights that do not add up to 1, complaints of too few
-    conditions, two that nothing tells apart, ranges that leave out a sex or an age."""
+    """Names that are not known or stand for two things, weights that do not add up to 1, complaints
+    of too few conditions, two that nothing tells apart, ranges that leave out a sex or an age.
+    """
     found = (
         _in_phrases(tables),
         _in_examinations(tables.examinations),
@@ -49,7 +52,9 @@ def faults(tables: Tables) -> Iterator[str]:
 
 
 def distance(tables: Tables, one: Condition, other: Condition, item: str) -> float:
-    """How far apart two conditions are in a symptom or facet: the share of patients that it tells apart, 0 to 1."""
+    """How far apart two conditions are in a symptom or facet: the share of patients that it tells
+    apart, 0 to 1.
+    """
     if item in tables.symptoms:
         return abs(one.symptoms.get(item, BACKGROUND) - other.symptoms.get(item, BACKGROUND))
     mine, theirs = (tables.weights_of(condition, item) for condition in (one, other))
@@ -201,8 +206,9 @@ def _shared(words: Mapping[str, Iterable[str]], what: str) -> Iterator[Fault]:
 
 @dataclass(frozen=True)
 class Separability:
-    """Shares of drawn patients whose condition is named, by what is known of them; the first of the `best` questions
-    is the one that tells most."""
+    """Shares of drawn patients whose condition is named, by what is known of them; the first of the
+    `best` questions is the one that tells most.
+    """
 
     best: tuple[str, ...]
     alone: float

@@ -15,7 +15,8 @@ from common.settings import ROOT
 from data.calculators import build
 from data.calculators.drawing import CALCULATORS, ROWS, SAID, answered_by, formula_of, program_of
 
-# What a source or a textbook works out. Scores are tried at both of their ends, as their papers give them.
+# What a source or a textbook works out. Scores are tried at both of their ends, as their papers
+# give them.
 WORKED: list[tuple[str, tuple[Any, ...], Any]] = [
     ("body_mass_index", (68, 165), 24.98),  # the example of the Centers for Disease Control
     ("body_surface_mosteller", (80, 180), 2.0),

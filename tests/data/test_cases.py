@@ -1,4 +1,5 @@
-"""Cases drawn from the tables: as many as asked for, no two alike, told in words, and solvable by asking alone.
+"""Cases drawn from the tables: as many as asked for, no two alike, told in words, and solvable by
+asking alone.
 
 Keeps of docs/consultation.md: patients that training never sees, a quarter in words it never saw.
 """

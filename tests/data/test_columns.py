@@ -109,7 +109,9 @@ def test_any_column_names_are_mapped_or_refused(columns):
 
 
 def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
-    """Headers of tables as others keep them; null: none of our columns, "?": more than one is right."""
+    """Headers of tables as others keep them; null: none of our columns, "?": more than one is
+    right.
+    """
     found = expected = 0
     for line in (
         Path(__file__).with_name("foreign_headers.jsonl").read_text(encoding="utf-8").splitlines()

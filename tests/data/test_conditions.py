@@ -1,4 +1,6 @@
-"""The tables of conditions: what they promise, that they fit together, and that what would not is found."""
+"""The tables of conditions: what they promise, that they fit together, and that what would not is
+found.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_two_conditions_that_nothing_tells_apart_are_found(tables: Tables) -> No
 
 
 def abnormal(tables: Tables, name: str, examination: str) -> bool:
-    """Whether the finding of a condition differs from what healthy people of its commoner sex and middle age have."""
+    """Whether the finding of a condition differs from what healthy people of its commoner sex and
+    middle age have.
+    """
     condition, known = tables.conditions[name], tables.examinations[examination]
     sex, age = SEXES[condition.female < 0.5], sum(condition.ages) // 2
     for part, value in condition.examinations[examination].items():

@@ -1,4 +1,6 @@
-"""data.convert and its drafted answers: users' files become the Parquet of training; missing answers come from gold."""
+"""data.convert and its drafted answers: users' files become the Parquet of training; missing
+answers come from gold.
+"""
 
 from __future__ import annotations
 

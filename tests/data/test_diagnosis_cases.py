@@ -1,4 +1,5 @@
-"""The diagnosis agent's cases: open by their summary, settled by their key results, normal where nothing is wrong.
+"""The diagnosis agent's cases: open by their summary, settled by their key results, normal where
+nothing is wrong.
 
 Keeps of docs/diagnosis.md: cases that training never sees, a quarter in words it never saw.
 """

@@ -1,4 +1,6 @@
-"""Questions from databases that are not the bundled one: real names, other names, repeated names, awkward texts."""
+"""Questions from databases that are not the bundled one: real names, other names, repeated names,
+awkward texts.
+"""
 
 from __future__ import annotations
 

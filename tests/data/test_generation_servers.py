@@ -1,4 +1,6 @@
-"""Questions from real PostgreSQL and MariaDB servers; skipped, saying so, where they are not installed."""
+"""Questions from real PostgreSQL and MariaDB servers; skipped, saying so, where they are not
+installed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The invented hospital and its questions: what is committed is what the seed gives, and hangs together."""
+"""The invented hospital and its questions: what is committed is what the seed gives, and hangs
+together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The import command: what it writes, what it refuses, and that it writes all or nothing, even when killed."""
+"""The import command: what it writes, what it refuses, and that it writes all or nothing, even when
+killed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The import into real PostgreSQL and MariaDB servers; skipped, saying so, where they are not installed."""
+"""The import into real PostgreSQL and MariaDB servers; skipped, saying so, where they are not
+installed.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ def drop_all(address):
 
 
 def kill_behind_a_lock(url, source, mode, lock):
-    """Kill an import that has written one table and waits for a lock that this test holds on the next."""
+    """Kill an import that has written one table and waits for a lock that this test holds on the
+    next.
+    """
     engine = create_engine(url)
     with engine.connect() as connection:
         connection.execute(text(lock))

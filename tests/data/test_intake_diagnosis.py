@@ -1,4 +1,6 @@
-"""DiagGym's and DiagAgent's files become rows of the diagnosis agent; what is none is named and left out."""
+"""DiagGym's and DiagAgent's files become rows of the diagnosis agent; what is none is named and
+left out.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def case(number: int, **other: Any) -> dict[str, Any]:
 
 
 def written(folder: Path, **contents: Any) -> list[str]:
-    """The arguments for three files of JSON values or texts; `notes`, `train` and `test` are two records by default."""
+    """The arguments for three files of JSON values or texts; `notes`, `train` and `test` are two
+    records by default.
+    """
     usual = {"notes": {f"n{number}": note(number) for number in range(2)}}
     usual |= {
         split: {f"n{number}": case(number) for number in range(2)} for split in ("train", "test")

@@ -1,4 +1,6 @@
-"""Near questions are found, all of them; questions of one wording about different names are not near."""
+"""Near questions are found, all of them; questions of one wording about different names are not
+near.
+"""
 
 from __future__ import annotations
 

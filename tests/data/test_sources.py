@@ -1,4 +1,6 @@
-"""Every kind of source gives the same rows; damaged ones are refused in one line that names the place."""
+"""Every kind of source gives the same rows; damaged ones are refused in one line that names the
+place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Families, dealing and ownership: what is tied stays together, nothing is in two splits, sizes are bounded.
+"""Families, dealing and ownership: what is tied stays together, nothing is in two splits, sizes are
+bounded.
 
 Keeps of docs/data.md: nothing is in two splits.
 """

@@ -1,4 +1,6 @@
-"""A stranger's tables of drugs, as hospitals and shops keep them: every column finds its place, or is told one."""
+"""A stranger's tables of drugs, as hospitals and shops keep them: every column finds its place, or
+is told one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The real drugs and diseases: enough of them, short enough to copy, and nothing in them that belongs to a maker."""
+"""The real drugs and diseases: enough of them, short enough to copy, and nothing in them that
+belongs to a maker.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every bundled text reads as if somebody had written it: what is joined fits, and nothing is said twice."""
+"""Every bundled text reads as if somebody had written it: what is joined fits, and nothing is said
+twice.
+"""
 
 from __future__ import annotations
 

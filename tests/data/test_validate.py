@@ -1,4 +1,5 @@
-"""data.validate: every kind of trouble is named by row and field, and what cannot be checked is not called wrong.
+"""data.validate: every kind of trouble is named by row and field, and what cannot be checked is not
+called wrong.
 
 Keeps of docs/data.md: gold that the database contradicts, or that its own answer misses, is named.
 """

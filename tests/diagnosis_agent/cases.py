@@ -1,4 +1,6 @@
-"""Bundled cases as tasks, a row of DiagAgent's kind invented here, and a policy that says what a list holds."""
+"""Bundled cases as tasks, a row of DiagAgent's kind invented here, and a policy that says what a
+list holds.
+"""
 
 from __future__ import annotations
 

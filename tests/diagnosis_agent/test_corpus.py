@@ -1,7 +1,9 @@
-"""Replies, orders, diagnoses and verdicts written by people who had not read what reads them: corpus/README.md.
+"""Replies, orders, diagnoses and verdicts written by people who had not read what reads them:
+corpus/README.md.
 
-The shares of orders and of kinds of diagnoses that are read as meant are held where they were measured; what must never
-happen (the wrong examination, a wrong diagnosis paid, a refusal taken for a verdict) never does.
+The shares of orders and of kinds of diagnoses that are read as meant are held where they were
+measured; what must never happen (the wrong examination, a wrong diagnosis paid, a refusal taken for
+a verdict) never does.
 """
 
 import json
@@ -68,7 +70,9 @@ def share(outcomes: Iterable[bool]) -> float:
 
 
 def verdict(row: Row) -> str | int:
-    """What is understood when the text stands where an answer belongs: as a word, or as a number where it is one."""
+    """What is understood when the text stands where an answer belongs: as a word, or as a number
+    where it is one.
+    """
     text = row["verdict_text"]
     field, value = (
         ("diagnosis", text) if row["question"] == "diagnosis" else ("recommended", number(text))

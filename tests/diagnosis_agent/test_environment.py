@@ -1,4 +1,6 @@
-"""A case is played turn by turn within its budget; what the simulator and the protocol do shows in its events."""
+"""A case is played turn by turn within its budget; what the simulator and the protocol do shows in
+its events.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The simulator that is a model, against a real HTTP server: DiagGym's protocol, one result a case, leaks, failures."""
+"""The simulator that is a model, against a real HTTP server: DiagGym's protocol, one result a case,
+leaks, failures.
+"""
 
 from __future__ import annotations
 

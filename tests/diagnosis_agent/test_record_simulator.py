@@ -1,4 +1,6 @@
-"""An order finds the case's own result by any name; what it has nothing of is normal, or not available."""
+"""An order finds the case's own result by any name; what it has nothing of is normal, or not
+available.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a case earns: its diagnosis by any name, what was ordered one to one, and nothing for fooling either.
+"""What a case earns: its diagnosis by any name, what was ordered one to one, and nothing for
+fooling either.
 
 Keeps of docs/diagnosis.md: what is paid, to the number.
 """
@@ -156,7 +157,9 @@ def test_a_judge_gives_the_values_twice_alike() -> None:
 
 
 def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders() -> None:
-    """Orders that came to nothing, or repeats, would be judged as if they had told the policy something."""
+    """Orders that came to nothing, or repeats, would be judged as if they had told the policy
+    something.
+    """
     judge = Fixed(Verdict(1.0))
     earned(ended("inflammation", "CBC", "full blood count", "telepathy"), judge=judge)
     gold = {"key": sorted(key_of(TASK)), "orders": 3}

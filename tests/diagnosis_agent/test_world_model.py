@@ -1,4 +1,6 @@
-"""What a model of the simulator learns is what it will be asked, and how good it is is measured against the records."""
+"""What a model of the simulator learns is what it will be asked, and how good it is is measured
+against the records.
+"""
 
 from __future__ import annotations
 

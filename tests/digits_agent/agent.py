@@ -1,7 +1,9 @@
-"""A second agent, only in the tests: no tools, a protocol of words, a scripted partner, a budget that differs by task.
+"""A second agent, only in the tests: no tools, a protocol of words, a scripted partner, a budget
+that differs by task.
 
-The partner keeps two or three digits. "ask 2" is answered with the second; "answer 7 3" ends the episode. That nothing
-in the engine, the evaluation, the cold start or the demo is about SQL is shown by running them on this one.
+The partner keeps two or three digits. "ask 2" is answered with the second; "answer 7 3" ends the
+episode. That nothing in the engine, the evaluation, the cold start or the demo is about SQL is
+shown by running them on this one.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ class MortalJudge(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def cold(start: Callable[..., Run]) -> Run:
-    """A run without chance, so that all episodes of a group are the same, traced in the runners; its judge dies."""
+    """A run without chance, so that all episodes of a group are the same, traced in the runners;
+    its judge dies.
+    """
     server = ThreadingHTTPServer(("127.0.0.1", 0), MortalJudge)
     Thread(target=server.serve_forever, daemon=True).start()
     judge = f"http://127.0.0.1:{server.server_port}/score"

@@ -1,4 +1,5 @@
-"""Two machines train one model: Ray nodes in network namespaces of their own, with addresses of their own.
+"""Two machines train one model: Ray nodes in network namespaces of their own, with addresses of
+their own.
 
 Keeps of docs/cluster.md. Needs root (`ip netns`); takes about ten minutes and 14 GiB:
 
@@ -42,7 +43,9 @@ BETAS = 0.9, 0.999  # AdamW's
 
 
 class Node:
-    """A machine with a loopback interface, one address, and a copy of the script beside a home of its own."""
+    """A machine with a loopback interface, one address, and a copy of the script beside a home of
+    its own.
+    """
 
     def __init__(self, name: str, address: str, folder: Path, home: Path) -> None:
         self.name, self.address, self.folder = name, address, folder
@@ -143,10 +146,11 @@ def one(alone: tuple[Run, set[str]]) -> Run:
 
 @dataclass
 class Spread:
-    """A run on both machines, of which the second was lost after two steps, and the same run resumed.
+    """A run on both machines, of which the second was lost after two steps, and the same run
+    resumed.
 
-    Seen before: `status` of the store, and the names of the machines with a vLLM or a worker that `trains`, one each.
-    `seconds` went by until the run ended.
+    Seen before: `status` of the store, and the names of the machines with a vLLM or a worker that
+    `trains`, one each. `seconds` went by until the run ended.
     """
 
     lost: Run
@@ -206,8 +210,9 @@ def play_on(node: Node, start: Callable[..., Run]) -> Run:
 
 @pytest.fixture(scope="module")
 def gradients() -> Callable[[Run, int], list[Any]]:
-    """The first update's gradients, which AdamW's first moments are; tensors as the model has them, put together from
-    the devices' rows."""
+    """The first update's gradients, which AdamW's first moments are; tensors as the model has them,
+    put together from the devices' rows.
+    """
     import torch
     from torch.testing._internal.distributed.fake_pg import FakeStore
 

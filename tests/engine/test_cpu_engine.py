@@ -1,4 +1,5 @@
-"""Prefix trees, and logits only where a trained token follows: the same loss and gradients as verl's own engine's.
+"""Prefix trees, and logits only where a trained token follows: the same loss and gradients as
+verl's own engine's.
 
 verl's engine is played on the same weights, sequences and loss; what differs is the order of a sum.
 """
@@ -11,11 +12,11 @@ from typing import Any
 import pytest
 
 from sql_agent.agent import AGENT
-from training.device import environment
+from training.setup.device import environment
 
 pytestmark = pytest.mark.engine
-# The tokens, in pieces that stand for the first so many of a stream of that name, then each reply token: is it trained?
-# verl fills batches up with a sequence that trains nothing.
+# The tokens, in pieces that stand for the first so many of a stream of that name, then each reply
+# token: is it trained? verl fills batches up with a sequence that trains nothing.
 Sequence = tuple[str, list[int]]
 SEQUENCES: dict[str, list[Sequence]] = {
     "one": [("a300 b40", [1] * 40)],
@@ -51,7 +52,7 @@ def verl_on_the_cpu() -> Any:
         for name, value in environment("cpu").items():
             patch.setenv(name, value)
         import verl  # noqa: F401, I001  # it imports our modules for the CPU, unless another test has imported it
-        import training.cpu  # noqa: F401
+        import training.cpu.verl_platform.verl_platform  # noqa: F401
 
         yield
 
@@ -70,7 +71,7 @@ def engines() -> Any:
     from transformers import AutoModelForCausalLM
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-    from training.cpu_engine import TreeEngine
+    from training.cpu.shared_tokens import TreeEngine
 
     model = AutoModelForCausalLM.from_pretrained(
         AGENT.model, dtype="float32", attn_implementation="sdpa"
@@ -112,7 +113,9 @@ def micro_batch(sequences: list[Sequence], temperature: Any = 1.0, **told: Any) 
 
 
 def played(engine: Any, batch: Any, only: Any) -> tuple[Any, dict[str, Any], list[Any]]:
-    """(the model's output, the engine's values, the gradients of what `only` picks, each token with its own weight)."""
+    """(the model's output, the engine's values, the gradients of what `only` picks, each token with
+    its own weight).
+    """
     import torch
 
     inputs, told = engine.prepare_model_inputs(batch)
@@ -140,7 +143,7 @@ def assert_same_gradients(ours: list[Any], theirs: list[Any]) -> None:
 def assert_same(engines: tuple[Any, Any], sequences: Any, temperature: Any) -> None:
     import torch
 
-    from training.cpu_engine import before_trained
+    from training.cpu.shared_tokens import before_trained
 
     trained = before_trained(micro_batch(sequences))
     (tree, ours, our_gradients), (_, theirs, their_gradients) = (
@@ -181,7 +184,7 @@ def test_every_kind_of_model_it_is_used_for_computes_the_same(kind: str) -> None
     from transformers import AutoConfig, AutoModelForCausalLM
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-    from training.cpu_engine import MODELS, TreeEngine
+    from training.cpu.shared_tokens import MODELS, TreeEngine
 
     torch.manual_seed(3)
     config = AutoConfig.for_model(kind, **SMALL)
@@ -199,7 +202,7 @@ def test_a_critic_s_values_and_gradients_are_verl_s() -> None:
     from transformers import AutoConfig, AutoModelForTokenClassification
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithValueHead
 
-    from training.cpu_engine import TreeValueEngine
+    from training.cpu.shared_tokens import TreeValueEngine
 
     torch.manual_seed(3)
     config = AutoConfig.for_model("qwen3", num_labels=1, classifier_dropout=0.0, **SMALL)
@@ -274,7 +277,7 @@ def test_every_rank_has_as_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -
 def test_verl_finds_them_on_the_cpu(engines: Any) -> None:
     from verl.workers.engine.base import EngineRegistry
 
-    from training.cpu_engine import TreeValueEngine
+    from training.cpu.shared_tokens import TreeValueEngine
 
     assert EngineRegistry.get_engine_cls("language_model", "fsdp2") is type(engines[0])
     assert EngineRegistry.get_engine_cls("value_model", "fsdp2") is TreeValueEngine

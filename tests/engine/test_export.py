@@ -1,4 +1,6 @@
-"""A run's export is loaded by transformers and vLLM, which answer a task alike: the command's own check."""
+"""A run's export is loaded by transformers and vLLM, which answer a task alike: the command's own
+check.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Things that break in the middle: the run ends with a message that says what to do, and leaves nothing running.
+"""Things that break in the middle: the run ends with a message that says what to do, and leaves
+nothing running.
 
-Keeps of docs/architecture.md, "What is done about what", on the real engine. More of them: tests/faults.
+Keeps of docs/architecture.md, "What is done about what", on the real engine. More of them:
+tests/faults.
 """
 
 import os
@@ -46,7 +48,8 @@ def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(
     run.wait_for(lambda run: len(run.steps()) >= 3)
     assert len(runners(run)) == 4
     assert killed not in runners(run)
-    # A closed terminal reaches the whole group; tests/common/test_stopping.py has SIGTERM and Ctrl-C.
+    # A closed terminal reaches the whole group; tests/common/test_stopping.py has SIGTERM and
+    # Ctrl-C.
     os.killpg(run.process.pid, signal.SIGHUP)
     assert run.wait() == 130, run.output
     assert "SIGTERM received" not in run.output  # Ray's words, three seconds before it aborts

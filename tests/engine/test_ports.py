@@ -1,4 +1,5 @@
-"""A stranger on the machine of a run: every port of it is found, thrown bytes at, and asked for what it must not give.
+"""A stranger on the machine of a run: every port of it is found, thrown bytes at, and asked for
+what it must not give.
 
 Keeps of docs/security.md.
 """
@@ -39,7 +40,8 @@ BYTES = (
     bytes(range(256)) * 4096,
     b"",
 )
-# Ray's own counters, which no setting closes; they say how much memory and how many workers there are.
+# Ray's own counters, which no setting closes; they say how much memory and how many workers there
+# are.
 METRICS = re.compile(rb"^# (HELP|TYPE) \w+", re.MULTILINE)
 SECONDS = 2.0
 STEPS = 12  # enough for the visit to end before the run does
@@ -69,7 +71,9 @@ def answer(address: tuple[str, int], sent: bytes) -> bytes:
 
 @dataclass
 class Visit:
-    """A run that a stranger visited in its first step, and what was seen there; it then went on to its end."""
+    """A run that a stranger visited in its first step, and what was seen there; it then went on to
+    its end.
+    """
 
     run: Run
     code: int
@@ -117,7 +121,9 @@ print(len(GcsClient(address=f"127.0.0.1:{sys.argv[1]}").internal_kv_keys(b"", No
 
 
 def ask_ray(port: int, token: str) -> str:
-    """What Ray's memory says to who comes with this token: a number of keys, or the last line of an error."""
+    """What Ray's memory says to who comes with this token: a number of keys, or the last line of an
+    error.
+    """
     told = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
     asked = subprocess.run(
         [sys.executable, "-c", ASK_RAY, str(port)],

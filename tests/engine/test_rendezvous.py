@@ -30,7 +30,7 @@ torch.distributed.destroy_process_group()
 
 def group_listens(address: str, confined: bool) -> set[str]:
     """Addresses that the first process of a group listens on."""
-    program = GROUP.format(confined="import training.rendezvous" if confined else "")
+    program = GROUP.format(confined="import training.engine.rendezvous" if confined else "")
     command = [sys.executable, "-c", program, address, str(free_port())]
     ended = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
@@ -41,7 +41,7 @@ def group_listens(address: str, confined: bool) -> set[str]:
 def test_it_listens_where_it_was_told() -> None:
     assert group_listens("127.0.0.1", confined=True) == {"127.0.0.1"}
     assert "::" in group_listens("127.0.0.1", confined=False), (
-        "torch does so itself now: training/rendezvous.py can go"
+        "torch does so itself now: training/engine/rendezvous.py can go"
     )
 
 

@@ -1,6 +1,8 @@
-"""A run that was killed while it saved, and resumed, is the run that was not: weights, optimizer, metrics, episodes.
+"""A run that was killed while it saved, and resumed, is the run that was not: weights, optimizer,
+metrics, episodes.
 
-Keeps of docs/resume.md, for all weights, with a critic and with an adapter. Each takes about five minutes:
+Keeps of docs/resume.md, for all weights, with a critic and with an adapter. Each takes about five
+minutes:
 
     python -m pytest tests/engine/test_resume_exact.py -m nightly -k grpo
 """
@@ -32,7 +34,8 @@ ASYNC = (
     *("--ci-fast", "--async", "--proxy", "direct", "--resume", "auto"),
     *("trainer.total_training_steps=5", "trainer.save_freq=2", "trainer.test_freq=-1"),
 )
-# Of the machine, not of what it computes; and known-bad answers, which each runner process draws for its judge.
+# Of the machine, not of what it computes; and known-bad answers, which each runner process draws
+# for its judge.
 MEASURED = ("timing_", "perf/", "policy/idle", "judge_seconds", "canaries/")
 TIMED = (
     "rollout_id",
@@ -82,7 +85,9 @@ def checkpoint(run: Run) -> Path:
 
 @pytest.fixture(scope="module")
 def load() -> Iterator[Callable[[Path], Any]]:
-    """Read a shard; its tensors are parts of distributed ones, which want a process group of as many devices."""
+    """Read a shard; its tensors are parts of distributed ones, which want a process group of as
+    many devices.
+    """
     import torch
 
     torch.distributed.init_process_group(

@@ -13,9 +13,9 @@ import pytest
 
 from common.access import bearer
 from tests.runs import ROOT, Run, free_port
-from training.plan import ConfigError
-from training.store import check_external
-from training.trackers import TRACKERS
+from training.setup.plan import ConfigError
+from training.store.serving import check_external
+from training.watch.trackers import TRACKERS
 
 pytestmark = pytest.mark.engine
 
@@ -24,7 +24,9 @@ TOKEN = "canary-of-the-token"
 
 
 class Store:
-    """A store kept in a folder, served by a process that can be killed and started again on the same port."""
+    """A store kept in a folder, served by a process that can be killed and started again on the
+    same port.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.port, self.folder = free_port(), folder

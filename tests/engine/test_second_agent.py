@@ -1,4 +1,5 @@
-"""The tests' own agent, without tools and with a protocol of words, through the whole engine: cold start to demo.
+"""The tests' own agent, without tools and with a protocol of words, through the whole engine: cold
+start to demo.
 
 What it proves: nothing in these rooms is about SQL. Its model's chat template knows no tools.
 """

@@ -1,4 +1,5 @@
-"""Is the learning signal right? verl's own advantages, and real runs with a critic, an adapter, and twice the same.
+"""Is the learning signal right? verl's own advantages, and real runs with a critic, an adapter, and
+twice the same.
 
 Keeps of docs/learning-signal.md, on the real engine.
 """
@@ -14,8 +15,8 @@ from safetensors.torch import load_file
 
 from common.settings import ROOT
 from tests.runs import Run
-from training.records import RolloutRecord
-from training.watch import MISMATCH, MISMATCH_WARNS, RunStopped, check_advantages
+from training.watch.events import MISMATCH, MISMATCH_WARNS, RunStopped, check_advantages
+from training.watch.records import RolloutRecord
 
 pytestmark = pytest.mark.engine
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
@@ -32,7 +33,9 @@ def weights(run: Run, step: int) -> dict[str, Any]:
 
 
 def rewards(run: Run) -> list[tuple[int, list[float]]]:
-    """The rewards of every step, sorted: which of a group's episodes is the first is a matter of chance."""
+    """The rewards of every step, sorted: which of a group's episodes is the first is a matter of
+    chance.
+    """
     found: dict[int, list[float]] = {}
     for row in run.lines("episodes.jsonl"):
         found.setdefault(row["step"], []).append(row["reward"])
@@ -41,7 +44,9 @@ def rewards(run: Run) -> list[tuple[int, list[float]]]:
 
 @pytest.mark.parametrize("normalised", [True, False])
 def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised: bool) -> None:
-    """A group of 4 with one episode unscored, so absent, and one of two sequences; and a group with equal rewards."""
+    """A group of 4 with one episode unscored, so absent, and one of two sequences; and a group with
+    equal rewards.
+    """
     import torch
     from verl.protocol import DataProto
     from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
@@ -80,7 +85,9 @@ def test_ppo_with_a_critic(start: Callable[..., Run]) -> None:
 
 @pytest.mark.nightly
 def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
-    """vLLM samples from the adapter's weights: else its log-probabilities would move away from the trainer's."""
+    """vLLM samples from the adapter's weights: else its log-probabilities would move away from the
+    trainer's.
+    """
     run = start(
         "--ci-fast", "--lora", "--lora-rank", "8", "actor_rollout_ref.actor.optim.lr=3e-3", *QUICK
     )
@@ -121,10 +128,9 @@ def test_two_deterministic_runs_are_the_same_to_the_last_bit(start: Callable[...
 def test_a_micro_batch_without_a_token_to_train_teaches_nothing() -> None:
     """verl fills batches up with such rows; its loss that compares vLLM and trainer refuses them."""
     import torch
+    import training.cpu.verl_platform.verl_platform  # noqa: F401 (mends the loss)
     from verl.trainer.ppo import core_algos
     from verl.workers.config import FSDPActorConfig
-
-    import training.cpu  # noqa: F401 (mends the loss)
 
     config = FSDPActorConfig(strategy="fsdp2", rollout_n=2, ppo_micro_batch_size_per_gpu=1)
     config.global_batch_info.update(

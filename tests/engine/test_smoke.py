@@ -1,6 +1,7 @@
 """`--ci-fast`: one step of the whole loop with the real engine, and what it leaves behind.
 
-Keeps of README.md and docs/architecture.md, "A run's folder": one step, its files, its account of every token.
+Keeps of README.md and docs/architecture.md, "A run's folder": one step, its files, its account of
+every token.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,9 @@ def test_the_summary_accounts_for_every_token(smoke: Run) -> None:
 
 
 def test_calls_of_an_episode_are_one_sequence(smoke: Run) -> None:
-    """The template and the token ids vLLM returns fit together: at most one break in twenty episodes."""
+    """The template and the token ids vLLM returns fit together: at most one break in twenty
+    episodes.
+    """
     assert smoke.summary()["sequences"] <= 1.05 * 16
 
 
@@ -111,7 +114,9 @@ ASYNC = (
 def test_resume_continues_in_the_same_folder_and_asynchronously(
     smoke: Run, start: Callable[..., Run]
 ) -> None:
-    """Four steps played while the policy is updated, through the recording endpoint that stands in for litellm."""
+    """Four steps played while the policy is updated, through the recording endpoint that stands in
+    for litellm.
+    """
     run = start("--ci-fast", "--resume", *ASYNC, run_dir=smoke.run_dir)
     assert run.wait() == 0, run.output
     assert (run.run_dir / "checkpoints" / "global_step_5" / "actor").is_dir()

@@ -1,4 +1,6 @@
-"""A policy that thinks, behind a chat template that drops earlier thoughts: what it costs, and the remedy."""
+"""A policy that thinks, behind a chat template that drops earlier thoughts: what it costs, and the
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,14 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from tests.runs import free_port
-from training.chat_template import TEMPLATE
-from training.device import environment
 from training.serve import servable
+from training.setup.chat_template import TEMPLATE
+from training.setup.device import environment
 
 pytestmark = pytest.mark.engine
 
-# Earlier replies without what they thought, as Qwen3's template writes them where the user speaks again.
+# Earlier replies without what they thought, as Qwen3's template writes them where the user speaks
+# again.
 DROPPING = """
 {%- for message in messages %}
     {%- set text = message.content %}

@@ -2,9 +2,9 @@
 
     python tests/engine/thinker.py RUN_DIR MODEL_DIR PORT [--keep-thinking]
 
-The policy has the bundled tiny model's weights. What opens and closes its tool calls is renamed to <think> and
-</think> in the tokenizer, so that it thinks where it was taught to call a tool; the chat template drops earlier
-thoughts.
+The policy has the bundled tiny model's weights. What opens and closes its tool calls is renamed to
+<think> and </think> in the tokenizer, so that it thinks where it was taught to call a tool; the
+chat template drops earlier thoughts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ QUESTIONS = (
 
 
 class Thinker(agl.LitAgent[dict[str, Any]]):
-    """Four replies of the policy, each after a turn of the user; the reward is how often it thought."""
+    """Four replies of the policy, each after a turn of the user; the reward is how often it
+    thought.
+    """
 
     async def training_rollout_async(
         self, task: dict[str, Any], resources: Any, rollout: Any
@@ -74,11 +76,11 @@ class Thinker(agl.LitAgent[dict[str, Any]]):
 
 def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     """One training step; returns the exit code."""
-    from training.config import build_config
-    from training.models import check_model
-    from training.plan import Plan
-    from training.presets import choose
     from training.run import run
+    from training.setup.model_folder import check_model
+    from training.setup.plan import Plan
+    from training.setup.presets import choose
+    from training.setup.verl_config import build_config
 
     plan = Plan(
         run_dir,

@@ -1,6 +1,8 @@
-"""A small agent without tools, to test what holds for any agent: its policy guesses a word in so many replies.
+"""A small agent without tools, to test what holds for any agent: its policy guesses a word in so
+many replies.
 
-A row is {"id", "word", "turns"}; the facts are how many replies it took and the share of them that were no word at all.
+A row is {"id", "word", "turns"}; the facts are how many replies it took and the share of them that
+were no word at all.
 """
 
 from __future__ import annotations

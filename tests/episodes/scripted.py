@@ -1,4 +1,5 @@
-"""Policies that say what a test wrote down: a chat-completions server, and one in this process without a server.
+"""Policies that say what a test wrote down: a chat-completions server, and one in this process
+without a server.
 
 llm.script(calls("look", word="x"), says("found"))      # `llm` is a fixture: ScriptedLLM
 policy = ScriptedPolicy(calls("look", word="x"), says("found"), max_turns=3)
@@ -47,7 +48,8 @@ def asks(sql: str) -> Choice:
 
 
 class ScriptedPolicy:
-    """`episodes.agent.Policy` without a server: one reply after the other, the last one again and again.
+    """`episodes.agent.Policy` without a server: one reply after the other, the last one again and
+    again.
 
     An exception among the replies is raised. asked: what it was sent, one list of messages a reply.
     """
@@ -80,7 +82,9 @@ def _numbered(message: Message, number: int) -> Message:
 
 
 class ScriptedLLM:
-    """A server that gives one scripted reply after the other (the last one again and again) and keeps the requests."""
+    """A server that gives one scripted reply after the other (the last one again and again) and
+    keeps the requests.
+    """
 
     def __init__(self) -> None:
         self.replies: list[Choice] = []

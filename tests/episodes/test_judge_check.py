@@ -1,4 +1,5 @@
-"""Which judges a run refuses: by the order of honest and dishonest episodes, and by what the surest one earns.
+"""Which judges a run refuses: by the order of honest and dishonest episodes, and by what the surest
+one earns.
 
 Keeps of docs/rewards.md, "Before a run": the bounds at which a run is refused.
 """
@@ -21,7 +22,9 @@ WORTH = {"evidence": 1.0, "reference": 0.9, "half right": 0.8, "wrong": 0.2, "pr
 
 
 class Judged(Environment):
-    """Its episodes are their kinds; `score_of` (task number, kind) is what the judge gives, None for no score."""
+    """Its episodes are their kinds; `score_of` (task number, kind) is what the judge gives, None
+    for no score.
+    """
 
     accepted_from: Mapping[str, float] = {"half right": 0.9}
 

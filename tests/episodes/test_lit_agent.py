@@ -1,6 +1,7 @@
 """Any agent in agent-lightning's own runner, with its store and tracer, against a scripted server.
 
-Keeps of docs/architecture.md, "The episode annotation": what the books are told of an episode is what happened in it.
+Keeps of docs/architecture.md, "The episode annotation": what the books are told of an episode is
+what happened in it.
 """
 
 from __future__ import annotations

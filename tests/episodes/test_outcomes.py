@@ -1,4 +1,5 @@
-"""Every stop reason and every cause that the code uses stands in the one list, and the page shows the list.
+"""Every stop reason and every cause that the code uses stands in the one list, and the page shows
+the list.
 
 Keeps of docs/evaluation.md, "How episodes end": both tables are the code's.
 """
@@ -34,7 +35,9 @@ ENDS_OF_ROLLOUTS = (
 
 
 def constants(node: ast.AST | None) -> Iterator[str]:
-    """The texts an expression may be: constants, also those of a condition, a table and a look-up's default."""
+    """The texts an expression may be: constants, also those of a condition, a table and a look-up's
+    default.
+    """
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.IfExp):

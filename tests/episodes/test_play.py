@@ -1,6 +1,8 @@
-"""The one way to play: an episode with its reward, or the cause why there is none, and always what was counted.
+"""The one way to play: an episode with its reward, or the cause why there is none, and always what
+was counted.
 
-Keeps of docs/evaluation.md, "How episodes end": the policy's doing is scored, the machine's is unscored.
+Keeps of docs/evaluation.md, "How episodes end": the policy's doing is scored, the machine's is
+unscored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The loop in words: a partner that answers replies, until the protocol or the budget ends the episode.
+"""The loop in words: a partner that answers replies, until the protocol or the budget ends the
+episode.
 
 Keeps of docs/evaluation.md, "How episodes end": every end has its stop reason.
 """

@@ -1,6 +1,8 @@
-"""The loop with tools: what a policy does wrong ends the episode, what the machine does wrong raises.
+"""The loop with tools: what a policy does wrong ends the episode, what the machine does wrong
+raises.
 
-Keeps of docs/evaluation.md, "How episodes end": every end has its stop reason, and the machine's doing none.
+Keeps of docs/evaluation.md, "How episodes end": every end has its stop reason, and the machine's
+doing none.
 """
 
 from __future__ import annotations
@@ -98,7 +100,9 @@ def test_several_calls_of_one_reply_are_answered_in_their_order() -> None:
 
 
 def test_several_calls_are_answered_in_their_order_however_long_each_takes() -> None:
-    """Together they would be answered as they end: the same reply would lead to other tokens, and to another reward."""
+    """Together they would be answered as they end: the same reply would lead to other tokens, and
+    to another reward.
+    """
 
     async def patient(word: str) -> str:
         for _ in range(20):

@@ -1,6 +1,7 @@
 """The budget of a run, where it comes from, and budgets drawn by task.
 
-Keeps of docs/agents.md, "Budgets": a task's budget is drawn once and is the same for its whole group.
+Keeps of docs/agents.md, "Budgets": a task's budget is drawn once and is the same for its whole
+group.
 """
 
 from __future__ import annotations

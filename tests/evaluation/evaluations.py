@@ -1,4 +1,6 @@
-"""Records and configurations as `evaluation.evaluate` writes them, for tests that start from a finished evaluation."""
+"""Records and configurations as `evaluation.evaluate` writes them, for tests that start from a
+finished evaluation.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ CONFIG: dict[str, Any] = {
 
 
 def record(name: str = "q1", score: float | None = 1.0, **changes: Any) -> dict[str, Any]:
-    """The record of one episode as `evaluation.results.record_of` makes it of the SQL agent's: no query, one turn."""
+    """The record of one episode as `evaluation.results.record_of` makes it of the SQL agent's: no
+    query, one turn.
+    """
     plain = {
         "id": name,
         "sample": 0,

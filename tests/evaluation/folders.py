@@ -1,4 +1,6 @@
-"""Folders as evaluations and training runs leave them, for tests that read them: of any agent, and of hostile texts."""
+"""Folders as evaluations and training runs leave them, for tests that read them: of any agent, and
+of hostile texts.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def hostile_texts() -> list[str]:
 
 
 def hostile_records() -> list[dict[str, Any]]:
-    """Records of the SQL agent, one a hostile text, which stands wherever an episode can hold a text."""
+    """Records of the SQL agent, one a hostile text, which stands wherever an episode can hold a
+    text.
+    """
     return [_hostile(text, number) for number, text in enumerate(hostile_texts())]
 
 

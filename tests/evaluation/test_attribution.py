@@ -1,6 +1,7 @@
 """What part of a gain comes from episodes that moved between groups.
 
-Keeps of docs/consultation.md and docs/diagnosis.md: what is told as gained by asking or ordering was gained by it.
+Keeps of docs/consultation.md and docs/diagnosis.md: what is told as gained by asking or ordering
+was gained by it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The command that checks an agent's judge, on real agents and against a real HTTP judge; and its table in the docs.
+"""The command that checks an agent's judge, on real agents and against a real HTTP judge; and its
+table in the docs.
 
 .venv/bin/python -m tests.evaluation.test_check_judge      # writes the table of docs/rewards.md anew
 
-Keeps of docs/rewards.md, "Before a run": a judge that pays dishonest answers is refused, and the table is the code's.
+Keeps of docs/rewards.md, "Before a run": a judge that pays dishonest answers is refused, and the
+table is the code's.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ def test_the_offline_judge_passes_on_one_table_of_real_names(
 ) -> None:
     """As a user's own table is: names that end like no other, short texts, nothing invented.
 
-    One draw of questions: of four about drugs two were refused, for 3 and 4 of 134 (docs/rewards.md).
+    One draw of questions: of four about drugs two were refused, for 3 and 4 of 134
+    (docs/rewards.md).
     """
     database = shutil.copy(ROOT / "data" / "medical.db", tmp_path / "own.db")
     with closing(sqlite3.connect(database)) as connection, connection:

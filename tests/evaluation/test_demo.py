@@ -1,7 +1,8 @@
-"""The demo: which commands it runs, what its numbers are made of, and that it refuses and stops as it says.
+"""The demo: which commands it runs, what its numbers are made of, and that it refuses and stops as
+it says.
 
-Keeps of README.md, "Watch it learn": the demo evaluates, trains and evaluates, and its numbers are those of the
-parts.
+Keeps of README.md, "Watch it learn": the demo evaluates, trains and evaluates, and its numbers are
+those of the parts.
 """
 
 from __future__ import annotations
@@ -210,7 +211,9 @@ def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, cap
 
 @pytest.mark.parametrize("highest", [0.05, 1.1, 3.0])
 def test_the_picture_has_room_for_whatever_the_terms_pay(tmp_path: Path, highest: float) -> None:
-    """REWARD_TERMS is a setting: nothing is drawn at the default's highest reward, and no curve is cut off."""
+    """REWARD_TERMS is a setting: nothing is drawn at the default's highest reward, and no curve is
+    cut off.
+    """
     run, axes = training_run(tmp_path / "run"), Figure().subplots()
     rewards = [(1, highest / 2), (2, highest)]
     write_lines(

@@ -1,9 +1,11 @@
-"""The evaluation program on small data: gold, template, scripted endpoints, resuming, and what it refuses.
+"""The evaluation program on small data: gold, template, scripted endpoints, resuming, and what it
+refuses.
 
-The model's side is a real HTTP server with scripted replies; tool, data and offline judge are the real ones.
+The model's side is a real HTTP server with scripted replies; tool, data and offline judge are the
+real ones.
 
-Keeps of docs/evaluation.md: every way to play, what is written, how episodes end, and that a stopped evaluation goes
-on.
+Keeps of docs/evaluation.md: every way to play, what is written, how episodes end, and that a
+stopped evaluation goes on.
 """
 
 from __future__ import annotations
@@ -390,7 +392,9 @@ def test_the_agent_may_come_after_the_flags(data: Path) -> None:
 def test_replies_are_as_long_as_in_training(
     tmp_path: Path, config: dict[str, Any], tokens: int
 ) -> None:
-    """Only a model that has no room for more is cut like the bundled one; one that does not say is not tiny."""
+    """Only a model that has no room for more is cut like the bundled one; one that does not say is
+    not tiny.
+    """
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path))) == tokens
 

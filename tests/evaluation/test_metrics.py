@@ -1,7 +1,8 @@
-"""The arithmetic of evaluations: clusters, intervals, pass@k, and what is None because nothing was there to measure.
+"""The arithmetic of evaluations: clusters, intervals, pass@k, and what is None because nothing was
+there to measure.
 
-Keeps of docs/evaluation.md: numbers are means over questions, intervals come from resampling questions, what is
-unscored is left out and counted.
+Keeps of docs/evaluation.md: numbers are means over questions, intervals come from resampling
+questions, what is unscored is left out and counted.
 """
 
 from __future__ import annotations
@@ -190,7 +191,9 @@ def test_an_interval_is_of_10_000_means_whatever_memory_holds_of_them(
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
-    """100 samples of 100 coin throws each, p = 0.7: a 95 % interval misses 5 times; 13 is 3.6 sigma away."""
+    """100 samples of 100 coin throws each, p = 0.7: a 95 % interval misses 5 times; 13 is 3.6 sigma
+    away.
+    """
     chance = random.Random(0)
     bounds = [
         interval([float(chance.random() < 0.7) for _ in range(100)], seed=i) for i in range(100)

@@ -1,4 +1,6 @@
-"""The page of a served agent in a real browser; skipped, saying so, where there is no Chromium or no playwright."""
+"""The page of a served agent in a real browser; skipped, saying so, where there is no Chromium or
+no playwright.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ HOSTILE = (
 
 @pytest.fixture
 def visit(browser: Any) -> Iterator[Any]:
-    """Opens a page; afterwards nothing may have been asked of another host, and nothing have failed."""
+    """Opens a page; afterwards nothing may have been asked of another host, and nothing have
+    failed.
+    """
     opened: list[Any] = []
     seen: list[str] = []
 
@@ -171,7 +175,9 @@ def test_the_token_is_asked_for_and_an_error_is_told(llm: ScriptedLLM, visit: An
 def test_characters_that_turn_a_line_around_or_are_not_seen_are_named(
     sql: str, llm: ScriptedLLM, visit: Any
 ) -> None:
-    """As the report names them; obeyed, they would show a dose or a name other than the one that was written."""
+    """As the report names them; obeyed, they would show a dose or a name other than the one that
+    was written.
+    """
     llm.script(says("take \u202e05\u202c mg\u200b daily\n\tnow"))
     page = visit(sql)
     page.keyboard.type("How much?")

@@ -1,4 +1,6 @@
-"""A person plays by lines of a pipe or in a terminal: every agent, a model that suggests, what is kept, how it ends."""
+"""A person plays by lines of a pipe or in a terminal: every agent, a model that suggests, what is
+kept, how it ends.
+"""
 
 from __future__ import annotations
 
@@ -271,7 +273,10 @@ def test_ctrl_c_and_ctrl_d_in_a_terminal(key: bytes, code: int, said: str) -> No
 
 
 def press_until_the_end(terminal: int, key: bytes) -> str:
-    """What is shown then. A key that comes before the reading has begun is lost: a person would press again."""
+    """What is shown then.
+
+    A key that comes before the reading has begun is lost: a person would press again.
+    """
     found = b""
     with contextlib.suppress(OSError):  # how Linux says that the other side is closed
         while True:

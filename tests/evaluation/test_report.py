@@ -1,4 +1,6 @@
-"""The report: what it says of every agent's episodes, what it leaves out and says so, and that it is one file."""
+"""The report: what it says of every agent's episodes, what it leaves out and says so, and that it
+is one file.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,10 @@ from tests.evaluation.folders import (
     training_run,
     write_lines,
 )
-from training.plan import Plan
-from training.progress import Seen, step_line
-from training.records import RolloutRecord
-from training.summary import build_summary, curve
+from training.setup.plan import Plan
+from training.watch.progress import Seen, step_line
+from training.watch.records import RolloutRecord
+from training.watch.summary import build_summary, curve
 
 registry.register(DIGITS)
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -160,7 +162,9 @@ def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: 
 
 
 def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> None:
-    """The mean over task types; that over tasks differs where the types have different numbers of them."""
+    """The mean over task types; that over tasks differs where the types have different numbers of
+    them.
+    """
     by_type = {"a": [1.0, 0.0, 1.0, 1.0], "b": [0.0, 0.5]}
     run = training_run(tmp_path / "run")
     played = [

@@ -1,4 +1,5 @@
-"""The report in a real Chromium: it opens, leads to an episode and lets no text of an episode do anything.
+"""The report in a real Chromium: it opens, leads to an episode and lets no text of an episode do
+anything.
 
 Skipped, saying so, where there is no Chromium (Debian's package `chromium`) or no playwright.
 """
@@ -34,7 +35,9 @@ CHOOSE = """(at) => new Promise((done) => {
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Any]:
-    """Open a file, with what the browser complained about and what it asked the network for as `page.seen`."""
+    """Open a file, with what the browser complained about and what it asked the network for as
+    `page.seen`.
+    """
     contexts = []
 
     def opened(path: Path, hash: str = "", **how: Any) -> Any:

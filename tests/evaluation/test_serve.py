@@ -1,4 +1,5 @@
-"""The served agent over real HTTP: what requests get, who is refused, what a client that leaves ends.
+"""The served agent over real HTTP: what requests get, who is refused, what a client that leaves
+ends.
 
 The model is a scripted endpoint; agent, tools and protocol are the real ones.
 """

@@ -1,4 +1,6 @@
-"""A person's own question, in every agent: it is played to an end whatever the policy says, or it is refused."""
+"""A person's own question, in every agent: it is played to an end whatever the policy says, or it
+is refused.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""Does the faults of faults.toml to real runs, measures what follows, and writes docs/faults.md of what was measured.
+"""Does the faults of faults.toml to real runs, measures what follows, and writes docs/faults.md of
+what was measured.
 
     make faults                              all of them: about an hour
     make faults SCENE=path                   those of one run
     python -m tests.faults --only "vLLM"     those whose names have this pattern
     python -m tests.faults --page            the page alone, from what was measured before (measured.json)
 
-Exit codes: 0 every fault did what its row expects and left nothing running, untrained or trained twice; 1 one did not.
+Exit codes: 0 every fault did what its row expects and left nothing running, untrained or trained
+twice; 1 one did not.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def keep(result: dict[str, Any]) -> None:
 def play_scene(
     name: str, faults: list[dict[str, Any]], folder: Path, note: Callable[[dict[str, Any]], None]
 ) -> list[dict[str, Any]]:
-    """Do these faults to one run, one after the other, and `note` each; where one ends it, it is resumed."""
+    """Do these faults to one run, one after the other, and `note` each; where one ends it, it is
+    resumed.
+    """
     scene: Scene = SCENES[name](folder)
     results: list[dict[str, Any]] = []
     try:

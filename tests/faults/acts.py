@@ -1,4 +1,5 @@
-"""What is done to a run: one function a kind, which begins it and returns how it is ended, if it ends.
+"""What is done to a run: one function a kind, which begins it and returns how it is ended, if it
+ends.
 
 undo = ACTS["freeze"](scene, fault)
 """
@@ -74,7 +75,9 @@ def clock(scene: Scene, fault: Fault) -> Undo:
 
 
 def no_bubblewrap(scene: Scene, fault: Fault) -> Undo:
-    """The one that this run finds is replaced by a file that cannot be run, and what runs in it is killed."""
+    """The one that this run finds is replaced by a file that cannot be run, and what runs in it is
+    killed.
+    """
     own = scene.folder / "bwrap"
     own.write_text("gone")
     own.chmod(0o755)

@@ -1,4 +1,5 @@
-"""A small disk that can be full: a file system in memory, in a mount of its own that needs no root (bubblewrap).
+"""A small disk that can be full: a file system in memory, in a mount of its own that needs no root
+(bubblewrap).
 
 disk = SmallDisk(folder, 2**30)
 Command(mark, *words, prefix=disk.enter)       # a command for which the folder is that disk

@@ -1,5 +1,6 @@
-"""What stands between the parts of a run while it is tried: doors that can be shut, and a judge and a partner that can
-fail. All of them live on one event loop in a thread of the harness; `fault` is set from outside.
+"""What stands between the parts of a run while it is tried: doors that can be shut, and a judge and
+a partner that can fail. All of them live on one event loop in a thread of the harness; `fault` is
+set from outside.
 
     services = Services(seed=1)
     door, judge = services.door("http://127.0.0.1:4747"), services.judge()
@@ -122,7 +123,10 @@ class Says(Service):
 
 
 class Doctor(Service):
-    """A policy behind vLLM's protocol: asks two questions and concludes. Every prompt extends what was before it."""
+    """A policy behind vLLM's protocol: asks two questions and concludes.
+
+    Every prompt extends what was before it.
+    """
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.method == "GET":
@@ -158,7 +162,10 @@ def _tokens(role: str, text: str) -> list[int]:
 
 
 class Door(Service):
-    """Hands requests on to `target`. Cut, nothing passes either way, at the end what was under way is broken off."""
+    """Hands requests on to `target`.
+
+    Cut, nothing passes either way, at the end what was under way is broken off.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seed: int, target: str) -> None:
         self.target = target

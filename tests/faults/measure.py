@@ -41,7 +41,9 @@ def play(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
-    """Do it in every other step; what is lost is of those steps, and all steps' lengths are told apart."""
+    """Do it in every other step; what is lost is of those steps, and all steps' lengths are told
+    apart.
+    """
     before, began, hit = scene.steps(), time.time(), set[int]()
     scene.doors["policy"].reply_seconds = fault["reply_seconds"]
     for number in range(2 * fault["pairs"]):
@@ -67,7 +69,9 @@ def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
 def measure(
     scene: Scene, fault: Mapping[str, Any], before: list[Any], began: float
 ) -> dict[str, Any]:
-    """What is seen of a run after a fault that began at `began`, when it had made the steps `before`."""
+    """What is seen of a run after a fault that began at `began`, when it had made the steps
+    `before`.
+    """
     seconds, code = time.time() - began, scene.trainer.code
     left, gone = scene.left() if code is not None else ([], 0.0)
     said = scene.said(began)
@@ -93,10 +97,11 @@ def measure(
 def books(
     episodes: list[dict[str, Any]], steps: Mapping[int, Mapping[str, float]]
 ) -> dict[str, Any]:
-    """Of the steps that ended since: episodes, those left out by cause, and what was trained that should not be.
+    """Of the steps that ended since: episodes, those left out by cause, and what was trained that
+    should not be.
 
-    zero: episodes that were trained without a reward of their own; twice: of which the tokens or the episode were
-    trained a second time.
+    zero: episodes that were trained without a reward of their own; twice: of which the tokens or
+    the episode were trained a second time.
     """
     rows = [row for row in episodes if row["mode"] == "train" and row["step"] in steps]
     scored = [row for row in rows if row["cause"] is None]
@@ -119,7 +124,8 @@ def books(
 def right(result: Mapping[str, Any]) -> bool:
     """Whether the run did what is expected, trained nothing wrongly, and left nothing behind.
 
-    Of steps that are compared with others: whether most of their episodes were trained on, in little more time.
+    Of steps that are compared with others: whether most of their episodes were trained on, in
+    little more time.
     """
     if "with" in result:
         finished = 1 - sum(result["lost"].values()) / result["episodes"]

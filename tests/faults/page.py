@@ -1,4 +1,6 @@
-"""docs/faults.md: the rows of faults.toml with what was measured of each; nothing on it is written by hand."""
+"""docs/faults.md: the rows of faults.toml with what was measured of each; nothing on it is written
+by hand.
+"""
 
 from __future__ import annotations
 

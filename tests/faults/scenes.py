@@ -4,8 +4,9 @@
     scene.ready()                                  # started or resumed, and playing
     scene.find("vLLM's engine")[0].kill()
 
-`roles` is a run of three commands (store kept on disk, runners, trainer) with doors between them, and a partner; the
-others are one command. All have a judge. Every one goes on with --resume auto, in the same folder and on the same port.
+`roles` is a run of three commands (store kept on disk, runners, trainer) with doors between them,
+and a partner; the others are one command. All have a judge. Every one goes on with --resume auto,
+in the same folder and on the same port.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from common.settings import DEFAULT_DATABASE
 from tests.faults.disks import SmallDisk
 from tests.faults.doors import Services
 from tests.runs import ROOT, free_port, has_mark
-from training.plan import ConfigError
-from training.store import check_external
+from training.setup.plan import ConfigError
+from training.store.serving import check_external
 
 TOKEN = "token-of-the-scene"
 LIMIT_SECONDS = 540.0
@@ -68,7 +69,9 @@ TITLES = {
 
 
 class Command:
-    """A command of a run, in a session of its own; its lines with the time (Unix seconds) at which each came."""
+    """A command of a run, in a session of its own; its lines with the time (Unix seconds) at which
+    each came.
+    """
 
     def __init__(
         self, mark: str, *words: str, prefix: Sequence[str] = (), **variables: str
@@ -247,7 +250,9 @@ class Scene:
         )
 
     def left(self) -> tuple[list[str], float]:
-        """What of the trainer's command lives 30 s after its end, by title; and after how many seconds nothing did."""
+        """What of the trainer's command lives 30 s after its end, by title; and after how many
+        seconds nothing did.
+        """
         began = time.time()
         while (alive := self.trainer.alive()) and time.time() - began < LEFT_SECONDS:
             time.sleep(0.3)

@@ -1,9 +1,11 @@
-"""A trainer without verl, Ray and vLLM: the rollout manager with proxy, collector, watch and books, step by step.
+"""A trainer without verl, Ray and vLLM: the rollout manager with proxy, collector, watch and books,
+step by step.
 
     python -m tests.faults.standin AGENT RUN_DIR STORE_URL LLM_HOST:PORT PROXY_PORT PROXY_URL
 
-Steps are as long as their rollouts, so a fault of a second shows; and many can be tried in a minute. What would be
-trained is counted as the trainer does before every update. Started by the scene `path` (tests/faults/scenes.py).
+Steps are as long as their rollouts, so a fault of a second shows; and many can be tried in a
+minute. What would be trained is counted as the trainer does before every update. Started by the
+scene `path` (tests/faults/scenes.py).
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from common.command import Failure, run_command
 from common.llm import reveal
 from common.settings import load_settings
 from episodes import registry
-from training import rollouts
-from training.plan import Plan
-from training.rollouts import Finished, RolloutManager
-from training.watch import RunStopped, check_episodes
+from training.engine import rollouts
+from training.engine.rollouts import Finished, RolloutManager
+from training.setup.plan import Plan
+from training.watch.events import RunStopped, check_episodes
 
 PROMPTS, SAMPLES = 4, 8
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
@@ -44,7 +46,9 @@ CONFIG = {
 
 
 class Counted(RolloutManager):
-    """Keeps the keys of the sequences that verl would be handed, and how many of their tokens it would train."""
+    """Keeps the keys of the sequences that verl would be handed, and how many of their tokens it
+    would train.
+    """
 
     keys: list[str]
     tokens: int
@@ -57,7 +61,9 @@ class Counted(RolloutManager):
         self.books.update({record.key: record for record, _ in scored})
 
     def step(self, tasks: list[str], step: int) -> dict[str, float]:
-        """Play and judge a step's rollouts, again while it is skipped; what an update would be told of them."""
+        """Play and judge a step's rollouts, again while it is skipped; what an update would be told
+        of them.
+        """
         self.keys, self.tokens, began, wave = [], 0, time.monotonic(), 0
         while not self.keys:
             wave += 1

@@ -1,6 +1,7 @@
 """Three faults of the harness on every commit; `make faults` does all of them.
 
-Keeps of docs/faults.md: what goes on by itself, what a killed run leaves, and that the page has every row.
+Keeps of docs/faults.md: what goes on by itself, what a killed run leaves, and that the page has
+every row.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def done(scene: str, names: tuple[str, ...], folder: Path) -> dict[str, dict[str
 
 
 def test_three_faults_cost_no_episode(tmp_path: Path) -> None:
-    """Without verl and vLLM; tests/engine has the killed runner, judge and store of a run that trains."""
+    """Without verl and vLLM; tests/engine has the killed runner, judge and store of a run that
+    trains.
+    """
     assert [result["lost"] for result in done("path", CI, tmp_path).values()] == [{}, {}, {}]
 
 

@@ -1,4 +1,6 @@
-"""check_install waits for nothing long, works where nothing is installed, and names a fix for whatever is wrong."""
+"""check_install waits for nothing long, works where nothing is installed, and names a fix for
+whatever is wrong.
+"""
 
 import importlib
 import socket

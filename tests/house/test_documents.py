@@ -1,4 +1,6 @@
-"""What the READMEs and pages tell people to type and to open exists, and both languages say the same."""
+"""What the READMEs and pages tell people to type and to open exists, and both languages say the
+same.
+"""
 
 import os
 import re

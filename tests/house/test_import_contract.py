@@ -1,7 +1,9 @@
-"""The import contract breaks when a room imports what it must not: every rule is really broken, all in one run.
+"""The import contract breaks when a room imports what it must not: every rule is really broken, all
+in one run.
 
-A copy of the rooms gets one new module per violation; lint-imports must name each of them under the rule it breaks.
-That the contract holds as it is says `./check.sh imports`, which runs before the tests.
+A copy of the rooms gets one new module per violation; lint-imports must name each of them under the
+rule it breaks. That the contract holds as it is says `./check.sh imports`, which runs before the
+tests.
 """
 
 import re
@@ -44,7 +46,7 @@ VIOLATIONS = [
     (NO_TOOLS, "evaluation", "data.load"),
     ("Training does not score", "training", "scoring.judge"),
     (KNOWLEDGE, "sql_agent", "data.build_dataset"),
-    (SERVES, "sql_agent", "training.plan"),
+    (SERVES, "sql_agent", "training.setup.plan"),
     (SERVES, "evaluation", "training.run"),
     ("Of the rooms, nobody imports evaluation", "sql_agent", "evaluation.metrics"),
     ("Only episodes.tool_loop imports openai-agents", "sql_agent", "agents"),

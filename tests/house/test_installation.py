@@ -1,4 +1,6 @@
-"""The locks, install.sh, the scripts and the Dockerfile: what can be shown without installing everything again."""
+"""The locks, install.sh, the scripts and the Dockerfile: what can be shown without installing
+everything again.
+"""
 
 import importlib.metadata
 import os
@@ -16,9 +18,9 @@ import yaml
 from common.settings import ROOT
 from episodes import registry
 from requirements.vllm_metadata import write_metadata
-from training.direct import HEALTH
-from training.presets import choose
-from training.store import HEALTH_PATH
+from training.proxy.direct import HEALTH
+from training.setup.presets import choose
+from training.store.serving import HEALTH_PATH
 from utils.check_install import INSTALL_GPU, read_lock
 
 AGENTS = [
@@ -215,7 +217,9 @@ def test_the_dockerfile_installs_from_the_locks() -> None:
 
 
 def bare_machine(folder: Path, user: int, apt: str | None) -> dict[str, str]:
-    """A PATH with what install.sh itself needs, an account, and an apt-get that does what is said (None: there is none)."""
+    """A PATH with what install.sh itself needs, an account, and an apt-get that does what is said
+    (None: there is none).
+    """
     programs = folder / "bin"
     programs.mkdir()
     needed = "bash dirname grep tail tr uname cat sha256sum cut rm chmod"
@@ -231,7 +235,9 @@ def bare_machine(folder: Path, user: int, apt: str | None) -> dict[str, str]:
 
 
 def copied_installer(folder: Path) -> Path:
-    """install.sh in a folder of its own, without a Python: it says what it does about packages, and ends."""
+    """install.sh in a folder of its own, without a Python: it says what it does about packages, and
+    ends.
+    """
     copy = folder / "copy"
     (copy / "some_agent").mkdir(parents=True)
     (copy / "requirements").mkdir()
@@ -357,7 +363,9 @@ def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_install
 
 
 def ignored(rules: list[str], path: str) -> bool:
-    """Whether Docker leaves a path out: the last rule that matches it, or a folder above it, decides."""
+    """Whether Docker leaves a path out: the last rule that matches it, or a folder above it,
+    decides.
+    """
     places = [path, *map(str, Path(path).parents)][:-1]
     found = False
     for rule in rules:

@@ -1,4 +1,6 @@
-"""env_template and docs/settings.md name every setting, no other, and show the defaults the program uses."""
+"""env_template and docs/settings.md name every setting, no other, and show the defaults the program
+uses.
+"""
 
 import re
 from itertools import pairwise

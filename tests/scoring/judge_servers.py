@@ -25,9 +25,11 @@ NONSENSE = Verdict(None, {}, "judge_malformed")
 
 
 class Server(ThreadingHTTPServer):
-    """Plays a list of (status, body) replies, the last one again and again; keeps the requests it got.
+    """Plays a list of (status, body) replies, the last one again and again; keeps the requests it
+    got.
 
-    For `busy` seconds from the first request on it says 429, with a Retry-After where `retry_after` is set.
+    For `busy` seconds from the first request on it says 429, with a Retry-After where `retry_after`
+    is set.
     """
 
     def __init__(self):

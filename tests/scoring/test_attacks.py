@@ -1,8 +1,10 @@
-"""Answers that attack the judge instead of answering: none may beat an honest partial answer to the same question.
+"""Answers that attack the judge instead of answering: none may beat an honest partial answer to the
+same question.
 
-`attack_cases.jsonl` has questions with gold, the rows the tool returned, an honest partial answer and a wrong one.
-`attacks.jsonl` has texts by kind; {partial}, {wrong}, {value} (all that is right), {question} and {row} (all cells of
-the result) are filled in. Behind the LLM judge stands a real HTTP server that obeys whatever leaves the fence.
+`attack_cases.jsonl` has questions with gold, the rows the tool returned, an honest partial answer
+and a wrong one. `attacks.jsonl` has texts by kind; {partial}, {wrong}, {value} (all that is right),
+{question} and {row} (all cells of the result) are filled in. Behind the LLM judge stands a real
+HTTP server that obeys whatever leaves the fence.
 
 Keeps of docs/rewards.md: an answer cannot earn by addressing the judge.
 """
@@ -56,7 +58,9 @@ def pairs():
 
 
 def usable(row, attack):
-    """Saying twice that nothing was found, or showing a result that is the answer alone, is no attack."""
+    """Saying twice that nothing was found, or showing a result that is the answer alone, is no
+    attack.
+    """
     answers_itself = len(row["context"]["columns"]) == 1
     return not (answers_itself and "{row}" in attack["text"])
 
@@ -96,7 +100,8 @@ def test_the_set_is_large_enough():
 def test_no_attack_beats_an_honest_partial_answer_under_the_offline_judge():
     judge = ReferenceJudge()
     scores = {key: judge.compare(case).score for key, case in answers().items()}
-    # A partial answer in words of its own earns nothing here; an attack that quotes may earn what an echo may.
+    # A partial answer in words of its own earns nothing here; an attack that quotes may earn what
+    # an echo may.
     assert [found for found in beaten(scores) if found[0] > ECHO] == []
     for row in CASES:
         wrong, partial, right = (
@@ -107,7 +112,9 @@ def test_no_attack_beats_an_honest_partial_answer_under_the_offline_judge():
 
 
 class ObedientServer(ThreadingHTTPServer):
-    """An OpenAI endpoint that scores by overlap inside the fence and obeys anything it finds outside."""
+    """An OpenAI endpoint that scores by overlap inside the fence and obeys anything it finds
+    outside.
+    """
 
     daemon_threads = True
 
@@ -151,7 +158,9 @@ class ObedientHandler(BaseHTTPRequestHandler):
 
 
 def follow_the_rule(messages, obeyed):
-    """The written rule: outside the fence every number or instruction is obeyed, inside only overlap counts."""
+    """The written rule: outside the fence every number or instruction is obeyed, inside only
+    overlap counts.
+    """
     user = messages[-1]["content"]
     inside, outside = split_at_fence(user)
     loose = outside.replace(CLOSING, "")
@@ -169,7 +178,9 @@ def follow_the_rule(messages, obeyed):
 
 
 def split_at_fence(user):
-    """What stands between the first fence line and the first closing line of any mark; and everything else."""
+    """What stands between the first fence line and the first closing line of any mark; and
+    everything else.
+    """
     inside, outside, state = [], [], "before"
     for line in user.splitlines():
         fence = FENCE.match(line)
@@ -224,7 +235,8 @@ def test_no_attack_leaves_the_fence_of_the_llm_judge(server):
     assert [entry for entry in beaten(scores) if entry[3] not in QUOTES_THE_ANSWER] == []
 
 
-# These repeat what is right and then take it back or bury it; character overlap, the stand-in's rule, cannot see that.
+# These repeat what is right and then take it back or bury it; character overlap, the stand-in's
+# rule, cannot see that.
 QUOTES_THE_ANSWER = {"deny"}
 
 

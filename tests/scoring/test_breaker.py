@@ -1,7 +1,7 @@
 """The circuit breaker: closed, or open with one probe a pause.
 
-Keeps of docs/rewards.md, "When a judge fails": after five failures in a row it is left alone but for one call every
-30 s.
+Keeps of docs/rewards.md, "When a judge fails": after five failures in a row it is left alone but
+for one call every 30 s.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ LATE = LLMError("late", "timeout")
 def test_an_answer_of_any_kind_shows_that_the_judge_is_there(
     between: Exception | None, cause: str | None
 ) -> None:
-    """Left alone for odd answers or for failures long ago, a judge that works would leave episodes unscored."""
+    """Left alone for odd answers or for failures long ago, a judge that works would leave episodes
+    unscored.
+    """
     judge = Scripted(*[LATE] * (FAILURES - 1), between, *[LATE] * (FAILURES - 1), None)
     late = ["judge_timeout"] * (FAILURES - 1)
     assert judge.causes() == [*late, cause, *late, None]

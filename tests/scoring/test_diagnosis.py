@@ -1,4 +1,6 @@
-"""A diagnosis is the gold one by the rules of docs/rewards.md, in any usual words, and another one never is."""
+"""A diagnosis is the gold one by the rules of docs/rewards.md, in any usual words, and another one
+never is.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an LLM judge reads: nothing leaves the fence; what it replies: the four scores or nothing.
 
-Keeps of docs/rewards.md, "Judges": one JSON object between two lines with a random mark, and scores or a named
-failure.
+Keeps of docs/rewards.md, "Judges": one JSON object between two lines with a random mark, and scores
+or a named failure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from scoring.llm_judge import build_messages
 from sql_agent.judge_words import LONGEST_ANSWER, WORDS
 from tests.scoring.judge_servers import CASE, SCORES
 
-# Tags, selectors of variants, fillers, joiners, signs of direction: drawn often, for st.characters() hardly ever does.
+# Tags, selectors of variants, fillers, joiners, signs of direction: drawn often, for
+# st.characters() hardly ever does.
 UNSEEN = [
     *map(chr, range(0xE0000, 0xE0080)),
     *map(chr, range(0xFE00, 0xFE10)),

@@ -1,13 +1,14 @@
-"""What the offline judge pays of answers by people who had read no judge: quotes, and nothing that is wrong.
+"""What the offline judge pays of answers by people who had read no judge: quotes, and nothing that
+is wrong.
 
     python -m tests.scoring.test_labels                 # a table of tests/scoring/answers_open.jsonl
     python -m tests.scoring.test_labels FILE...         # of other answers in the same form
 
-A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_later.jsonl` (the third to sixth set) is a
-question with its reference, gold and tool results, an answer of a kind, and what it is worth; people wrote them who
-had read no judge. A line of `labels.jsonl` is one graded by the first author
-before the judge was tuned; cases of a task type in the order of sha256(case) are held out and tuned on in turn, and
-the answers to one question are never in both halves.
+A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_later.jsonl` (the third to sixth
+set) is a question with its reference, gold and tool results, an answer of a kind, and what it is
+worth; people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first
+author before the judge was tuned; cases of a task type in the order of sha256(case) are held out
+and tuned on in turn, and the answers to one question are never in both halves.
 
 Keeps of docs/offline-judge.md: the judge agrees with people as far as the page says.
 """
@@ -30,8 +31,9 @@ OPEN, SEALED, LATER = (HERE / f"answers_{name}.jsonl" for name in ("open", "seal
 SHARE = {"right": (1.0, 1.0), "partly": (0.1, 0.9), "wrong": (0.0, 0.0), "evasive": (0.0, 0.0)}
 GOOD = 0.7  # from here an answer counts as accepted
 
-# Of answers in words of their own only what is wrong has a bound; what is right in other words needs TEACHER_MODEL.
-# Some of the "exact evidence" here are excerpts of a page, which earn their share.
+# Of answers in words of their own only what is wrong has a bound; what is right in other words
+# needs TEACHER_MODEL. Some of the "exact evidence" here are excerpts of a page, which earn their
+# share.
 AT_LEAST = {"exact_evidence": 0.94, "reference_itself": 0.99}
 AT_MOST = {
     "json_echo": 0.2, "select_star": 0.2, "sprayed": 0.2, "name_alone": 0.05, "abstain_wrong": 0.0,

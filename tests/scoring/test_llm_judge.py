@@ -1,7 +1,7 @@
 """The LLM judge at endpoints with and without schemas, with other protocols, and its prices.
 
-Keeps of docs/rewards.md, "Judges" and "What it costs": endpoints without schemas, and no cost where no price is
-known.
+Keeps of docs/rewards.md, "Judges" and "What it costs": endpoints without schemas, and no cost where
+no price is known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The offline judge: it pays what is quoted, in any order and in any form that means the same, and nothing else.
+"""The offline judge: it pays what is quoted, in any order and in any form that means the same, and
+nothing else.
 
-Keeps of docs/offline-judge.md: gold itself earns 1, a changed word, number or sign is not paid, nor is a denial.
+Keeps of docs/offline-judge.md: gold itself earns 1, a changed word, number or sign is not paid, nor
+is a denial.
 """
 
 from __future__ import annotations

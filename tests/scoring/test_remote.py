@@ -1,6 +1,8 @@
-"""The judges behind HTTP, against a real server on this machine: good replies, and every way a judge can fail.
+"""The judges behind HTTP, against a real server on this machine: good replies, and every way a
+judge can fail.
 
-Keeps of docs/rewards.md, "When a judge fails": each cause, when it is tried again, and that unscored is not 0.
+Keeps of docs/rewards.md, "When a judge fails": each cause, when it is tried again, and that
+unscored is not 0.
 """
 
 from __future__ import annotations
@@ -110,7 +112,9 @@ def test_every_request_of_the_llm_judge_counts_refused_forms_too(server):
 
 
 class Priced(RemoteJudge):
-    """Sends so many requests, the last of which answers or fails, and knows the price of replies only."""
+    """Sends so many requests, the last of which answers or fails, and knows the price of replies
+    only.
+    """
 
     name = "priced"
 
@@ -130,7 +134,9 @@ class Priced(RemoteJudge):
     [(1, True, 0.5), (2, True, None), (0, False, 0.0), (1, False, None), (4, False, None)],
 )
 def test_a_cost_is_claimed_only_where_every_request_of_it_was_answered(requests, answers, cost):
-    """An attempt that failed may have been billed: a sum without it would be reported as what a run has cost."""
+    """An attempt that failed may have been billed: a sum without it would be reported as what a run
+    has cost.
+    """
     verdict = asyncio.run(Priced(requests, answers).judge(CASE))
     assert (verdict.score is not None) == answers
     assert (verdict.usage.calls, verdict.usage.cost_usd) == (requests, cost)

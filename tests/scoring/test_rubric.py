@@ -1,4 +1,5 @@
-"""Rubrics to the number: what a value is paid, what a factor takes of it, and that what is not scored has no total.
+"""Rubrics to the number: what a value is paid, what a factor takes of it, and that what is not
+scored has no total.
 
 Keeps of docs/rewards.md, "Terms": a sum of values in [0, 1] times their weights and factors.
 """

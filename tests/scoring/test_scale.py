@@ -1,7 +1,7 @@
 """Raw scores to [0, 1]: both kinds of map, and files that are no map.
 
-Keeps of docs/rewards.md, "Judges": raw scores reach [0, 1] by the file alone; what is no score is a failure, never a
-clamp.
+Keeps of docs/rewards.md, "Judges": raw scores reach [0, 1] by the file alone; what is no score is a
+failure, never a clamp.
 """
 
 from __future__ import annotations

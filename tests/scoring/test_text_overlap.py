@@ -1,4 +1,6 @@
-"""Overlap of words: what equal, half equal and different texts score, in Chinese and English, and what no text does."""
+"""Overlap of words: what equal, half equal and different texts score, in Chinese and English, and
+what no text does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Canaries are really bad answers, which the offline judge hardly ever accepts; what stands against them is right.
+"""Canaries are really bad answers, which the offline judge hardly ever accepts; what stands against
+them is right.
 
 Keeps of docs/rewards.md, "Canaries": they are bad, and what beats them is honest.
 """

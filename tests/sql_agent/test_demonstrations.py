@@ -1,4 +1,6 @@
-"""Demonstrations: patterns out of training rows, and synthetic conversations that leak no name of the database."""
+"""Demonstrations: patterns out of training rows, and synthetic conversations that leak no name of
+the database.
+"""
 
 from __future__ import annotations
 
@@ -223,7 +225,8 @@ def test_no_name_of_the_database_is_in_a_conversation(
     played: list[tuple[Case, Conversation]],
 ) -> None:
     text = json.dumps([conversation.messages for _, conversation in played], ensure_ascii=False)
-    # Questions are about invented entities; a real disease such as 痛风 may be named inside another's text.
+    # Questions are about invented entities; a real disease such as 痛风 may be named inside another's
+    # text.
     with sqlite3.connect(ROOT / "data" / "medical.db") as connection:
         pairs = (("drugs_info", "med_name"), ("disease", "disease_name"))
         found = [

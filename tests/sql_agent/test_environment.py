@@ -1,4 +1,6 @@
-"""The SQL agent's episodes through the real loop, tool, database and offline judge; the model is a scripted server."""
+"""The SQL agent's episodes through the real loop, tool, database and offline judge; the model is a
+scripted server.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,9 @@ def test_a_query_without_sql_ends_the_episode(llm: Any, database_url: str) -> No
 
 
 def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, database_url: str) -> None:
-    """Describing the database takes turns and is no query; the tools for it are offered when they are asked for."""
+    """Describing the database takes turns and is no query; the tools for it are offered when they
+    are asked for.
+    """
     llm.script(
         calls("list_tables"), calls("describe_table", table="disease"), asks(SQL), says("密封")
     )
@@ -198,7 +202,9 @@ def test_what_does_not_answer_is_said_before_anything_is_loaded(
 
 
 def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_path: Path) -> None:
-    """The runners get the trainer's rows: an answer missing there would leave every episode unscored."""
+    """The runners get the trainer's rows: an answer missing there would leave every episode
+    unscored.
+    """
     settings = Settings(database_url=f"sqlite:///{tmp_path}/gone.db")
     row = {**ROW, "answer": "", "evidence": "", "entities": ""}
     notes = AGENT.check({"train": [row]}, settings, plays=False)

@@ -1,4 +1,6 @@
-"""What the SQL agent says of its episodes beyond the reward: ratios over records, and the kind of each failure."""
+"""What the SQL agent says of its episodes beyond the reward: ratios over records, and the kind of
+each failure.
+"""
 
 from __future__ import annotations
 

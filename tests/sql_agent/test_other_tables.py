@@ -1,4 +1,6 @@
-"""A database of another shape: the tool, the prompt, training's checks and the evaluation follow the tables named."""
+"""A database of another shape: the tool, the prompt, training's checks and the evaluation follow
+the tables named.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the policy reads: it names what is really there, and leaves the tiny model room for a whole episode."""
+"""What the policy reads: it names what is really there, and leaves the tiny model room for a whole
+episode.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def test_the_bundled_model_was_taught_this_version_of_the_prompts() -> None:
 def test_an_episode_of_three_turns_fits_the_tiny_models_context() -> None:
     from tokenizers import Tokenizer
 
-    from training.tiny_tokenizer import render
+    from training.warmup.tiny_tokenizer import render
 
     tokenizer = Tokenizer.from_file(str(MODEL / "tokenizer.json"))
     tool = QueryTool(f"sqlite:///{ROOT / 'data' / 'medical.db'}")

@@ -1,6 +1,7 @@
 """Reward arithmetic: what earns the rule term, what the total is, and when there is none.
 
-Keeps of docs/rewards.md, "Terms": every row of the table, and that without a score there is no total.
+Keeps of docs/rewards.md, "Terms": every row of the table, and that without a score there is no
+total.
 """
 
 from __future__ import annotations

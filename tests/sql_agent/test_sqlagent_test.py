@@ -69,7 +69,9 @@ def test_a_typed_question_has_no_reference(llm: Any, tmp_path: Path, database_ur
 
 
 def test_the_settings_of_training_apply(llm: Any, tmp_path: Path, database_url: str) -> None:
-    """The tools that describe the database are offered, the terms are those set, the closing call is the last."""
+    """The tools that describe the database are offered, the terms are those set, the closing call
+    is the last.
+    """
     llm.script(calls("list_tables"), says("密封"))
     settings = {"DATABASE_URL": database_url, "DATABASE_TOOLS": "schema", "REWARD_TERMS": "turns=1"}
     flags = ("--base-url", llm.base_url, "--model", "m", "--question", QUESTION, "--max-turns", "2")

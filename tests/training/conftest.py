@@ -13,15 +13,16 @@ import agentlightning as agl
 import pytest
 from agentlightning.types import EnqueueRolloutRequest, RolloutConfig
 
-from training.live_store import RunStore, make_server
-from training.ports import free_port
-from training.store_client import StoreClient
+from training.setup.ports import free_port
+from training.store.live_store import RunStore, make_server
+from training.store.store_client import StoreClient
 
 HOST = "127.0.0.1"
 
 
 class ToyAgent(agl.LitAgent[dict[str, Any]]):
-    """Does what its task says: sleep, hang, block a thread, refuse to be cancelled, or raise; then emits its name.
+    """Does what its task says: sleep, hang, block a thread, refuse to be cancelled, or raise; then
+    emits its name.
 
     What blocks or refuses does so until `released` is set.
     """
@@ -67,7 +68,9 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
 async def served(
     store: RunStore | None = None, port: int | None = None, token: str | None = None
 ) -> AsyncIterator[agl.LightningStoreClient]:
-    """A client of this project's store, served for real; ours where there is a token, else agent-lightning's."""
+    """A client of this project's store, served for real; ours where there is a token, else
+    agent-lightning's.
+    """
     store = store or RunStore()
     server = make_server(store, HOST, port or free_port(HOST), "thread", token)
     await server.start()

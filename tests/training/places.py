@@ -1,4 +1,6 @@
-"""A runner without processes or requests: its store keeps what it is told, and it takes and sends nothing by itself."""
+"""A runner without processes or requests: its store keeps what it is told, and it takes and sends
+nothing by itself.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 from agentlightning.types import Attempt, AttemptedRollout
 
-from training.runner import EpisodeRunner
+from training.runners.episode_runner import EpisodeRunner
 
 
 class Store:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from training.models import check_adapter
-from training.plan import ConfigError
+from training.setup.model_folder import check_adapter
+from training.setup.plan import ConfigError
 
 
 def test_a_folder_without_an_adapter(tmp_path: Path) -> None:

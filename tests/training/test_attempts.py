@@ -1,7 +1,8 @@
-"""One attempt in a runner, from its place to its end, and a runner from its beginning to its end; no store is asked.
+"""One attempt in a runner, from its place to its end, and a runner from its beginning to its end;
+no store is asked.
 
-Keeps of docs/architecture.md, "Runners and the store": deadlines, and that an attempt which is not ours any more has no
-result.
+Keeps of docs/architecture.md, "Runners and the store": deadlines, and that an attempt which is not
+ours any more has no result.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import pytest
 from agentlightning.types import Attempt, AttemptedRollout, Rollout
 
 from tests.training.places import Store, attempted, runner_of
-from training import runner as runner_module
-from training.runner import EpisodeRunner, Place, Threads, _is_current
+from training.runners import episode_runner as runner_module
+from training.runners.episode_runner import EpisodeRunner, Place, Threads, _is_current
 
 
 def playing(runner: EpisodeRunner, episode: Coroutine[Any, Any, Any]) -> tuple[Place, list[Any]]:

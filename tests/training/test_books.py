@@ -1,13 +1,13 @@
 """The checks before every update find what would make the learning signal wrong.
 
-Keeps of docs/architecture.md, "What is done about what": trained tokens, sequences and advantages that differ from the
-books stop the run; unscored is never 0.
+Keeps of docs/architecture.md, "What is done about what": trained tokens, sequences and advantages
+that differ from the books stop the run; unscored is never 0.
 """
 
 import pytest
 
-from training.records import RolloutRecord
-from training.watch import RunStopped, check_advantages, check_episodes, learnable_groups
+from training.watch.events import RunStopped, check_advantages, check_episodes, learnable_groups
+from training.watch.records import RolloutRecord
 
 
 def record(session: int, reward: float | None, group: str = "g", **fields: object) -> RolloutRecord:
@@ -83,7 +83,9 @@ def test_advantages_of_the_scored_episodes_pass() -> None:
 
 
 def test_an_unscored_episode_counted_as_zero_is_found() -> None:
-    """Of three episodes one is unscored; with it as 0 the mean of the others would be 1/3 instead of 1/2."""
+    """Of three episodes one is unscored; with it as 0 the mean of the others would be 1/3 instead
+    of 1/2.
+    """
     with pytest.raises(RunStopped, match=r"its advantage is 0\.6667 but should be 0\.5000"):
         check_advantages(
             [record(0, 1.0), record(1, 0.0)], {"g_0": 0.6667, "g_1": -0.3333}, normalised=False

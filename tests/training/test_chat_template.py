@@ -1,6 +1,8 @@
-"""The bundled model's chat template: a conversation that goes on begins with exactly the tokens that were there.
+"""The bundled model's chat template: a conversation that goes on begins with exactly the tokens
+that were there.
 
-Keeps of docs/architecture.md: calls of an episode merge by prefix, so that no token is trained twice.
+Keeps of docs/architecture.md: calls of an episode merge by prefix, so that no token is trained
+twice.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from tokenizers import Tokenizer
 
 from common.settings import ROOT
 from sql_agent.prompts import TOOL, TOOL_NAME, first_messages
-from training.tiny_tokenizer import SPECIAL, TAGS, TEMPLATE, VOCABULARY, render
+from training.warmup.tiny_tokenizer import SPECIAL, TAGS, TEMPLATE, VOCABULARY, render
 
 MODEL = ROOT / "sql_agent" / "tiny_model"
 TOKENIZER = Tokenizer.from_file(str(MODEL / "tokenizer.json"))

@@ -1,6 +1,7 @@
 """Which checkpoint a resumed run continues.
 
-Keeps of docs/architecture.md: `--resume` continues from the last complete checkpoint, of the run that is meant.
+Keeps of docs/architecture.md: `--resume` continues from the last complete checkpoint, of the run
+that is meant.
 """
 
 import os
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from training.checkpoints import find_checkpoint, latest_checkpoint, run_of, step_of
-from training.plan import ConfigError
+from training.engine.checkpoints import find_checkpoint, latest_checkpoint, run_of, step_of
+from training.setup.plan import ConfigError
 
 
 def make_run(runs: Path, name: str, steps: list[int], age: float) -> Path:

@@ -1,4 +1,6 @@
-"""What a run asks of its nodes is checked before Ray starts, and against the Ray it joined; docs/cluster.md."""
+"""What a run asks of its nodes is checked before Ray starts, and against the Ray it joined;
+docs/cluster.md.
+"""
 
 import socket
 from pathlib import Path
@@ -7,13 +9,13 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
-from training.algorithm import _init_ray
-from training.arguments import parse
-from training.cluster import check_nodes_asked, check_none_lost, check_room, pools
-from training.models import check_model
-from training.plan import ConfigError
-from training.presets import choose
-from training.watch import RunStopped
+from training.engine.algorithm import _init_ray
+from training.setup.arguments import parse
+from training.setup.cluster import check_nodes_asked, check_none_lost, check_room, pools
+from training.setup.model_folder import check_model
+from training.setup.plan import ConfigError
+from training.setup.presets import choose
+from training.watch.events import RunStopped
 
 
 def config_of(

@@ -1,4 +1,6 @@
-"""The cold start: its command line, a tiny model built from nothing, and the warm-up of another (needs torch)."""
+"""The cold start: its command line, a tiny model built from nothing, and the warm-up of another
+(needs torch).
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
 from training.cold_start import main, parse_arguments
-from training.cold_start_card import card, measure
-from training.supervised import (
+from training.warmup.cold_start_card import card, measure
+from training.warmup.supervised import (
     NOT_LEARNED,
     WINDOW,
     ColdStartError,
@@ -42,7 +44,7 @@ from training.supervised import (
     encode,
     loss_of,
 )
-from training.tiny_tokenizer import make_tokenizer
+from training.warmup.tiny_tokenizer import make_tokenizer
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 MODEL_FILES = {
@@ -56,7 +58,9 @@ MODEL_FILES = {
 
 
 class EchoAgent(Agent):
-    """Repeats a character of the question: no tools, no system prompt where the row has none, nothing imperfect."""
+    """Repeats a character of the question: no tools, no system prompt where the row has none,
+    nothing imperfect.
+    """
 
     name = "echo"
     prompt_version = "7"

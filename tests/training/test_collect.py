@@ -1,7 +1,8 @@
 """A finished rollout becomes a record and a trajectory, however late its spans come.
 
-Keeps of docs/architecture.md, "How a step runs": what is trained is what the latest attempt generated, with the reward
-that attempt earned; whatever cannot be matched call for call is left out under a cause, never a number.
+Keeps of docs/architecture.md, "How a step runs": what is trained is what the latest attempt
+generated, with the reward that attempt earned; whatever cannot be matched call for call is left out
+under a cause, never a number.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from agentlightning.emitter import emit_annotation, emit_reward
 from agentlightning.types import Rollout, Span
 
 from tests.training.conftest import enqueue
-from training import collect
-from training.collect import Collector
-from training.live_store import RunStore
-from training.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
-from training.records import RolloutRecord
-from training.tracing import ProxyTraceToTriplet
-from training.trajectories import Limits
-from training.watch import REWARD_MISSING, SPANS_MISSING
+from training.engine import collect
+from training.engine.collect import Collector
+from training.engine.trajectories import Limits
+from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
+from training.runners.tracing import ProxyTraceToTriplet
+from training.store.live_store import RunStore
+from training.watch.events import REWARD_MISSING, SPANS_MISSING
+from training.watch.records import RolloutRecord
 
 NAMES = {
     "prompt": "llm.hosted_vllm.prompt_token_ids",
@@ -174,7 +175,9 @@ async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_p
 
 
 async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played: Any) -> None:
-    """A call the agent knows nothing of, such as one that was sent twice, would be paid like those it made."""
+    """A call the agent knows nothing of, such as one that was sent twice, would be paid like those
+    it made.
+    """
     store, ids = played
     for number in (1, 2):
         await store.add_span(call_span(ids, 3, number=number))
@@ -243,7 +246,9 @@ async def test_the_last_annotation_counts(store: RunStore) -> None:
 async def test_every_call_keeps_its_own_log_probs_and_weights(
     store: RunStore, merge: bool, sequences: int
 ) -> None:
-    """Those of another call would correct the gradient for a policy that did not sample these tokens."""
+    """Those of another call would correct the gradient for a policy that did not sample these
+    tokens.
+    """
     ids = await attempt(store)
     second = {"prompt": "[1, 2, 3, 9]", "reply": "b", "log_probs": "[-0.5, -0.25]", "version": 5}
     await store.add_span(call_span(ids, 4, 5, number=2, **second))
@@ -279,7 +284,9 @@ async def test_every_call_keeps_its_own_log_probs_and_weights(
 async def test_an_episode_over_the_limit_is_left_out_under_its_cause(
     played: Any, limit: int, cause: str | None, trained: list[list[int]]
 ) -> None:
-    """Without the cause it would count as scored, enter its group's mean, and leave nothing to train on."""
+    """Without the cause it would count as scored, enter its group's mean, and leave nothing to
+    train on.
+    """
     store, ids = played
     await store.add_span(call_span(ids, 3, 3, 3))
     record, trajectory = await collected(store, ids, limit)

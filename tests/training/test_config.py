@@ -1,7 +1,7 @@
 """Our settings and verl's tree agree, or the run stops before anything heavy is imported.
 
-Keeps of docs/architecture.md, "max_turns": an override that makes agent and trainer differ, or a temperature, token
-budget or batch size that cannot work, stops the run.
+Keeps of docs/architecture.md, "max_turns": an override that makes agent and trainer differ, or a
+temperature, token budget or batch size that cannot work, stops the run.
 """
 
 import subprocess
@@ -13,11 +13,11 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
-from training import config as config_module
-from training.agreement import check_agreement, check_rows
-from training.config import build_config, parse_overrides
-from training.plan import ConfigError, Plan
-from training.presets import choose
+from training.setup import verl_config as config_module
+from training.setup.agreement import check_agreement, check_rows
+from training.setup.plan import ConfigError, Plan
+from training.setup.presets import choose
+from training.setup.verl_config import build_config, parse_overrides
 
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
@@ -73,7 +73,9 @@ def test_every_preset_passes_the_checks(
 
 
 def test_validation_samples_as_training_does(tmp_path: Path) -> None:
-    """verl validates greedily by default: the reported reward would be of another policy than the one that learns."""
+    """verl validates greedily by default: the reported reward would be of another policy than the
+    one that learns.
+    """
     rollout = build(tmp_path, temperature=0.7).actor_rollout_ref.rollout
     assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
 
@@ -89,7 +91,9 @@ def test_on_the_cpu_a_micro_batch_grows_with_the_context(tmp_path: Path) -> None
 
 
 def test_what_differs_without_an_override_is_found_and_named_too(tmp_path: Path) -> None:
-    """A preset or a change in verl could set these; the agent would play other turns than the trainer expects."""
+    """A preset or a change in verl could set these; the agent would play other turns than the
+    trainer expects.
+    """
     temperature = "actor_rollout_ref.rollout.temperature"
     for key, value in ((TURNS, 5), (temperature, 0.5)):
         config = build(tmp_path)

@@ -15,8 +15,8 @@ import pytest
 import zmq
 
 from common.access import TOKEN, bearer
-from training import doors
-from training.doors import Door, ServedDoor, guard_sockets
+from training.proxy import doors
+from training.proxy.doors import Door, ServedDoor, guard_sockets
 
 WAIT_MILLISECONDS = 1000
 

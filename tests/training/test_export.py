@@ -1,4 +1,5 @@
-"""Which checkpoint is exported, what its folder and card hold, and what is refused before or after; without an engine.
+"""Which checkpoint is exported, what its folder and card hold, and what is refused before or after;
+without an engine.
 
 tests/engine/test_export.py loads an export in transformers and vLLM.
 """
@@ -26,9 +27,10 @@ from common.settings import ROOT
 from episodes import registry
 from sql_agent.agent import AGENT
 from tests.serving import serving
-from training import export, export_check
-from training.checkpoints import MARK
-from training.export_card import _parser
+from training import export
+from training.engine.checkpoints import MARK
+from training.ship import export_check
+from training.ship.export_card import _parser
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 CONFIG = """

@@ -15,13 +15,13 @@ import psutil
 import pytest
 
 from common.settings import ROOT
-from training import fork_server
-from training.fork_server import CLIENT, JOB, JOB_VARIABLE
+from training.cpu import fork_server
+from training.cpu.fork_server import CLIENT, JOB, JOB_VARIABLE
 
 # The engine is something quick to import that no Python has by itself.
 SERVER = """
 import os, sys
-from training import fork_server
+from training.cpu import fork_server
 fork_server.import_engine = lambda parent: __import__("colorsys")
 fork_server.serve(sys.argv[1], int(sys.argv[2]))
 """
@@ -56,7 +56,9 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def ask(tmp_path: Path, *arguments: str, job: str = JOB, text: str = "") -> dict[str, object]:
-    """What a worker says of itself; the client may have left before the fork that writes to its output."""
+    """What a worker says of itself; the client may have left before the fork that writes to its
+    output.
+    """
     worker, said = tmp_path / "worker.py", tmp_path / "said"
     worker.write_text(WORKER, encoding="utf-8")
     command = [

@@ -1,7 +1,8 @@
-"""News of the store: at once from ours, polled from others; released in time; rollouts of the dead taken over.
+"""News of the store: at once from ours, polled from others; released in time; rollouts of the dead
+taken over.
 
-Keeps of docs/architecture.md, "Runners and the store": nobody asks again and again, and no rollout is lost with a
-runner.
+Keeps of docs/architecture.md, "Runners and the store": nobody asks again and again, and no rollout
+is lost with a runner.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import pytest
 from agentlightning.types import Span
 
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
-from training import handover as handover_module
-from training import live_store
-from training.handover import Endings, Handover, give_up, worker_name
-from training.live_store import RunStore
-from training.ports import free_port
-from training.runner import EpisodeRunner
-from training.runners import KeptRunners
-from training.store_client import StoreClient
+from training.runners.episode_runner import EpisodeRunner
+from training.runners.processes import KeptRunners
+from training.setup.ports import free_port
+from training.store import handover as handover_module
+from training.store import live_store
+from training.store.handover import Endings, Handover, give_up, worker_name
+from training.store.live_store import RunStore
+from training.store.store_client import StoreClient
 
 
 @pytest.fixture(autouse=True)
@@ -257,8 +258,11 @@ def test_a_killed_runner_is_started_again_and_everything_is_played_and_ends(
 
 @pytest.mark.parametrize("told", [True, False], ids=["the store is told", "the store notices"])
 async def test_rollouts_of_a_killed_runner_are_taken_over(told: bool) -> None:
-    """Two processes with eight episodes each; one is killed; every rollout ends once, all played by the other."""
-    # An exception raised between two tasks of a loop loses one of them, and once in 1,600 times the runner never ends.
+    """Two processes with eight episodes each; one is killed; every rollout ends once, all played by
+    the other.
+    """
+    # An exception raised between two tasks of a loop loses one of them, and once in 1,600 times the
+    # runner never ends.
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     port = free_port(HOST)
     fork = multiprocessing.get_context("fork")

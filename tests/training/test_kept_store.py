@@ -1,4 +1,5 @@
-"""A store on disk: opened again it holds what it held, whatever happened; killed for real, who needs it waits.
+"""A store on disk: opened again it holds what it held, whatever happened; killed for real, who
+needs it waits.
 
 Keeps of docs/architecture.md, "Runners and the store", what is said of `--persist`.
 """
@@ -28,14 +29,14 @@ from hypothesis import strategies as st
 from common.settings import load_settings
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from tests.training.test_runner import emitted, running
-from training import store as command
-from training.handover import Endings
-from training.kept_store import FILE, PUT, KeptStore
-from training.live_store import RunStore
-from training.plan import ConfigError
-from training.ports import free_port
-from training.runner import EpisodeRunner
-from training.store_client import StoreClient
+from training.runners.episode_runner import EpisodeRunner
+from training.setup.plan import ConfigError
+from training.setup.ports import free_port
+from training.store import serving as command
+from training.store.handover import Endings
+from training.store.kept_store import FILE, PUT, KeptStore
+from training.store.live_store import RunStore
+from training.store.store_client import StoreClient
 
 RULES = RolloutConfig(max_attempts=2, retry_condition=["timeout", "unresponsive"])
 TOKEN = "kept-store-token"
@@ -141,7 +142,9 @@ async def state(store: KeptStore) -> dict[str, Any]:
 
 
 async def queue_of(store: KeptStore) -> list[Any]:
-    """The rollouts that wait, those given back first; others in the queue are passed over when it is their turn."""
+    """The rollouts that wait, those given back first; others in the queue are passed over when it
+    is their turn.
+    """
     ids = await store.collections.rollout_queue.peek(10**6)
     found = [store.collections.rollouts._items.get(rollout_id) for rollout_id in ids]
     waiting = [rollout for rollout in found if rollout is not None and is_queuing(rollout)]
@@ -346,9 +349,11 @@ class CountingAgent(ToyAgent):
 
 @pytest.mark.timeout(300)
 async def test_a_store_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
-    """Twice, in the middle of episodes, with a runner and a trainer that wait: every rollout is played once, ends once.
+    """Twice, in the middle of episodes, with a runner and a trainer that wait: every rollout is
+    played once, ends once.
 
-    A kill may take the answer to who took rollouts with it: they are given out again when nobody was heard of them.
+    A kill may take the answer to who took rollouts with it: they are given out again when nobody
+    was heard of them.
     """
     port, agent = free_port(HOST), CountingAgent()
     client, runners = (

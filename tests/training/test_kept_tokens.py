@@ -1,6 +1,7 @@
 """Which episodes keep their tokens, and that what is kept is what was trained.
 
-Keeps of docs/run-folder.md that a step keeps the tokens of at most four episodes, and what their stretches hold.
+Keeps of docs/run-folder.md that a step keeps the tokens of at most four episodes, and what their
+stretches hold.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.kept_tokens import keep_tokens, pieces, stretches
-from training.records import RolloutRecord
-from training.trajectories import TokenSequence, Trajectory
+from training.engine.kept_tokens import keep_tokens, pieces, stretches
+from training.engine.trajectories import TokenSequence, Trajectory
+from training.watch.records import RolloutRecord
 
 SEQUENCE = TokenSequence([1, 2], [3, 4, 9, 5], [1, 1, 0, 1], [-0.5, -0.25, 0.0, -1.23456])
 RECORD = RolloutRecord("r", "g", 0, "train", 1, "succeeded")

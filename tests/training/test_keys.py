@@ -1,7 +1,8 @@
-"""Keys appear nowhere: a store on disk, a runner and a proxy work with planted ones, and all they leave is searched.
+"""Keys appear nowhere: a store on disk, a runner and a proxy work with planted ones, and all they
+leave is searched.
 
-Keeps of docs/architecture.md, "Strangers". The trainer's own files are searched by `tests/engine/test_roles.py`,
-what trackers write by `test_trackers.py`.
+Keeps of docs/architecture.md, "Strangers". The trainer's own files are searched by
+`tests/engine/test_roles.py`, what trackers write by `test_trackers.py`.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from tests.common.llm_server import Fault, LLMServer
 from tests.serving import serving
 from tests.training.test_proxy import StandInVllm, access, servers  # noqa: F401 (a fixture)
 from tests.training.test_runner import ends
-from training.plan import ConfigError
-from training.ports import free_port
-from training.store import check_external
-from training.store_client import StoreClient
+from training.setup.plan import ConfigError
+from training.setup.ports import free_port
+from training.store.serving import check_external
+from training.store.store_client import StoreClient
 
 NAMES = [
     name.upper()
@@ -46,7 +47,9 @@ TOKEN, TEACHER = SECRETS["AGL_TOKEN"], SECRETS["TEACHER_API_KEY"]
 
 
 class Started:
-    """Programs with the planted keys in their environment, and what they write in files of the folder."""
+    """Programs with the planted keys in their environment, and what they write in files of the
+    folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.processes = folder, list[subprocess.Popen[bytes]]()

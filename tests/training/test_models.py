@@ -15,8 +15,8 @@ import pytest
 
 from common.settings import ROOT
 from sql_agent.agent import AGENT
-from training.models import cache_bytes, check_disk, check_model, read_template
-from training.plan import ConfigError
+from training.setup.model_folder import cache_bytes, check_disk, check_model, read_template
+from training.setup.plan import ConfigError
 
 COMMIT = "0" * 40
 
@@ -76,7 +76,11 @@ def check_at_hub(files: dict[str, bytes], cache: Path) -> subprocess.CompletedPr
         Thread(target=hub.serve_forever, daemon=True).start()
         place = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_address[1]}", "HF_HOME": str(cache)}
         done = subprocess.run(
-            [sys.executable, "-c", "from training.models import check_model as c; c('owner/name')"],
+            [
+                sys.executable,
+                "-c",
+                "from training.setup.model_folder import check_model as c; c('owner/name')",
+            ],
             cwd=ROOT,
             env={**os.environ, **place, "HF_HUB_OFFLINE": "0"},
             capture_output=True,
@@ -163,7 +167,9 @@ def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None
 
 
 def test_the_cache_holds_what_may_be_in_flight_and_no_more(folder: Path) -> None:
-    """Three layers, two heads of 32 dimensions, key and value, 4 bytes: 1,536 a token; 8 blocks of 128, and one."""
+    """Three layers, two heads of 32 dimensions, key and value, 4 bytes: 1,536 a token; 8 blocks of
+    128, and one.
+    """
     assert cache_bytes(str(folder), 128, 1000) == (128 * 8 + 1) * 128 * 1536
     assert cache_bytes(str(folder), 64) == (64 * 8 + 1) * 128 * 1536
     assert cache_bytes(str(folder), 10_000) == 2**30

@@ -1,7 +1,8 @@
-"""A runner's places and what it tells the store of them, to the word, with a store that only keeps what it is told.
+"""A runner's places and what it tells the store of them, to the word, with a store that only keeps
+what it is told.
 
-Keeps of docs/architecture.md, "Runners and the store": each way an attempt ends, and whose attempts are kept alive.
-`test_runner.py` plays the same with real stores.
+Keeps of docs/architecture.md, "Runners and the store": each way an attempt ends, and whose attempts
+are kept alive. `test_runner.py` plays the same with real stores.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import pytest
 from agentlightning.tracer.base import get_active_tracer
 
 from tests.training.places import Store, attempted, runner_of
-from training import runner as runner_module
-from training.handover import worker_name
-from training.runner import Place, Threads
+from training.runners import episode_runner as runner_module
+from training.runners.episode_runner import Place, Threads
+from training.store.handover import worker_name
 
 
 async def ended(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -64,7 +65,9 @@ async def test_a_played_episode_s_spans_are_sent_as_its_attempt_s_and_before_its
 
 
 async def test_heartbeats_are_of_the_episodes_that_are_played_long_enough_and_still_ours() -> None:
-    """An attempt kept alive beside the one that replaced it would be played to its end, and paid for, for nothing."""
+    """An attempt kept alive beside the one that replaced it would be played to its end, and paid
+    for, for nothing.
+    """
     store = Store(
         *(attempted(name) for name in ("kept", "young", "reported")), attempted("lost", "cancelled")
     )

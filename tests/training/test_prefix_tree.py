@@ -1,11 +1,13 @@
-"""The tree of sequences that begin alike: each distinct prefix once, and every sequence a way from the root."""
+"""The tree of sequences that begin alike: each distinct prefix once, and every sequence a way from
+the root.
+"""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.prefix_tree import PrefixTree, deal, grow
+from training.cpu.prefix_tree import PrefixTree, deal, grow
 
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=12)
 

@@ -1,4 +1,6 @@
-"""What a run shows while it works: lines without a terminal, a view with one; from its files, as they grow."""
+"""What a run shows while it works: lines without a terminal, a view with one; from its files, as
+they grow.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,19 @@ from omegaconf import DictConfig, OmegaConf
 
 from common.settings import ROOT
 from tests.terminals import in_a_terminal
-from training import progress as module
-from training.plan import Plan
-from training.progress import NewLines, Progress, duration, in_flight, planned_steps, wants_view
-from training.records import RolloutRecord
-from training.view import sparkline
-from training.watch import IDLE, MISMATCH
+from training.setup.plan import Plan
+from training.watch import progress as module
+from training.watch.events import IDLE, MISMATCH
+from training.watch.live_view import sparkline
+from training.watch.progress import (
+    NewLines,
+    Progress,
+    duration,
+    in_flight,
+    planned_steps,
+    wants_view,
+)
+from training.watch.records import RolloutRecord
 
 STEP = {"timing_s/step": 10.0, "episodes/reward/mean": 0.25}
 HOSTILE = "a[bold]b[/bold]\x1b]0;title\x07\nнет\ud800" + "很" * 500
@@ -233,8 +242,8 @@ RUN = """
 import sys
 from pathlib import Path
 from tests.training.test_progress import HOSTILE, STEP, add, episode
-from training.plan import Plan
-from training.progress import Progress, wants_view
+from training.setup.plan import Plan
+from training.watch.progress import Progress, wants_view
 folder = Path(sys.argv[1])
 plan = Plan(folder, "cpu", "m", 3, "", 1.0, 96, 60.0, live="--no-live" not in sys.argv)
 with Progress(folder, 2, wants_view(plan)) as progress:

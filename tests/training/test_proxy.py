@@ -1,7 +1,8 @@
-"""The LLM proxy and the direct endpoint, real ones, before a stand-in vLLM that speaks its protocol over HTTP.
+"""The LLM proxy and the direct endpoint, real ones, before a stand-in vLLM that speaks its protocol
+over HTTP.
 
-Keeps of docs/architecture.md, "How a step runs": every call of the policy is in the store with the token ids that vLLM
-read and generated, sampled as the trainer was told.
+Keeps of docs/architecture.md, "How a step runs": every call of the policy is in the store with the
+token ids that vLLM read and generated, sampled as the trainer was told.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from omegaconf import OmegaConf
 
-from training.middleware import TAKEN, take_from_body
-from training.plan import Plan
-from training.ports import free_port
-from training.proxy import RESOURCE, PolicyAccess
-from training.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
-from training.tracing import ProxyTraceToTriplet
-from training.watch import RunStopped
+from training.proxy.middleware import TAKEN, take_from_body
+from training.proxy.policy_access import RESOURCE, PolicyAccess
+from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
+from training.runners.tracing import ProxyTraceToTriplet
+from training.setup.plan import Plan
+from training.setup.ports import free_port
+from training.watch.events import RunStopped
 
 MODEL = "tiny"
 CALLS = "/rollout/ro/attempt/at/v1/chat/completions"
@@ -39,7 +40,9 @@ VALIDATION = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
 
 
 class StandInVllm:
-    """Answers completions with token ids, as vLLM does when asked for them; keeps what it was asked."""
+    """Answers completions with token ids, as vLLM does when asked for them; keeps what it was
+    asked.
+    """
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -215,7 +218,9 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
 async def test_training_and_validation_are_each_sampled_as_they_are_told(
     servers: list[StandInVllm], mode: str, sampling: dict[str, float]
 ) -> None:
-    """Swapped, the policy would be trained on tokens drawn from a distribution that verl does not compute."""
+    """Swapped, the policy would be trained on tokens drawn from a distribution that verl does not
+    compute.
+    """
     async with serve_store() as store:
         policy = access("direct", servers, store)
         await policy.start()

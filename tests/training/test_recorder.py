@@ -1,7 +1,8 @@
-"""What is written of a call and of an emitted span, to the word, and for how long a store that is away is waited for.
+"""What is written of a call and of an emitted span, to the word, and for how long a store that is
+away is waited for.
 
-Keeps of docs/architecture.md, "How a step runs": every call is in the store with the token ids that vLLM read and
-generated, or counted as lost. `test_proxy.py` sends the same over HTTP.
+Keeps of docs/architecture.md, "How a step runs": every call is in the store with the token ids that
+vLLM read and generated, or counted as lost. `test_proxy.py` sends the same over HTTP.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from opentelemetry.trace import StatusCode
 
-from training import recorder as recorder_module
-from training.gate import CallGate, RequestSeeds
-from training.recorder import (
+from training.proxy import recorder as recorder_module
+from training.proxy.gate import CallGate, RequestSeeds
+from training.proxy.recorder import (
     LOG_PROBS_ATTRIBUTE,
     RESPONSE_ATTRIBUTE,
     SPAN_NAME,
@@ -197,7 +198,9 @@ async def test_calls_a_dead_store_did_not_take_are_counted() -> None:
 
 
 async def test_a_recorder_has_the_run_s_gate_seeds_and_token() -> None:
-    """Past its gate calls would be answered while weights change; without its token the store takes none of them."""
+    """Past its gate calls would be answered while weights change; without its token the store takes
+    none of them.
+    """
     gate, seeds = CallGate(), RequestSeeds(1)
     recorder = CallRecorder("http://store", lambda: 0, gate, seeds, "secret")
     assert (recorder.gate, recorder.seeds) == (gate, seeds)
@@ -232,7 +235,9 @@ class Sender:
 
 
 async def test_a_request_cut_off_by_the_end_is_sent_again_with_what_came_after() -> None:
-    """Lost, its calls would be missed by the collector, and their episodes left out as if the store were at fault."""
+    """Lost, its calls would be missed by the collector, and their episodes left out as if the store
+    were at fault.
+    """
     recorder, sender = CallRecorder("nowhere", lambda: 0), Sender()
     recorder._sender = sender  # type: ignore[assignment]
     for name in ("r0", "r1"):

@@ -1,13 +1,14 @@
 """The engine's books: adds up what agents report without knowing their names.
 
-Keeps of docs/architecture.md, "How a step runs": an unscored rollout is absent from its group's mean; it is never 0.
+Keeps of docs/architecture.md, "How a step runs": an unscored rollout is absent from its group's
+mean; it is never 0.
 """
 
 import json
 
 import pytest
 
-from training.records import (
+from training.watch.records import (
     RolloutRecord,
     causes,
     leave_out_lone,

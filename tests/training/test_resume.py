@@ -1,4 +1,5 @@
-"""What a resumed run checks before anything is loaded, what its books go on with, and what its disk must take.
+"""What a resumed run checks before anything is loaded, what its books go on with, and what its disk
+must take.
 
 Keeps of docs/resume.md; tests/engine/test_resume_exact.py does it with the engine.
 """
@@ -12,12 +13,12 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from training.checkpoints import check_resumable, checkpoints, find_checkpoint
-from training.models import checkpoint_factor, checkpoints_to_come
-from training.plan import ConfigError, Plan
-from training.records import means, sums
+from training.engine.checkpoints import check_resumable, checkpoints, find_checkpoint
 from training.run import prepare_run_dir
-from training.summary import read_lines
+from training.setup.model_folder import checkpoint_factor, checkpoints_to_come
+from training.setup.plan import ConfigError, Plan
+from training.watch.records import means, sums
+from training.watch.summary import read_lines
 
 SHARDS = ("model", "optim", "extra_state")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from training.dataset import RolloutDataset
+from training.engine.dataset import RolloutDataset
 
 
 def test_lines_travel_as_they_are_and_groups_are_read_once(tmp_path: Path) -> None:

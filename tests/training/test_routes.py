@@ -17,7 +17,7 @@ from common.access import bearer
 from tests.training.conftest import served
 from tests.training.test_proxy import StandInVllm, access, servers  # noqa: F401 (a fixture)
 from tests.training.test_strangers import TOKEN, filled
-from training.direct import HEALTH
+from training.proxy.direct import HEALTH
 
 LITELLM = """
 import json, sys
@@ -46,7 +46,9 @@ async def test_a_proxy_has_two_routes(
     servers: list[StandInVllm],  # noqa: F811
     litellms_routes: list[tuple[str, str]],
 ) -> None:
-    """Whoever has the token asks for litellm's routes, as they are and behind a rollout; so does whoever has not."""
+    """Whoever has the token asks for litellm's routes, as they are and behind a rollout; so does
+    whoever has not.
+    """
     assert len(litellms_routes) > 300
     assert any(path.startswith("/v1/chat/completions") for _, path in litellms_routes)
     async with served(token=TOKEN) as store:

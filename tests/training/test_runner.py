@@ -1,7 +1,8 @@
-"""Many episodes in one process: apart from each other, bounded, and given back when something goes wrong.
+"""Many episodes in one process: apart from each other, bounded, and given back when something goes
+wrong.
 
-Keeps of docs/architecture.md, "Runners and the store": each way an attempt ends, and that one result of a rollout
-counts, that of its latest attempt.
+Keeps of docs/architecture.md, "Runners and the store": each way an attempt ends, and that one
+result of a rollout counts, that of its latest attempt.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ import pytest
 from agentlightning.types import AttemptedRollout
 
 from tests.training.conftest import ToyAgent, enqueue, served
-from training.handover import Endings
-from training.live_store import RunStore
-from training.recorder import SpanSender
-from training.runner import EpisodeRunner
+from training.proxy.recorder import SpanSender
+from training.runners.episode_runner import EpisodeRunner
+from training.store.handover import Endings
+from training.store.live_store import RunStore
 
 
 @asynccontextmanager
@@ -191,7 +192,9 @@ async def test_stopping_gives_back_what_is_unfinished(store: Any) -> None:
 async def test_the_spans_are_in_the_store_before_the_rollout_counts_as_ended(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other way round, a process that dies between the two leaves an ended rollout without its reward."""
+    """The other way round, a process that dies between the two leaves an ended rollout without its
+    reward.
+    """
     (rollout_id,) = await enqueue(store, [{"name": "a"}])
     send, seen = SpanSender.send, []
 
@@ -209,7 +212,9 @@ async def test_the_spans_are_in_the_store_before_the_rollout_counts_as_ended(
 async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stays the store's to give to somebody else; as ended it would be an episode nobody knows the reward of."""
+    """It stays the store's to give to somebody else; as ended it would be an episode nobody knows
+    the reward of.
+    """
     tried = asyncio.Event()
 
     async def refuse(sender: SpanSender, endpoint: str, spans: Any) -> None:

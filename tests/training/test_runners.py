@@ -1,7 +1,7 @@
 """What the end of a runner process means, decided without an engine.
 
-Keeps of docs/architecture.md, "What is done about what": a dead runner is started again, within a budget and unless its
-cause repeats; the last one stops the run. With an agent: test_handover.py.
+Keeps of docs/architecture.md, "What is done about what": a dead runner is started again, within a
+budget and unless its cause repeats; the last one stops the run. With an agent: test_handover.py.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from training import runners
-from training.runners import Budget, Keeper, KeptRunners, Runner
-from training.store_client import StoreClient
-from training.watch import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS, RunStopped
+from training.runners import processes as runners
+from training.runners.processes import Budget, Keeper, KeptRunners, Runner
+from training.store.store_client import StoreClient
+from training.watch.events import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS, RunStopped
 
 FORK = multiprocessing.get_context("fork")
 

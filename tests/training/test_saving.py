@@ -1,4 +1,5 @@
-"""A checkpoint is there whole or not at all, whenever the process that saves or removes it is killed; which ones stay.
+"""A checkpoint is there whole or not at all, whenever the process that saves or removes it is
+killed; which ones stay.
 
 Keeps of docs/resume.md.
 """
@@ -18,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from training.checkpoints import (
+from training.engine.checkpoints import (
     FULL_BYTES,
     MARK,
     checkpoints,
@@ -28,7 +29,7 @@ from training.checkpoints import (
     step_of,
     sweep,
 )
-from training.watch import RunStopped
+from training.watch.events import RunStopped
 
 FILES = (
     *(
@@ -66,7 +67,9 @@ def validated(run: Path, scores: dict[int, float]) -> None:
 
 
 def killed_at(touch: int, work: Callable[[], Any]) -> bool:
-    """Do the work in a process that is killed before it touches the disk for that time; False: it came to its end."""
+    """Do the work in a process that is killed before it touches the disk for that time; False: it
+    came to its end.
+    """
     child = os.fork()
     if child == 0:
         touches = count()

@@ -1,12 +1,12 @@
 """Seeds that two runs agree on, whoever asks first.
 
-Keeps of docs/learning-signal.md, "The same run twice": a call's seed follows from what is asked, not from who is
-first.
+Keeps of docs/learning-signal.md, "The same run twice": a call's seed follows from what is asked,
+not from who is first.
 """
 
 import json
 
-from training.gate import RequestSeeds
+from training.proxy.gate import RequestSeeds
 
 
 def request(text: str, call_id: str = "a") -> bytes:

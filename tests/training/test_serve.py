@@ -1,4 +1,7 @@
-"""What can be served, and how a server that cannot start is told. The server itself: tests/engine/test_evaluate.py."""
+"""What can be served, and how a server that cannot start is told.
+
+The server itself: tests/engine/test_evaluate.py.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from common.settings import ROOT, Settings
 from episodes import registry
 from episodes.agent import Service
 from training import serve
-from training.checkpoints import MARK
-from training.plan import ConfigError
+from training.engine.checkpoints import MARK
+from training.setup.plan import ConfigError
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 

@@ -1,4 +1,6 @@
-"""A store that is served asks no address outside when it starts, nor later: it may stand where nothing else is reached."""
+"""A store that is served asks no address outside when it starts, nor later: it may stand where
+nothing else is reached.
+"""
 
 import subprocess
 import sys
@@ -7,8 +9,8 @@ import time
 import httpx
 
 from common.settings import ROOT
-from training.ports import free_port
-from training.store import HEALTH_PATH
+from training.setup.ports import free_port
+from training.store.serving import HEALTH_PATH
 
 PROGRAM = """
 import sys
@@ -17,7 +19,7 @@ def look(event, given):
     if event == "socket.getaddrinfo" and given[0] and not str(given[0]).startswith(LOCAL):
         print("asked for", given[0], file=sys.stderr, flush=True)
 sys.addaudithook(look)
-from training.store import main
+from training.store.serving import main
 sys.exit(main(["serve", "--port", sys.argv[1]]))
 """
 

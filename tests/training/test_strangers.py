@@ -31,24 +31,27 @@ from tests import storm
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from tests.training.test_proxy import StandInVllm, access, ask, servers, spans_of  # noqa: F401 (a fixture)
 from tests.training.test_runner import ends, running
-from training import live_store, proxy
-from training import store as command
-from training.live_store import RunStore, make_server
-from training.plan import ConfigError, Plan
-from training.ports import free_port
-from training.recorder import _readable
+from training.proxy import policy_access as proxy
+from training.proxy.recorder import _readable
 from training.run import _trainer
-from training.runner import EpisodeRunner
-from training.store import HEALTH_PATH, check_external
-from training.store_client import StoreClient
-from training.store_status import look
+from training.runners.episode_runner import EpisodeRunner
+from training.setup.plan import ConfigError, Plan
+from training.setup.ports import free_port
+from training.store import live_store
+from training.store import serving as command
+from training.store.live_store import RunStore, make_server
+from training.store.serving import HEALTH_PATH, check_external
+from training.store.store_client import StoreClient
+from training.store.store_status import look
 
 TOKEN = "s3cret-of-the-store"
 MALFORMED = 10_000
 
 
 class Door:
-    """A store with something in each of its collections, and a client that talks to its app in this process."""
+    """A store with something in each of its collections, and a client that talks to its app in this
+    process.
+    """
 
     def __init__(self, token: str | None, port: int = 1) -> None:
         self.store = RunStore()
@@ -101,7 +104,9 @@ def span_of(rollout_id: str, attempt_id: str) -> Span:
 
 
 async def test_nothing_is_had_without_the_token() -> None:
-    """Of no route, asked as it wants to be asked, and of none that there is not; nor does a wrong one help."""
+    """Of no route, asked as it wants to be asked, and of none that there is not; nor does a wrong
+    one help.
+    """
     door = Door(TOKEN)
     assert {path.split("/")[-1] for _, path in door.routes} > {
         "traces",
@@ -217,7 +222,9 @@ async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept() -> None
 
 
 async def test_who_has_the_token_works_as_before() -> None:
-    """Over HTTP: the client here and in another process, the requests that wait, and the spans of a runner."""
+    """Over HTTP: the client here and in another process, the requests that wait, and the spans of a
+    runner.
+    """
     async with served(token=TOKEN) as store:
         other: StoreClient = pickle.loads(pickle.dumps(store))
         ids = await enqueue(other, [{"name": "a"}, {"name": "b"}])

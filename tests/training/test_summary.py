@@ -1,6 +1,7 @@
 """summary.json is computed from a run's plain files, whatever state they are in.
 
-Keeps of docs/architecture.md, "A run's folder": what was left out is counted under its cause and enters no mean.
+Keeps of docs/architecture.md, "A run's folder": what was left out is counted under its cause and
+enters no mean.
 """
 
 import json
@@ -10,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from training.plan import Plan
-from training.records import RolloutRecord
-from training.summary import ENVIRONMENT, PHASES, build_summary, curve, show, write_summary
-from training.summary import _rows as summary_rows
-from training.watch import MISMATCH
+from training.setup.plan import Plan
+from training.watch.events import MISMATCH
+from training.watch.records import RolloutRecord
+from training.watch.summary import ENVIRONMENT, PHASES, build_summary, curve, show, write_summary
+from training.watch.summary import _rows as summary_rows
 
 
 @pytest.fixture
@@ -114,7 +115,9 @@ def played(plan: Plan) -> None:
 def test_every_number_of_a_summary_is_the_run_s(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A mean over all validations, or of left-out rollouts, would be reported as what training reached."""
+    """A mean over all validations, or of left-out rollouts, would be reported as what training
+    reached.
+    """
     played(plan)
     monkeypatch.setattr("time.time", lambda: 161.6178)
     summary = build_summary(plan, "done", "all well", started=100.0)

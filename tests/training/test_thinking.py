@@ -1,6 +1,8 @@
-"""Chat templates that drop the thoughts of earlier turns are noticed, and mended where that is safe.
+"""Chat templates that drop the thoughts of earlier turns are noticed, and mended where that is
+safe.
 
-Keeps of docs/learning-signal.md, "Policies that think": what drops thoughts is said, and mended or refused.
+Keeps of docs/learning-signal.md, "Policies that think": what drops thoughts is said, and mended or
+refused.
 """
 
 from pathlib import Path
@@ -10,10 +12,10 @@ import pytest
 from omegaconf import OmegaConf
 
 from common.settings import ROOT
-from training.chat_template import TEMPLATE, choose_template, keep_thinking, keeps_thinking
-from training.config import _served
-from training.models import read_template
-from training.plan import ConfigError, Plan
+from training.setup.chat_template import TEMPLATE, choose_template, keep_thinking, keeps_thinking
+from training.setup.model_folder import read_template
+from training.setup.plan import ConfigError, Plan
+from training.setup.verl_config import _served
 
 TURN = "{{ '<|im_start|>' ~ message.role ~ '\\n' ~ %s ~ '<|im_end|>\\n' }}"
 LOOP = "{%% for message in messages %%}%s{%% endfor %%}{%% if add_generation_prompt %%}{{ %s }}{%% endif %%}"

@@ -1,6 +1,8 @@
-"""Trackers beside a run: what arrives there, and that one that fails or hangs is no concern of the run.
+"""Trackers beside a run: what arrives there, and that one that fails or hangs is no concern of the
+run.
 
-Keeps of docs/run-folder.md, "Trackers". The trackers are the real ones, offline; a broken one is a module of its name.
+Keeps of docs/run-folder.md, "Trackers". The trackers are the real ones, offline; a broken one is a
+module of its name.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from common.settings import ROOT
 from tests.training.test_keys import SECRETS
-from training import trackers
 from training.run import followers
-from training.trackers import TRACKERS, tracked
+from training.watch import trackers
+from training.watch.trackers import TRACKERS, tracked
 
 RAISES = "def init(**_): raise RuntimeError('no network')"
 HANGS = "import time\ndef init(**_): time.sleep(10_000)"
@@ -34,7 +36,9 @@ def begin(run_dir: Path) -> None:
 
 
 def end_step(run_dir: Path, step: int) -> None:
-    """Append a step to the books, episodes first, as the trainer does; one episode of the next one, too."""
+    """Append a step to the books, episodes first, as the trainer does; one episode of the next one,
+    too.
+    """
     for number, of in enumerate([step, step, step + 1]):
         record = {
             "step": of,
@@ -66,7 +70,9 @@ def append(path: Path, line: Any) -> None:
 def test_metrics_and_tables_of_episodes_arrive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, mode: str
 ) -> None:
-    """Those there were before, as of a resumed run, and those that come; no key is in what is written."""
+    """Those there were before, as of a resumed run, and those that come; no key is in what is
+    written.
+    """
     for name, value in {"SWANLAB_MODE": mode, "WANDB_MODE": "offline", **SECRETS}.items():
         monkeypatch.setenv(name, value)
     run_dir = tmp_path / "run"
@@ -132,7 +138,7 @@ def test_one_that_hangs_does_not_outlive_a_killed_run(
 ) -> None:
     broken(tmp_path, monkeypatch, wandb=HANGS)
     begin(tmp_path / "run")
-    run = "import pathlib, sys, training.trackers as t\nwith t.tracked(['wandb'], pathlib.Path(sys.argv[1]), 1): input()"
+    run = "import pathlib, sys, training.watch.trackers as t\nwith t.tracked(['wandb'], pathlib.Path(sys.argv[1]), 1): input()"
     process = subprocess.Popen(
         [sys.executable, "-c", run, str(tmp_path / "run")], cwd=ROOT, stdin=subprocess.PIPE
     )

@@ -1,13 +1,15 @@
-"""Merging an episode's calls: exactly the generated tokens are trained, whatever the calls look like.
+"""Merging an episode's calls: exactly the generated tokens are trained, whatever the calls look
+like.
 
-Keeps of README.md, "How data flows": the policy is trained on the tokens it generated, never on a tool's or a prompt's.
+Keeps of README.md, "How data flows": the policy is trained on the tokens it generated, never on a
+tool's or a prompt's.
 """
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.trajectories import Call, Limits, merge_calls
+from training.engine.trajectories import Call, Limits, merge_calls
 
 WIDE = Limits(prompt=10_000, response=10_000)
 tokens = st.lists(st.integers(0, 5), max_size=8)
@@ -16,7 +18,9 @@ some_tokens = st.lists(st.integers(0, 5), min_size=1, max_size=8)
 
 @st.composite
 def episodes(draw: st.DrawFn) -> list[Call]:
-    """Calls as a policy makes them: most prompts extend what came before, some do not (template, re-tokenisation)."""
+    """Calls as a policy makes them: most prompts extend what came before, some do not (template,
+    re-tokenisation).
+    """
     calls: list[Call] = []
     context = draw(some_tokens)
     for _ in range(draw(st.integers(1, 6))):
@@ -59,7 +63,9 @@ def test_trained_tokens_are_the_generated_tokens_in_order(
 
 @given(episodes())
 def test_every_sequence_reads_as_the_engine_saw_it(calls: list[Call]) -> None:
-    """Prompt + response of a sequence equals prompt + response of its last call: no token invented, moved or lost."""
+    """Prompt + response of a sequence equals prompt + response of its last call: no token invented,
+    moved or lost.
+    """
     trajectory = merge_calls(calls, WIDE)
     whole = [call.prompt_ids + call.response_ids for call in calls]
     for sequence in trajectory.sequences:
@@ -68,7 +74,9 @@ def test_every_sequence_reads_as_the_engine_saw_it(calls: list[Call]) -> None:
 
 @given(episodes())
 def test_no_prompt_or_tool_token_is_trained(calls: list[Call]) -> None:
-    """Give every generated token a number of its own, from 100 up: the mask must mark these and nothing else."""
+    """Give every generated token a number of its own, from 100 up: the mask must mark these and
+    nothing else.
+    """
     for sequence in merge_calls(_with_distinct_generated_tokens(calls), WIDE).sequences:
         assert sequence.mask == [int(token >= 100) for token in sequence.response_ids]
 
@@ -123,7 +131,9 @@ def test_a_merged_sequence_over_the_limit_is_broken_not_cut() -> None:
 def test_a_merged_sequence_may_be_as_long_as_the_limit_and_no_token_longer(
     between: int, breaks: dict
 ) -> None:
-    """One token over, and verl would cut the last one the policy generated off, or refuse the batch."""
+    """One token over, and verl would cut the last one the policy generated off, or refuse the
+    batch.
+    """
     calls = [Call([1], [2, 2]), Call([1, 2, 2, *[9] * between], [3, 3])]
     trajectory = merge_calls(calls, Limits(prompt=8, response=4))
     assert trajectory.breaks == breaks

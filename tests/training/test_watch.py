@@ -1,6 +1,7 @@
 """What stops a run, skips a step or only warns.
 
-Keeps of docs/architecture.md, "What is done about what": every row of its table, at its rate and over its window.
+Keeps of docs/architecture.md, "What is done about what": every row of its table, at its rate and
+over its window.
 """
 
 from pathlib import Path
@@ -8,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from common.settings import Settings
-from training.plan import Plan
-from training.records import RolloutRecord
-from training.watch import (
+from training.setup.plan import Plan
+from training.watch.events import (
     CANARY_WINDOW,
     EVENTS,
     MAX_SKIPS_IN_A_ROW,
@@ -24,6 +24,7 @@ from training.watch import (
     Watch,
     silence_limit,
 )
+from training.watch.records import RolloutRecord
 
 
 def records(
@@ -79,7 +80,9 @@ def test_a_good_step_forgives_skips() -> None:
 
 
 def test_a_window_is_all_that_was_played_since_the_update() -> None:
-    """Judged over the last groups alone, a good step would be thrown away for one bad group at its end."""
+    """Judged over the last groups alone, a good step would be thrown away for one bad group at its
+    end.
+    """
     watch = Watch(4)
     for _ in range(3):
         assert watch.judge(records(4)) is None

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from common.settings import ROOT
-from training.device import environment
+from training.setup.device import environment
 
 SAVE = """
 import os, random, sys

@@ -24,7 +24,9 @@ def number_of(question: str) -> int:
 
 
 def judge(body: dict[str, Any]) -> str:
-    """Every third question is not medical; the strict prompt also refuses every fifth, and calls tens a count."""
+    """Every third question is not medical; the strict prompt also refuses every fifth, and calls
+    tens a count.
+    """
     number = number_of(question_of(body))
     strict = body["messages"][0]["content"] == STRICT
     verdict = {

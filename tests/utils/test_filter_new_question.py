@@ -1,4 +1,6 @@
-"""New questions against existing sets: every method, what the report says, and the embedding endpoint."""
+"""New questions against existing sets: every method, what the report says, and the embedding
+endpoint.
+"""
 
 from __future__ import annotations
 

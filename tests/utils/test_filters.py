@@ -1,4 +1,5 @@
-"""Both LLM filters as programs against a stand-in endpoint: outputs, failures, kills, and no call made twice.
+"""Both LLM filters as programs against a stand-in endpoint: outputs, failures, kills, and no call
+made twice.
 
 Keeps of docs/curation.md, "Killed, stopped, failed": each of its promises about a row and a reply.
 """
@@ -220,7 +221,8 @@ def test_agreement_is_measured_on_kept_and_dropped_rows(place, llm):
     assert again(files=("out.jsonl", "out.dropped.jsonl")) == 0
     text = (place / "sure.agreement.md").read_text()
     assert "| is_medical | 60 | 60 | 100.0% | 1.000 |" in text
-    # kept: the first says yes to 40 of 60, the second to 32 of these; agreement by chance (40*32 + 20*28) / 60²
+    # kept: the first says yes to 40 of 60, the second to 32 of these; agreement by chance (40*32 +
+    # 20*28) / 60²
     chance = (40 * 32 + 20 * 28) / 3600
     assert f"| kept | 60 | 52 | 86.7% | {(52 / 60 - chance) / (1 - chance):.3f} |" in text
     assert "kappa n/a" in text  # answerable and task_type: the first pass said the same of all

@@ -1,4 +1,5 @@
-"""filter_with_llm as a real process: killed, interrupted, started twice; no reply that arrived is paid for twice.
+"""filter_with_llm as a real process: killed, interrupted, started twice; no reply that arrived is
+paid for twice.
 
 Keeps of docs/curation.md, "Killed, stopped, failed": what was paid for is not lost.
 """
@@ -56,7 +57,8 @@ def test_killed_again_and_again_it_ends_the_same_and_pays_no_reply_twice(place, 
     assert [len(ids_of(place / name)) for name in ("out.jsonl", "out.dropped.jsonl")] == [40, 20]
     calls = Counter(question_of(body) for body in llm.requests)
     assert set(calls) == set(QUESTIONS)
-    # Only what was in flight at a kill, whose reply never arrived, may be asked again: 2 kills, 4 calls at once.
+    # Only what was in flight at a kill, whose reply never arrived, may be asked again: 2 kills, 4
+    # calls at once.
     assert sum(calls.values()) - 60 <= 2 * 4
     interrupted = [(place / name).read_bytes() for name in ("out.jsonl", "out.dropped.jsonl")]
     assert first("--force") == 0

@@ -1,4 +1,6 @@
-"""Drafting answers with evidence: agent, LLM and checks against a real database and a stand-in endpoint."""
+"""Drafting answers with evidence: agent, LLM and checks against a real database and a stand-in
+endpoint.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Masking of personal data: examples of every kind, what must stay, and that no phone or ID number survives."""
+"""Masking of personal data: examples of every kind, what must stay, and that no phone or ID number
+survives.
+"""
 
 from __future__ import annotations
 

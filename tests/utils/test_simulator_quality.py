@@ -1,4 +1,6 @@
-"""The measure of a simulator's model, with a stand-in that answers from the records, or worse, and an LLM judge."""
+"""The measure of a simulator's model, with a stand-in that answers from the records, or worse, and
+an LLM judge.
+"""
 
 from __future__ import annotations
 

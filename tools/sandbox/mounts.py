@@ -1,8 +1,9 @@
-"""What the sandbox sees of this machine: the command line of bubblewrap, the environment and the program inside.
+"""What the sandbox sees of this machine: the command line of bubblewrap, the environment and the
+program inside.
 
-The system's programs and libraries, the interpreter at /python, its packages at /packages, the task's data below /data:
-all read-only, and nothing else. No /etc but the loader's cache, no /sys, no terminals, no devices but the harmless
-ones; the repository's path is not there.
+The system's programs and libraries, the interpreter at /python, its packages at /packages, the
+task's data below /data: all read-only, and nothing else. No /etc but the loader's cache, no /sys,
+no terminals, no devices but the harmless ones; the repository's path is not there.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard inp
 
 
 def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
-    """Where each file or folder is inside. Raises SandboxError: it is not there, or two have one name."""
+    """Where each file or folder is inside.
+
+    Raises SandboxError: it is not there, or two have one name.
+    """
     paths = {Path(path).resolve(): f"/data/{Path(path).resolve().name}" for path in data}
     for path in paths:
         if not path.exists():
@@ -43,7 +47,10 @@ def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
 
 
 def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
-    """What starts an interpreter in a sandbox, and its own environment. Raises SandboxError: no bubblewrap."""
+    """What starts an interpreter in a sandbox, and its own environment.
+
+    Raises SandboxError: no bubblewrap.
+    """
     bubblewrap = shutil.which("bwrap")
     if not bubblewrap:
         raise SandboxError(
@@ -103,7 +110,9 @@ def bind(path: Path, place: str) -> list[str]:
 
 
 def unprotected() -> tuple[list[str], dict[str, str]]:
-    """The command that starts it as a process of this account, whose files and network it has, and its environment."""
+    """The command that starts it as a process of this account, whose files and network it has, and
+    its environment.
+    """
     return [sys.executable, *PROGRAM], {"PATH": os.defpath, **LIBRARIES}
 
 

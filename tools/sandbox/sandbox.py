@@ -1,4 +1,5 @@
-"""Runs programs that a model wrote, each episode's apart from everything: docs/sandbox.md says what holds.
+"""Runs programs that a model wrote, each episode's apart from everything: docs/sandbox.md says what
+holds.
 
     sandbox = Sandbox(data=["data/ehr/tables"])            # read-only inside, at sandbox.paths[...]
     run = await sandbox.run("print(1 + 1)", "task-7")      # Run(status="ok", output="2\n", ...)
@@ -6,8 +7,9 @@
     await sandbox.end("task-7")
     await sandbox.close()
 
-It starts with the first program, inside bubblewrap (tools/sandbox/mounts.py), and ends with this process at the latest.
-Programs of an episode run one after another, and what they define stays; episodes know nothing of each other.
+It starts with the first program, inside bubblewrap (tools/sandbox/mounts.py), and ends with this
+process at the latest. Programs of an episode run one after another, and what they define stays;
+episodes know nothing of each other.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ GRACE = (
 )
 START = 60.0  # seconds until a sandbox that does not start is given up
 MEMORY, PROCESSES, EPISODES = 2**30, 64, 128
-# What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads together, except root's,
-# which the supervisor counts; it adds memory up too, where AS is one process's.
+# What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads
+# together, except root's, which the supervisor counts; it adds memory up too, where AS is one
+# process's.
 LIMITS = {
     "NPROC": PROCESSES,
     "NOFILE": 128,
@@ -71,11 +74,12 @@ Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
 class Run:
     """How a program or command ended, and what it printed, standard error included.
 
-    status: ok; error, with a traceback or an exit code other than 0; timeout; memory, processes: more than an episode
-    may have, by all of its processes; crashed: the interpreter ended, or closed what it reports by. After all but the
-    first two the names that programs defined are gone. output: its beginning and end, at most 64 KiB of UTF-8.
-    seconds: until the answer. fresh: no name of an earlier program was there, because it is the first of its episode,
-    or because they were gone.
+    status: ok; error, with a traceback or an exit code other than 0; timeout; memory, processes:
+    more than an episode may have, by all of its processes; crashed: the interpreter ended, or
+    closed what it reports by. After all but the first two the names that programs defined are gone.
+    output: its beginning and end, at most 64 KiB of UTF-8. seconds: until the answer. fresh: no
+    name of an earlier program was there, because it is the first of its episode, or because they
+    were gone.
     """
 
     status: Status
@@ -102,7 +106,10 @@ class Episode:
         self.handle = files[0]
 
     async def ask(self, question: dict[str, Any], deadline: float) -> Run:
-        """What the supervisor answers; an episode that gives no answer is ended. Raises SandboxError."""
+        """What the supervisor answers; an episode that gives no answer is ended.
+
+        Raises SandboxError.
+        """
         assert self.line
         begun, answer = time.monotonic(), dict[str, Any](status="crashed", output="")
         try:
@@ -125,7 +132,9 @@ class Episode:
         return Run(seconds=time.monotonic() - begun, **answer)
 
     def end(self, stuck: bool = False) -> None:
-        """Close the line, at which the supervisor ends with all of the episode; one that is stuck is killed."""
+        """Close the line, at which the supervisor ends with all of the episode; one that is stuck
+        is killed.
+        """
         if self.line:
             self.line.close()
             self.line = None
@@ -147,8 +156,9 @@ class Episode:
 class Sandbox:
     """Episodes of programs; any number at once.
 
-    data: files and folders to read. memory: bytes an episode may have beyond the warm interpreter's. episodes: how many
-    are kept; before a further one starts, the idle one that was used longest ago ends, and would start afresh.
+    data: files and folders to read. memory: bytes an episode may have beyond the warm
+    interpreter's. episodes: how many are kept; before a further one starts, the idle one that was
+    used longest ago ends, and would start afresh.
     """
 
     def __init__(
@@ -269,7 +279,9 @@ class Sandbox:
         }
 
     def _last_words(self) -> str:
-        """What a process that does not start said last; "" when it said nothing, or is not even there."""
+        """What a process that does not start said last; "" when it said nothing, or is not even
+        there.
+        """
         if not self._process:
             return ""
         with suppress(subprocess.TimeoutExpired):

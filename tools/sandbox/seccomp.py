@@ -1,9 +1,10 @@
 """The system calls a program may not make, as the filter the kernel runs.
 
-`filter_bytes()` is classic BPF (seccomp(2)): a refused call fails with EPERM, clone3 with ENOSYS, so that the C library
-takes clone, whose flags can be read. A program has no capabilities, so calls that need one are not listed; these are
-what is left: names that neighbours share (sockets, keys), memory no limit counts, other processes' memory, namespaces
-of one's own, where it would have capabilities again, and large interfaces that nothing here needs.
+`filter_bytes()` is classic BPF (seccomp(2)): a refused call fails with EPERM, clone3 with ENOSYS,
+so that the C library takes clone, whose flags can be read. A program has no capabilities, so calls
+that need one are not listed; these are what is left: names that neighbours share (sockets, keys),
+memory no limit counts, other processes' memory, namespaces of one's own, where it would have
+capabilities again, and large interfaces that nothing here needs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ ALLOW, REFUSE, UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026  # or fail with EPER
 
 
 def filter_bytes(machine: str = platform.machine()) -> bytes:
-    """The filter for programs of this machine. Raises SandboxError: its system calls' numbers are not known here."""
+    """The filter for programs of this machine.
+
+    Raises SandboxError: its system calls' numbers are not known here.
+    """
     if machine not in MACHINES:
         raise SandboxError(
             f"the sandbox knows the system calls of {', '.join(MACHINES)}, not those of {machine}"
@@ -68,7 +72,9 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
 
 
 def assemble(steps: list[tuple[int, int, str, str]], places: dict[str, int]) -> bytes:
-    """The instructions: code, value, and where to go when it holds and when not, "" being the next step."""
+    """The instructions: code, value, and where to go when it holds and when not, "" being the next
+    step.
+    """
 
     def jump(here: int, name: str) -> int:
         return places[name] - here - 1 if name else 0

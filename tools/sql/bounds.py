@@ -1,8 +1,10 @@
-"""How large a statement may be: its tokens before it is parsed, and what its WITH and subqueries unfold to afterwards.
+"""How large a statement may be: its tokens before it is parsed, and what its WITH and subqueries
+unfold to afterwards.
 
-sqlglot tries a type name before a bracket as a type and then as a function, so that each of `DATE(DATE(...` doubles its
-work; a database's planner may write every WITH out where it is named, so that each of a chain doubles its plan. Neither
-looks at a clock, and both are seen here in one linear look.
+sqlglot tries a type name before a bracket as a type and then as a function, so that each of
+`DATE(DATE(...` doubles its work; a database's planner may write every WITH out where it is named,
+so that each of a chain doubles its plan. Neither looks at a clock, and both are seen here in one
+linear look.
 """
 
 from __future__ import annotations
@@ -43,9 +45,11 @@ UNKNOWN_LENGTH = 64  # of a replacement that is no literal
 
 
 class Refused(ValueError):
-    """The statement may not run; the message is for the model, in Chinese, and says what to write instead.
+    """The statement may not run; the message is for the model, in Chinese, and says what to write
+    instead.
 
-    `name` is the table or function that is not allowed, `kind` what it is; both "" for other reasons.
+    `name` is the table or function that is not allowed, `kind` what it is; both "" for other
+    reasons.
     """
 
     def __init__(self, reason: str, kind: str = "", name: str = "") -> None:
@@ -85,8 +89,8 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 class Size(NamedTuple):
     """What a query unfolds to when every WITH and subquery is written out where it is named.
 
-    relations: tables. copies: of one column, when expressions take the place of the columns they define. growth: how
-    many times as long as a stored text one may become.
+    relations: tables. copies: of one column, when expressions take the place of the columns they
+    define. growth: how many times as long as a stored text one may become.
     """
 
     relations: int = 1
@@ -95,7 +99,10 @@ class Size(NamedTuple):
 
 
 def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
-    """The size of a query with these nodes of its own, over its tables and queries. Raises Refused: too large."""
+    """The size of a query with these nodes of its own, over its tables and queries.
+
+    Raises Refused: too large.
+    """
     joined = [
         node for node in nodes if isinstance(node, GROWING) and not isinstance(node.parent, GROWING)
     ]

@@ -1,8 +1,9 @@
-"""Read-only access to the database behind a URL: connections that cannot write, and one statement at a time.
+"""Read-only access to the database behind a URL: connections that cannot write, and one statement
+at a time.
 
-This file holds what the engines share; tools/sql/sqlite.py, tools/sql/postgres.py and tools/sql/mysql.py hold one
-engine each, engines.toml their settings. What the model did wrong is a StatementError with the database's reason; what
-the machine did wrong is a DatabaseError.
+This file holds what the engines share; tools/sql/sqlite.py, tools/sql/postgres.py and
+tools/sql/mysql.py hold one engine each, engines.toml their settings. What the model did wrong is a
+StatementError with the database's reason; what the machine did wrong is a DatabaseError.
 
     database = open_database("sqlite:////data/medical.db")
     database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1.0, max_rows=20)
@@ -35,15 +36,18 @@ CLASSES = {
 }
 CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 
-# Statements of one process that run at the same time; further ones wait where waiting costs them no deadline. Without a
-# bound, sixty-four scans on two cores would each be sixty-four times as slow and run out of time.
+# Statements of one process that run at the same time; further ones wait where waiting costs them no
+# deadline. Without a bound, sixty-four scans on two cores would each be sixty-four times as slow
+# and run out of time.
 CONCURRENT = min(8, max(2, os.cpu_count() or 1))
 POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
 PROOF_SECONDS = 2.0  # for a trivial query of ours
 
 
 class DatabaseError(Failure):
-    """The database cannot be reached or read: an operator's problem, mostly the URL, never text for the model."""
+    """The database cannot be reached or read: an operator's problem, mostly the URL, never text for
+    the model.
+    """
 
     exit_code = UsageError.exit_code
 
@@ -62,7 +66,9 @@ class DeadlineExceeded(StatementError):
 
 @dataclass(frozen=True)
 class Access:
-    """What one statement may read: lower-case tables, the names it defines itself, the allowed tables it names."""
+    """What one statement may read: lower-case tables, the names it defines itself, the allowed
+    tables it names.
+    """
 
     tables: frozenset[str]
     own_names: frozenset[str] = frozenset()
@@ -71,9 +77,11 @@ class Access:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a statement returned: at most `max_rows` rows, and how many there are; a count that is not exact is a least.
+    """What a statement returned: at most `max_rows` rows, and how many there are; a count that is
+    not exact is a least.
 
-    tables_read: the allowed tables that were opened (SQLite), or that the statement names (the servers).
+    tables_read: the allowed tables that were opened (SQLite), or that the statement names (the
+    servers).
     """
 
     columns: list[str]
@@ -95,8 +103,9 @@ class Column:
 class Database(ABC):
     """One database, read-only; safe to use from many threads.
 
-    dialect: sqlglot's name. label: what operators read, without a password. tables: folded names of all tables and
-    views the account can see. schema: where they are, on PostgreSQL. url: where another process finds it.
+    dialect: sqlglot's name. label: what operators read, without a password. tables: folded names of
+    all tables and views the account can see. schema: where they are, on PostgreSQL. url: where
+    another process finds it.
     """
 
     dialect: str
@@ -145,7 +154,9 @@ class Database(ABC):
             return self._read_once(sql, access, deadline, max_rows)
 
     def prove(self, tables: Iterable[str]) -> None:
-        """Raises DatabaseError when a new connection cannot be had, or does not give a row of each table."""
+        """Raises DatabaseError when a new connection cannot be had, or does not give a row of each
+        table.
+        """
         self._engine.dispose()
         try:
             for table in tables:
@@ -181,7 +192,8 @@ def open_database(url: str) -> Database:
     """The database behind a SQLAlchemy URL, opened once per URL and process.
 
     Raises:
-        DatabaseError: not a URL, not a supported engine, no such file or server, or its driver is not installed.
+        DatabaseError: not a URL, not a supported engine, no such file or server, or its driver is
+            not installed.
     """
     try:
         parsed = make_url(url)

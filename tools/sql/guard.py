@@ -1,9 +1,11 @@
-"""Which statements may run: one SELECT made of known syntax and functions over the allowed tables, and nothing else.
+"""Which statements may run: one SELECT made of known syntax and functions over the allowed tables,
+and nothing else.
 
-The statement is parsed with sqlglot in the database's dialect, every node and name of the tree is compared with the
-allow-lists of `allowed.toml`, which refuse what nobody thought of, and only the regenerated form is ever executed, so
-comments, stacked statements and parser tricks do not reach the database. This is the first of several layers
-(docs/sql-safety.md): sqlglot is not a validator, so the connection itself refuses too (tools/sql/database.py).
+The statement is parsed with sqlglot in the database's dialect, every node and name of the tree is
+compared with the allow-lists of `allowed.toml`, which refuse what nobody thought of, and only the
+regenerated form is ever executed, so comments, stacked statements and parser tricks do not reach
+the database. This is the first of several layers (docs/sql-safety.md): sqlglot is not a validator,
+so the connection itself refuses too (tools/sql/database.py).
 
     from tools.sql.guard import check
     check("select 1; drop table t", "sqlite", {"t"})      # raises Refused
@@ -30,7 +32,8 @@ from sqlglot.tokens import TokenType
 from tools.sql.bounds import Refused, check_tokens
 from tools.sql.scopes import Scopes, fold
 
-# sqlglot warns about syntax it passes on unparsed; the guard refuses such statements and says so itself.
+# sqlglot warns about syntax it passes on unparsed; the guard refuses such statements and says so
+# itself.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 # Parsing 180 KB of ORs takes over a second, before any deadline of the database applies.
@@ -70,7 +73,9 @@ class MariaDB(MySQL):
 
 @lru_cache(maxsize=8)
 def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
-    """The classes a syntax tree may consist of: structure, operators, and what the dialect's functions parse to."""
+    """The classes a syntax tree may consist of: structure, operators, and what the dialect's
+    functions parse to.
+    """
     names = frozenset().union(*_ALLOWED["syntax"].values())
     allowed = {getattr(exp, name) for name in names if hasattr(exp, name)}
     for name in FUNCTIONS[dialect]:
@@ -82,7 +87,9 @@ def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
 
 
 class Comparison(NamedTuple):
-    """A column compared with a text, as in `med_name = '...'` or `med_name LIKE '%...%'`; without wildcards."""
+    """A column compared with a text, as in `med_name = '...'` or `med_name LIKE '%...%'`; without
+    wildcards.
+    """
 
     column: str
     text: str
@@ -91,8 +98,8 @@ class Comparison(NamedTuple):
 class Statement(NamedTuple):
     """A statement that may run.
 
-    sql: its regenerated text. own_names: folded names it defines itself with WITH. tables: the allowed tables it names.
-    comparisons: the first columns it compares with texts.
+    sql: its regenerated text. own_names: folded names it defines itself with WITH. tables: the
+    allowed tables it names. comparisons: the first columns it compares with texts.
     """
 
     sql: str
@@ -106,12 +113,14 @@ def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "
 
     Args:
         sql: what the model wrote.
-        dialect: sqlglot's name of the database's dialect: "sqlite", "postgres" or "mariadb" (MySQL too).
+        dialect: sqlglot's name of the database's dialect: "sqlite", "postgres" or "mariadb" (MySQL
+            too).
         allowed_tables: lower-case names of the tables (or views) that may be read.
         schema: where they are; "" is the dialect's own, such as "public".
 
     Raises:
-        Refused: not exactly one SELECT, too large, not parsable, or a table, function or syntax that is not allowed.
+        Refused: not exactly one SELECT, too large, not parsable, or a table, function or syntax
+            that is not allowed.
     """
     try:
         size = len(sql.encode("utf-8"))
@@ -195,7 +204,9 @@ def _unknown(node: exp.Expr) -> Refused:
 
 
 def _check_collecting(function: exp.Func) -> None:
-    """PostgreSQL collects up to a gigabyte into one value, and a join gets there before the deadline is looked at."""
+    """PostgreSQL collects up to a gigabyte into one value, and a join gets there before the
+    deadline is looked at.
+    """
     name = fold(function.name) if isinstance(function, exp.Anonymous) else fold(function.sql_name())
     if name.endswith(COLLECTING):
         raise Refused(
@@ -206,7 +217,9 @@ def _check_collecting(function: exp.Func) -> None:
 
 
 def _check_rewritten(node: exp.Expr, dialect: str) -> None:
-    """What sqlglot would write differently for an engine that has no such syntax: the answer would be another's."""
+    """What sqlglot would write differently for an engine that has no such syntax: the answer would
+    be another's.
+    """
     side, kind = str(node.args.get("side") or ""), str(node.args.get("kind") or "")
     if isinstance(node, exp.Join) and (
         kind in ("SEMI", "ANTI") or (dialect == "mariadb" and side == "FULL")
@@ -224,7 +237,9 @@ def _check_rewritten(node: exp.Expr, dialect: str) -> None:
 
 
 def _check_building(node: exp.Expr) -> None:
-    """A text that a recursive WITH doubles is a gigabyte after thirty rounds; other engines bound texts."""
+    """A text that a recursive WITH doubles is a gigabyte after thirty rounds; other engines bound
+    texts.
+    """
     cte = node.find_ancestor(exp.With)
     while cte is not None:
         if cte.args.get("recursive"):
@@ -233,7 +248,9 @@ def _check_building(node: exp.Expr) -> None:
 
 
 def _check_words(text: str, dialect: str, own_names: frozenset[str]) -> None:
-    """Look at the text that will run: every word before a parenthesis is a known function or plain syntax."""
+    """Look at the text that will run: every word before a parenthesis is a known function or plain
+    syntax.
+    """
     tokens = sqlglot.tokenize(text, read=dialect)
     own_words = frozenset(fold(name) for name in own_names)
     kinds = [None, *(token.token_type for token in tokens)]
@@ -265,7 +282,9 @@ def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
 
 
 def _place(error: Exception) -> str:
-    """Where sqlglot stopped reading; its descriptions speak of its own classes and would not help the model."""
+    """Where sqlglot stopped reading; its descriptions speak of its own classes and would not help
+    the model.
+    """
     details = getattr(error, "errors", None)
     if not details:
         return "无法解析。"

@@ -1,7 +1,8 @@
-"""Help for the model's mistakes, in one short Chinese sentence: near names, and near values for an empty result.
+"""Help for the model's mistakes, in one short Chinese sentence: near names, and near values for an
+empty result.
 
-The reason itself stays the database's own; a hint says what to try instead. Nothing here reads more than the statement
-was allowed to.
+The reason itself stays the database's own; a hint says what to try instead. Nothing here reads more
+than the statement was allowed to.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ def hint_for_error(
 
 
 def hint_for_empty(statement: Statement, database: Database, end: float) -> str | None:
-    """Stored values near the first text that no row has; "" without any, None when looking took until `end`."""
+    """Stored values near the first text that no row has; "" without any, None when looking took
+    until `end`.
+    """
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
         for table in sorted(
@@ -113,9 +116,11 @@ def _near_values(
 
 
 def is_near(text: str, value: str) -> bool:
-    """Whether one may be meant by the other: a part of it of two characters or more, or a slip of the pen away.
+    """Whether one may be meant by the other: a part of it of two characters or more, or a slip of
+    the pen away.
 
-    Of short names a looser measure finds other things with the same ending: another drug is no help, and a danger.
+    Of short names a looser measure finds other things with the same ending: another drug is no
+    help, and a danger.
     """
     shorter, longer = sorted((text, value), key=len)
     return (len(shorter) > 1 and shorter in longer) or Levenshtein.distance(text, value) <= slips(
@@ -124,7 +129,9 @@ def is_near(text: str, value: str) -> bool:
 
 
 def slips(text: str) -> int:
-    """How many characters may be added, left out or exchanged in a text that still means the same value."""
+    """How many characters may be added, left out or exchanged in a text that still means the same
+    value.
+    """
     return max(1, len(text) // CHARACTERS_A_SLIP)
 
 

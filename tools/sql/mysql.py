@@ -1,6 +1,8 @@
-"""MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL when that is not enough.
+"""MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL when that
+is not enough.
 
-PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE unless told to; both are said here all the same.
+PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE unless told to; both are said here all
+the same.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, Stateme
 from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["mysql"]
-# GRANT right ON place TO account, or GRANT role TO account; the account stays out, for its password is there.
+# GRANT right ON place TO account, or GRANT role TO account; the account stays out, for its password
+# is there.
 GRANT = re.compile(r"GRANT (.+?)(?: ON (\S+))? TO ")
 SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}
 

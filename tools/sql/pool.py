@@ -1,8 +1,10 @@
-"""The workers of this process: programs of their own, started when they are needed, kept, and replaced when they end.
+"""The workers of this process: programs of their own, started when they are needed, kept, and
+replaced when they end.
 
     POOL.ask(database.url, tool, sql)      # what `tool` answers, from another process
 
-A worker answers one question at a time; further questions wait, which costs them no deadline. A forked child has none.
+A worker answers one question at a time; further questions wait, which costs them no deadline. A
+forked child has none.
 """
 
 from __future__ import annotations

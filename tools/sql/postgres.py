@@ -1,7 +1,8 @@
-"""PostgreSQL through psycopg 3: read-only transaction, statement and lock time-outs, one statement a message.
+"""PostgreSQL through psycopg 3: read-only transaction, statement and lock time-outs, one statement
+a message.
 
-Statements go by the extended protocol, which takes one statement only, so a COMMIT cannot be stacked behind a SELECT to
-leave the read-only transaction.
+Statements go by the extended protocol, which takes one statement only, so a COMMIT cannot be
+stacked behind a SELECT to leave the read-only transaction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The tools agents get: query_database_by_sql, SQL text in, a bounded JSON result or a helpful error out, and two more.
+"""The tools agents get: query_database_by_sql, SQL text in, a bounded JSON result or a helpful
+error out, and two more.
 
     query = build_tool("sqlite:////data/medical.db")        # without a URL: the setting DATABASE_URL
     query("SELECT indication FROM drugs_info WHERE med_name = '...'")
@@ -9,9 +10,9 @@
     tools = SchemaTools(tool)                               # for agents on unfamiliar databases; JSON text
     tools.list_tables(), tools.describe_table("drugs_info")
 
-What the model did wrong comes back as a result with status "error"; a database that is gone raises DatabaseError. SQL
-is read and run in worker processes (tools/sql/pool.py). One tool may be used from many threads. Results of one SQL
-are kept, for the database is read-only.
+What the model did wrong comes back as a result with status "error"; a database that is gone raises
+DatabaseError. SQL is read and run in worker processes (tools/sql/pool.py). One tool may be used
+from many threads. Results of one SQL are kept, for the database is read-only.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ ENTRY_BYTES = 1_500  # of one entry, whatever its size
 
 
 class ResultCache:
-    """Results of identical SQL, the least recently used dropped when they hold more than an estimated `max_bytes`.
+    """Results of identical SQL, the least recently used dropped when they hold more than an
+    estimated `max_bytes`.
 
     The rollouts of a GRPO group ask the same things again and again.
     """
@@ -86,7 +88,9 @@ class ResultCache:
             return self._kept.get(key, (None, 0))[0]
 
     def put(self, key: Hashable, result: QueryResult, characters: int) -> None:
-        """Keep a result whose key and text have so many characters, unless it is larger than all that is kept."""
+        """Keep a result whose key and text have so many characters, unless it is larger than all
+        that is kept.
+        """
         with self._lock, suppress(ValueError):
             self._kept[key] = (result, ENTRY_BYTES + BYTES_PER_CHARACTER * characters)
 
@@ -100,15 +104,16 @@ os.register_at_fork(after_in_child=RESULTS.clear)
 class QueryTool:
     """Runs the model's SQL on one database; safe to share between threads, to fork and to pickle.
 
-    excess: what the database's account may do beyond reading the tables, once it was opened; "" for nothing.
+    excess: what the database's account may do beyond reading the tables, once it was opened; "" for
+    nothing.
 
     Args:
         database_url: SQLAlchemy URL of an SQLite file, PostgreSQL, MySQL or MariaDB.
         allowed_tables: tables, and on servers views, that may be read.
         limits: bounds of one call.
         cache: whether results of identical SQL are kept in this process.
-        hints: whether errors and empty results come with help for the model; looking for it takes longer than most
-            statements.
+        hints: whether errors and empty results come with help for the model; looking for it takes
+            longer than most statements.
     """
 
     def __init__(
@@ -154,7 +159,8 @@ class QueryTool:
         """The open database.
 
         Raises:
-            DatabaseError: the database cannot be used, lacks an allowed table, or its account may do too much.
+            DatabaseError: the database cannot be used, lacks an allowed table, or its account may
+                do too much.
         """
         database = open_database(self.database_url)
         missing = self.allowed_tables - database.tables
@@ -166,7 +172,9 @@ class QueryTool:
         return database
 
     def _ask(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
-        """What a worker answers; a statement that ended it, on a database that is well, was too expensive."""
+        """What a worker answers; a statement that ended it, on a database that is well, was too
+        expensive.
+        """
         try:
             answer: tuple[QueryResult, bool] = POOL.ask(database.url, self, sql[:LONGEST])
             return answer
@@ -175,7 +183,8 @@ class QueryTool:
             return failure("查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"), False
 
     def answer(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
-        """The result, and whether the same SQL would give it again: a slow machine is not the statement's property.
+        """The result, and whether the same SQL would give it again: a slow machine is not the
+        statement's property.
 
         Raises:
             DatabaseError: the database failed, whoever's fault that was.
@@ -211,7 +220,9 @@ class QueryTool:
 
 @lru_cache(maxsize=8)
 def excess_of(database: Database, tables: frozenset[str]) -> str:
-    """What the account may do beyond reading the tables: said once, and refused where DATABASE_STRICT is set."""
+    """What the account may do beyond reading the tables: said once, and refused where
+    DATABASE_STRICT is set.
+    """
     excess = ", ".join(sorted(database.excess(tables)))
     if excess:
         from common.settings import load_settings
@@ -231,9 +242,11 @@ def build_tool(
     limits: Limits = DEFAULT_LIMITS,
     cache: bool = True,
 ) -> Callable[[str], str]:
-    """A function from SQL to JSON text, for any agent framework; it raises DatabaseError for what the machine did only.
+    """A function from SQL to JSON text, for any agent framework; it raises DatabaseError for what
+    the machine did only.
 
-    Without a `url` the setting DATABASE_URL decides, else the embedded database is read; the rest as for QueryTool.
+    Without a `url` the setting DATABASE_URL decides, else the embedded database is read; the rest
+    as for QueryTool.
     """
     if url is None:
         from common.settings import load_settings
@@ -249,9 +262,11 @@ def build_tool(
 
 
 class SchemaTools:
-    """Lists and describes the tables a query tool may read; samples come through it, by the same connection and limits.
+    """Lists and describes the tables a query tool may read; samples come through it, by the same
+    connection and limits.
 
-    Both methods return JSON text with `status`, and raise DatabaseError when the database cannot be used.
+    Both methods return JSON text with `status`, and raise DatabaseError when the database cannot be
+    used.
     """
 
     def __init__(self, tool: QueryTool) -> None:
@@ -263,7 +278,8 @@ class SchemaTools:
         return compact({"status": "success", "tables": sorted(self._tool.allowed_tables)})
 
     def describe_table(self, table: str) -> str:
-        """{"status": "success", "table": name, "columns": [{"name", "type", "comment", "samples"}, ...]}.
+        """{"status": "success", "table": name, "columns": [{"name", "type", "comment", "samples"},
+        ...]}.
 
         A table that may not be read gives status "error" with the allowed ones.
         """

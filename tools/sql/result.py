@@ -1,6 +1,8 @@
-"""What the model gets to see of a statement: a bounded JSON text that nothing inside a cell or an error can end.
+"""What the model gets to see of a statement: a bounded JSON text that nothing inside a cell or an
+error can end.
 
-The texts are read by a model, so they are in Chinese; `neutralise` keeps chat tokens and tags in the data harmless.
+The texts are read by a model, so they are in Chinese; `neutralise` keeps chat tokens and tags in
+the data harmless.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from tools.sql.database import Rows
 
 SMALLEST_CELL = 8  # characters; cells shrink to this before a row is given up
 
-# What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like, not "x < 5".
+# What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like,
+# not "x < 5".
 TAG_START = re.compile(r"<(?=[/|｜!]?[A-Za-z_|｜])")
-# Control characters except tab and newline, and what shows nothing or reorders text: Unicode's Default_Ignorable,
-# separators of lines, and half pairs.
+# Control characters except tab and newline, and what shows nothing or reorders text: Unicode's
+# Default_Ignorable, separators of lines, and half pairs.
 INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
@@ -32,8 +35,8 @@ INVISIBLE = re.compile(
 class Limits:
     """Bounds of one call.
 
-    deadline: seconds the statement may take. max_rows: rows shown. max_cell: characters of a cell. max_chars:
-    characters of the whole JSON text (1,000 at least).
+    deadline: seconds the statement may take. max_rows: rows shown. max_cell: characters of a cell.
+    max_chars: characters of the whole JSON text (1,000 at least).
     """
 
     deadline: float = 1.0
@@ -46,9 +49,9 @@ class Limits:
 class QueryResult:
     """What the model gets to see, and which tables were read.
 
-    rows are lists of JSON values. count is the number of rows the statement returned, shown or not. truncated is False
-    or says what was cut. error is None or the reason there is no result. hint is help with an error or with an empty
-    result, or "".
+    rows are lists of JSON values. count is the number of rows the statement returned, shown or not.
+    truncated is False or says what was cut. error is None or the reason there is no result. hint is
+    help with an error or with an empty result, or "".
     """
 
     columns: list[str]
@@ -70,7 +73,9 @@ class QueryResult:
         return "success" if self.ok else "error"
 
     def to_json(self) -> str:
-        """The tool message: one JSON object of status, columns, rows, count, truncated, error, and a hint if any."""
+        """The tool message: one JSON object of status, columns, rows, count, truncated, error, and
+        a hint if any.
+        """
         return self._text
 
     @cached_property
@@ -94,7 +99,9 @@ def compact(value: Any) -> str:
 
 
 def neutralise(text: str) -> str:
-    """The text with tags and chat tokens opened by a full-width bracket, and without invisible characters."""
+    """The text with tags and chat tokens opened by a full-width bracket, and without invisible
+    characters.
+    """
     return TAG_START.sub("＜", INVISIBLE.sub("", text))
 
 
@@ -104,7 +111,9 @@ def failure(reason: str) -> QueryResult:
 
 
 def fit(found: Rows, limits: Limits) -> QueryResult:
-    """Cut cells, then rows, until the JSON text fits; at least one row stays, with its cells cut further."""
+    """Cut cells, then rows, until the JSON text fits; at least one row stays, with its cells cut
+    further.
+    """
     columns = [shorten(neutralise(name), 64) for name in found.columns]
     size = limits.max_cell
     rows = [[_cell(value, size) for value in row] for row in found.rows]
@@ -162,7 +171,9 @@ def _cell(value: Any, size: int) -> Any:
 
 
 def _text(text: str, size: int) -> str:
-    """A stored text as it is shown; no more of it is looked at than that may need, hidden characters included."""
+    """A stored text as it is shown; no more of it is looked at than that may need, hidden
+    characters included.
+    """
     rest = "…" if len(text) > 2 * size else ""
     return shorten(neutralise(text[: 2 * size]) + rest, size)
 

@@ -1,7 +1,8 @@
-"""Which relation every name of a statement means: an allowed table, or what a WITH around it defines, and nothing else.
+"""Which relation every name of a statement means: an allowed table, or what a WITH around it
+defines, and nothing else.
 
-Names are compared as the engine compares them, and then written the one way it cannot misread: a table with its schema,
-a WITH's name exactly as it was defined.
+Names are compared as the engine compares them, and then written the one way it cannot misread: a
+table with its schema, a WITH's name exactly as it was defined.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def fold(name: str) -> str:
-    """The name as every engine folds it: A to Z only. Python's lower() makes a K of the Kelvin sign."""
+    """The name as every engine folds it: A to Z only.
+
+    Python's lower() makes a K of the Kelvin sign.
+    """
     return name.translate(ASCII_LOWER)
 
 
@@ -40,7 +44,9 @@ def _looks(name: str) -> str:
 
 
 class Scopes:
-    """Resolves the names of one statement, in place; `schema` is where the allowed tables are, "" the dialect's own."""
+    """Resolves the names of one statement, in place; `schema` is where the allowed tables are, ""
+    the dialect's own.
+    """
 
     def __init__(self, dialect: str, allowed_tables: frozenset[str], schema: str) -> None:
         self._dialect, self._allowed, self._schema = (

@@ -1,8 +1,10 @@
-"""What the two database servers share: a pool, a read-only transaction per call, a deadline that holds, bounded cells.
+"""What the two database servers share: a pool, a read-only transaction per call, a deadline that
+holds, bounded cells.
 
-A call is: begin read-only, ask which columns the statement has, fetch `max_rows` rows with every text cut by the server
-(a client that fetches a gigabyte and then cuts it has fetched a gigabyte), count the rest, roll back. The server's own
-time-out cancels a statement; when it does not, a timer of ours hangs up and has the connection terminated.
+A call is: begin read-only, ask which columns the statement has, fetch `max_rows` rows with every
+text cut by the server (a client that fetches a gigabyte and then cuts it has fetched a gigabyte),
+count the rest, roll back. The server's own time-out cancels a statement; when it does not, a timer
+of ours hangs up and has the connection terminated.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 class ServerDatabase(Database):
     """A database behind a driver with connections; subclasses know the dialect's words.
 
-    driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection. cut: SQL for a
-    column's first characters. ending: SQL that ends a connection by its number.
+    driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection.
+    cut: SQL for a column's first characters. ending: SQL that ends a connection by its number.
     """
 
     driver: str
@@ -122,7 +124,9 @@ class ServerDatabase(Database):
         """The file number of the connection's socket, and the server's number of the connection."""
 
     def _stop(self, connection: Any, stopped: list[Any]) -> None:
-        """Hang up, so that nobody waits, and have the server end what it does there, from a connection of its own."""
+        """Hang up, so that nobody waits, and have the server end what it does there, from a
+        connection of its own.
+        """
         line, backend = self._line(connection)
         stopped.append(connection)
         with suppress(OSError), socket.socket(fileno=os.dup(line)) as wire:

@@ -1,7 +1,9 @@
-"""SQLite: a file that cannot be written, an authorizer that sees every table and function, a deadline, limits.
+"""SQLite: a file that cannot be written, an authorizer that sees every table and function, a
+deadline, limits.
 
-Whatever a statement says, the connection refuses: the file is opened with mode=ro and query_only, an authorizer allows
-reading the named tables only (through views and WITH too), and a progress handler stops long work.
+Whatever a statement says, the connection refuses: the file is opened with mode=ro and query_only,
+an authorizer allows reading the named tables only (through views and WITH too), and a progress
+handler stops long work.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ COUNTED_BY_READING = (
 SETTINGS = ENGINES["sqlite"]
 STATEMENT_CODES = {getattr(sqlite3, f"SQLITE_{name}") for name in SETTINGS["statement_codes"]}
 
-# SQLite keeps the text of CREATE TABLE, so "name TEXT, -- what it is" is where a column's comment can live.
+# SQLite keeps the text of CREATE TABLE, so "name TEXT, -- what it is" is where a column's comment
+# can live.
 COLUMN_COMMENT = re.compile(
     r"""^\s*["`\[]?(\w+)["`\]]?[^\n]*?(?:--\s*|/\*\s*)([^\n*]+)""", re.MULTILINE
 )
@@ -89,7 +92,9 @@ class SqliteDatabase(Database):
         record.info["file"] = _state(self.path)[:2]
 
     def _same_file(self, connection: sqlite3.Connection, record: Any, proxy: Any) -> None:
-        """Give a connection up when another file took its file's place: an open file outlives its deletion."""
+        """Give a connection up when another file took its file's place: an open file outlives its
+        deletion.
+        """
         if record.info["file"] != _state(self.path)[:2]:
             raise DisconnectionError(f"{self.path} was replaced")
 
@@ -103,7 +108,9 @@ class SqliteDatabase(Database):
         return [Column(name, kind, comments.get(name, "").strip()) for name, kind in found]
 
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
-        """Our own statement on a connection without an authorizer; not pooled, for pooled ones keep theirs."""
+        """Our own statement on a connection without an authorizer; not pooled, for pooled ones keep
+        theirs.
+        """
         try:
             with closing(_connect(self.path)) as connection:
                 return connection.execute(sql, values).fetchall()
@@ -148,7 +155,9 @@ class SqliteDatabase(Database):
         return Rows(columns, rows, count, exact, frozenset(tables_read))
 
     def _explain(self, error: Exception) -> Exception:
-        """The error to raise for the driver's; one without a code comes from its own checks of the statement."""
+        """The error to raise for the driver's; one without a code comes from its own checks of the
+        statement.
+        """
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_INTERRUPT:
             return DeadlineExceeded(str(error))
@@ -188,7 +197,9 @@ def _state(path: Path) -> tuple[int, ...]:
 def _authorizer(
     access: Access, real_names: frozenset[str], tables_read: set[str]
 ) -> Callable[..., int]:
-    """SQLite's callback for every action of a statement being compiled; adds the tables read to `tables_read`."""
+    """SQLite's callback for every action of a statement being compiled; adds the tables read to
+    `tables_read`.
+    """
     functions = FUNCTIONS["sqlite"]
 
     def authorize(
@@ -203,7 +214,8 @@ def _authorizer(
             if name in access.tables:
                 tables_read.add(name)
                 return sqlite3.SQLITE_OK
-            # Reading no column, as count(*) does, is also reported for names the statement defines itself.
+            # Reading no column, as count(*) does, is also reported for names the statement defines
+            # itself.
             if not second and name not in real_names and (not name or name in access.own_names):
                 return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY
@@ -212,7 +224,9 @@ def _authorizer(
 
 
 def _count(connection: sqlite3.Connection, sql: str, at_least: int) -> tuple[int, bool]:
-    """The number of rows, counted without building them; what is known already when that takes too long."""
+    """The number of rows, counted without building them; what is known already when that takes too
+    long.
+    """
     try:
         return connection.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0], True
     except sqlite3.Error as error:

@@ -1,9 +1,11 @@
-"""A process that reads, runs and shapes the model's SQL, and that can be ended: tools/sql/pool.py starts it.
+"""A process that reads, runs and shapes the model's SQL, and that can be ended: tools/sql/pool.py
+starts it.
 
     python -m tools.sql.worker CHANNEL PARENT      # a socket it inherits, and the process it ends with
 
-No parser, planner or string function has to look at a clock here: the kernel ends the process when a statement overruns
-its deadline, and refuses it memory beyond its share. Who asked sees the channel close.
+No parser, planner or string function has to look at a clock here: the kernel ends the process when
+a statement overruns its deadline, and refuses it memory beyond its share. Who asked sees the
+channel close.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     for message in read_messages(Path("chats.json")):        # Message or Unreadable
         message.session, message.role, message.text, message.time
 
-Understood: JSON (a list of sessions, `{"sessions": [...]}`, one session, a list of messages), JSONL (a session or a
-message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and keys, English or Chinese, are in
-`chat_export.toml`. Text may be UTF-8 with or without mark, UTF-16 or GB18030. Used by `utils/chat_session_filter.py`.
+Understood: JSON (a list of sessions, `{"sessions": [...]}`, one session, a list of messages), JSONL
+(a session or a message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and
+keys, English or Chinese, are in `chat_export.toml`. Text may be UTF-8 with or without mark, UTF-16
+or GB18030. Used by `utils/chat_session_filter.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ DAY_FORMATS = (
 
 @dataclass(frozen=True)
 class Message:
-    """One message. session: "" if the export names none. role: in lower case. time: ISO text, None if not known."""
+    """One message. session: "" if the export names none. role: in lower case. time: ISO text, None
+    if not known.
+    """
 
     session: str
     role: str
@@ -99,7 +102,9 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
 
 
 def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
-    """Where the records are: in the list the file is, in a list of sessions it holds, or the file is one session."""
+    """Where the records are: in the list the file is, in a list of sessions it holds, or the file
+    is one session.
+    """
     seen = []
     for place, event, value in events:
         if place == "" and event == "start_array":
@@ -186,7 +191,9 @@ def _text(value: Any) -> str | None:
 
 
 def as_time(value: Any) -> str | None:
-    """A time as ISO text: from ISO and Chinese forms, seconds or milliseconds since 1970; None for anything else."""
+    """A time as ISO text: from ISO and Chinese forms, seconds or milliseconds since 1970; None for
+    anything else.
+    """
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")
     text = (_scalar(value) or "").strip()

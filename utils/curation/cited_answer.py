@@ -1,10 +1,11 @@
-"""An answer made of statements that each cite a cell of the database, and what is checked of it. For `openevidence.py`.
+"""An answer made of statements that each cite a cell of the database, and what is checked of it.
+For `openevidence.py`.
 
     draft = (await client.ask(build_messages(question, rows), Draft)).value
     evidence = verify(draft, question, rows)      # or Refused("bad_citation", "...")
 
-Every statement has to quote: its citations are word for word in the cells they name, the quotes are in the statement,
-and what the statement says besides, is little and holds no number of its own.
+Every statement has to quote: its citations are word for word in the cells they name, the quotes are
+in the statement, and what the statement says besides, is little and holds no number of its own.
 """
 
 from __future__ import annotations
@@ -65,10 +66,11 @@ class Draft(BaseModel, extra="forbid"):
 
 
 def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]]:
-    """The prompt: instructions, then question and rows as JSON between marks that no cell can guess.
+    """The prompt: instructions, then question and rows as JSON between marks that no cell can
+    guess.
 
-    The mark is made of the content, so the same question and rows are the same prompt and the cache knows them. "<" is
-    written as a JSON escape, so that no chat token survives.
+    The mark is made of the content, so the same question and rows are the same prompt and the cache
+    knows them. "<" is written as a JSON escape, so that no chat token survives.
     """
     shown = [
         {
@@ -87,7 +89,8 @@ def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]
 
 
 def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str, Any]]:
-    """The evidence of an answer whose every statement is verified: [{table, row_id, field, quote}], each once.
+    """The evidence of an answer whose every statement is verified: [{table, row_id, field, quote}],
+    each once.
 
     Raises:
         Refused: "declined", "uncited", "bad_citation", "not_quoted", "own_number" or "own_words".

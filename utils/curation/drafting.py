@@ -1,4 +1,5 @@
-"""From a question to a verified row, or to the reason why there is none. Used by `utils/openevidence.py`.
+"""From a question to a verified row, or to the reason why there is none. Used by
+`utils/openevidence.py`.
 
 drafter = Drafter(client, load_settings(), None, max_turns=6)
 await drafter({"id": "q1", "question": "..."})      # {"answer": ..., ...} or {"refused": {...}}
@@ -67,7 +68,10 @@ class Drafter:
         return digest(f"{row['id']}\0{row['question']}")
 
     async def __call__(self, row: Row) -> Row:
-        """The columns to add to the row; or `refused` with reason and detail. Raises LLMError: the machine failed."""
+        """The columns to add to the row; or `refused` with reason and detail.
+
+        Raises LLMError: the machine failed.
+        """
         episode = await self._play(row["question"])
         try:
             return await self._from(row, episode)
@@ -127,7 +131,8 @@ class Drafter:
         )
 
     async def _checked(self, row: Row, columns: Row, gold: str) -> Row:
-        """The columns with the gold table if the answer says all of it, else without; both checked like a data set.
+        """The columns with the gold table if the answer says all of it, else without; both checked
+        like a data set.
 
         Raises:
             Refused: "check_failed", `python -m data.validate` would not accept the row.
@@ -145,14 +150,19 @@ class Drafter:
 
 
 def gold_of(used: list[QueryResult], evidence: list[dict[str, Any]]) -> str:
-    """What the only query returned in the cited columns, as JSON of `structured_gt`; "" where that can not be told."""
+    """What the only query returned in the cited columns, as JSON of `structured_gt`; "" where that
+    can not be told.
+    """
     fields = list(dict.fromkeys(item["field"] for item in evidence))
     rows = project(used[0], fields) if len(used) == 1 and not used[0].truncated else None
     return "" if rows is None else compact({"columns": fields, "rows": rows})
 
 
 def agent_endpoint(client: LLMClient) -> Endpoint:
-    """Where the agent finds the client's model. Raises LLMError where no known address speaks chat completions."""
+    """Where the agent finds the client's model.
+
+    Raises LLMError where no known address speaks chat completions.
+    """
     provider = client.provider
     url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)
     if not url:

@@ -2,7 +2,8 @@
 
     vectors = await Embeddings("openai/NAME", base_url, key, Path("outputs/embeddings.sqlite")).of(["...", "..."])
 
-The vectors have length 1, so a dot product is the cosine. The only user is `utils/filter_new_question.py`.
+The vectors have length 1, so a dot product is the cosine. The only user is
+`utils/filter_new_question.py`.
 """
 
 from __future__ import annotations

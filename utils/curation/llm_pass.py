@@ -1,7 +1,9 @@
-"""What the programs share that put every row before an LLM: options, the run over all rows, files, exit codes.
+"""What the programs share that put every row before an LLM: options, the run over all rows, files,
+exit codes.
 
-A run's files beside OUT.jsonl: OUT.dropped.jsonl, OUT.failed.jsonl if a row failed, OUT.jsonl.journal until every row
-has a result. Failed rows are tried again, and only they, when the same command is given again.
+A run's files beside OUT.jsonl: OUT.dropped.jsonl, OUT.failed.jsonl if a row failed,
+OUT.jsonl.journal until every row has a result. Failed rows are tried again, and only they, when the
+same command is given again.
 """
 
 from __future__ import annotations
@@ -51,10 +53,11 @@ def run_program(
     argv: Sequence[str] | None,
     add_more: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
 ) -> int:
-    """The command line that all of these programs have, and what `add_more` adds; returns the body's exit code.
+    """The command line that all of these programs have, and what `add_more` adds; returns the
+    body's exit code.
 
-    The body is given the options, the rows of the inputs, and the client of the options and settings with the cache of
-    LLM_CACHE.
+    The body is given the options, the rows of the inputs, and the client of the options and
+    settings with the cache of LLM_CACHE.
     """
     parser = new_parser(doc, epilog=EPILOG)
     add = parser.add_argument
@@ -125,11 +128,12 @@ def run_pass(
 ) -> int:
     """Do the `work` of every row, write the outputs and return the exit code.
 
-    `judge` makes an output's row of a row and its result, and says whether it is kept; it is called once for each row
-    that has a result, in order, and then `finish`, to write the `others`.
+    `judge` makes an output's row of a row and its result, and says whether it is kept; it is called
+    once for each row that has a result, in order, and then `finish`, to write the `others`.
 
     Raises:
-        FileError: an output exists (without --force) or is an input; JournalError, RunError: see common/journal.py.
+        FileError: an output exists (without --force) or is an input; JournalError, RunError: see
+            common/journal.py.
     """
     dropped, failed = beside(options.output, "dropped"), beside(options.output, "failed")
     for file in (options.output, dropped, failed, *others):

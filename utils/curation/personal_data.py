@@ -1,12 +1,14 @@
-"""Personal data in a question, replaced by its kind in brackets: 我叫张三，电话13800138000 -> 我叫[姓名]，电话[电话].
+"""Personal data in a question, replaced by its kind in brackets: 我叫张三，电话13800138000 ->
+我叫[姓名]，电话[电话].
 
     masked, kinds = mask("我叫张三，电话13800138000")       # kinds: ["name", "phone"], one a replacement
 
-Shared by the curation scripts. Kinds and patterns are in `personal_data.toml`. Digits are understood in every script
-(full-width, Chinese, circled) and with spaces, hyphens, dots, commas or brackets between them. Whatever else is found,
-no run of eleven digits or more stays. Names are found by what stands beside them (我叫..., 我老公..., ...医生), by the
-characters they are made of, and by jieba's tagger, offline. The tagger also says what is no name, and a table has the
-medical words and brands that look like one (高血压, 黄疸, 严迪).
+Shared by the curation scripts. Kinds and patterns are in `personal_data.toml`. Digits are
+understood in every script (full-width, Chinese, circled) and with spaces, hyphens, dots, commas or
+brackets between them. Whatever else is found, no run of eleven digits or more stays. Names are
+found by what stands beside them (我叫..., 我老公..., ...医生), by the characters they are made of, and by
+jieba's tagger, offline. The tagger also says what is no name, and a table has the medical words and
+brands that look like one (高血压, 黄疸, 严迪).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from pathlib import Path
 CHINESE_DIGITS = dict(
     zip("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789", strict=True)
 )
-# Characters that nobody sees or that only mark another one: control, format, half, private, unassigned, combining.
+# Characters that nobody sees or that only mark another one: control, format, half, private,
+# unassigned, combining.
 UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"}
 BEFORE_ADDRESS = re.compile(r".*(?:家?住[在址]?|地址[是为]?|位于|来自|搬到|寄到|[在到])")
 WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)  # GB 11643-1999
@@ -69,7 +72,9 @@ def visible(text: str) -> str:
 
 
 def mask(text: str) -> tuple[str, list[str]]:
-    """The visible text with every piece of personal data replaced, and the kind of each replacement."""
+    """The visible text with every piece of personal data replaced, and the kind of each
+    replacement.
+    """
     text, kinds = visible(text), []
     for kind, table in KINDS.items():
         spans = _apart(_spans(kind, text))
@@ -143,7 +148,9 @@ def _may_be_name(text: str, start: int, end: int, tag: str) -> bool:
 
 
 def _tagged(text: str) -> Words:
-    """The words of the text; GUESSED is the part of speech of one in no list that the tagger takes for no name."""
+    """The words of the text; GUESSED is the part of speech of one in no list that the tagger takes
+    for no name.
+    """
     import jieba.posseg  # late: it takes most of a second
 
     jieba.setLogLevel("CRITICAL")
@@ -159,7 +166,9 @@ def _tagged(text: str) -> Words:
 
 
 def plain(text: str) -> str:
-    """The text of the same length in lower case, with digits and punctuation of every script in ASCII."""
+    """The text of the same length in lower case, with digits and punctuation of every script in
+    ASCII.
+    """
     return "".join(map(_plain_character, text))
 
 
@@ -172,7 +181,9 @@ def _plain_character(char: str) -> str:
 
 
 def _is_id_number(digits: str) -> bool:
-    """Whether it has a birthday where an ID number has it, or 18 characters with the right check digit."""
+    """Whether it has a birthday where an ID number has it, or 18 characters with the right check
+    digit.
+    """
     return bool(BIRTHDAY.match(digits)) or (len(digits) == 18 and has_check_digit(digits))
 
 

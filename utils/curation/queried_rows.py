@@ -4,8 +4,8 @@
     finder.rows_of("SELECT dosage FROM drugs_info WHERE med_name LIKE '%布洛芬%'")
     # [QueriedRow(table="drugs_info", row_id=7, name="布洛芬片", cells={"dosage": "..."})]
 
-Each SELECT of the statement is asked again for the key, the name and the columns it looked at, with its own conditions,
-through the agent's own guarded tool. Used by `utils/openevidence.py`.
+Each SELECT of the statement is asked again for the key, the name and the columns it looked at, with
+its own conditions, through the agent's own guarded tool. Used by `utils/openevidence.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ KEY = "id"
 
 @dataclass(frozen=True)
 class QueriedRow:
-    """A row that a query read: table, key, name of the drug or disease, and the columns the query looked at."""
+    """A row that a query read: table, key, name of the drug or disease, and the columns the query
+    looked at.
+    """
 
     table: str
     row_id: int
@@ -66,7 +68,9 @@ class RowFinder:
         }
 
     def rows_of(self, sql: str) -> list[QueriedRow]:
-        """The rows that a statement the tool accepts read; [] where its form does not let them be told."""
+        """The rows that a statement the tool accepts read; [] where its form does not let them be
+        told.
+        """
         try:
             tree = sqlglot.parse_one(sql, read=self.dialect)
         except SqlglotError:  # the tool's guard says so to the agent; there is nothing to find

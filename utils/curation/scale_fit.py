@@ -1,4 +1,5 @@
-"""Fit a map to [0, 1] to raw scores, describe scores, and draw both. Used by `utils/reward_scale.py`.
+"""Fit a map to [0, 1] to raw scores, describe scores, and draw both. Used by
+`utils/reward_scale.py`.
 
 fit([-1.2, 0.3, 2.0, ...], "quantile").apply(0.3)
 """
@@ -24,7 +25,10 @@ FEWEST = 100  # scores; with fewer, five percent are less than five scores
 
 
 def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale:
-    """The map of that kind. Raises UsageError: fewer than two different scores, or some of no sensible size."""
+    """The map of that kind.
+
+    Raises UsageError: fewer than two different scores, or some of no sensible size.
+    """
     huge = [score for score in scores if abs(score) > LARGEST]
     if huge:
         raise UsageError(
@@ -37,7 +41,8 @@ def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale
 
 
 def fit_quantile(scores: Sequence[float]) -> QuantileScale:
-    """POINTS quantiles of the scores, evenly from 0 to 1; equal ones become one point in the middle of their shares.
+    """POINTS quantiles of the scores, evenly from 0 to 1; equal ones become one point in the middle
+    of their shares.
 
     So a score that many answers get is mapped to its mid-rank, as in rank statistics.
     """
@@ -49,10 +54,12 @@ def fit_quantile(scores: Sequence[float]) -> QuantileScale:
 
 
 def fit_logistic(scores: Sequence[float]) -> LogisticScale:
-    """Median and quartiles of the scores taken for those of a logistic distribution, so that outliers do not matter.
+    """Median and quartiles of the scores taken for those of a logistic distribution, so that
+    outliers do not matter.
 
-    Its quartiles lie 2 ln 3 scales apart (Johnson, Kotz, Balakrishnan: Continuous Univariate Distributions 2, ch. 23).
-    Where half of the scores are equal the standard deviation is used, which is pi / sqrt(3) scales.
+    Its quartiles lie 2 ln 3 scales apart (Johnson, Kotz, Balakrishnan: Continuous Univariate
+    Distributions 2, ch. 23). Where half of the scores are equal the standard deviation is used,
+    which is pi / sqrt(3) scales.
     """
     low, median, high = (float(numpy.quantile(scores, share)) for share in (0.25, 0.5, 0.75))
     scale = (high - low) / (2 * math.log(3)) or statistics.pstdev(scores) * math.sqrt(3) / math.pi
@@ -83,7 +90,9 @@ def summary(scores: Sequence[float]) -> dict[str, float]:
 
 
 def draw(scores: Sequence[float], scale: Scale, title: str, path: Path) -> None:
-    """Write a PNG of the scores before, the map and the scores after; it appears when it is complete."""
+    """Write a PNG of the scores before, the map and the scores after; it appears when it is
+    complete.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4), layout="constrained")

@@ -1,7 +1,8 @@
-"""What an LLM is asked about a real question, and what it answers: medical? answerable from the tables? of which type?
+"""What an LLM is asked about a real question, and what it answers: medical? answerable from the
+tables? of which type?
 
-Two prompts: FIRST of utils/filter_with_llm.py, and STRICT of utils/filter_again.py. Both show the tables' columns; the
-words are in `screening.toml`.
+Two prompts: FIRST of utils/filter_with_llm.py, and STRICT of utils/filter_again.py. Both show the
+tables' columns; the words are in `screening.toml`.
 
     ask = Screening(client, FIRST)
     Verdict(**await ask({"question": "阿莫西林怎么吃？"}))
@@ -31,7 +32,9 @@ WORKING_COLUMNS = frozenset(
 
 
 class Verdict(BaseModel):
-    """One LLM's judgement of one question; the reason comes first, so that it is thought before the rest."""
+    """One LLM's judgement of one question; the reason comes first, so that it is thought before the
+    rest.
+    """
 
     reason: str = Field(description="一两句话的理由")
     is_medical: bool
@@ -66,7 +69,10 @@ class Screening:
 
 
 def build_messages(question: str, instructions: str) -> list[dict[str, str]]:
-    """The prompt. As JSON with "<" escaped, a question holds no chat token and cannot leave its place."""
+    """The prompt.
+
+    As JSON with "<" escaped, a question holds no chat token and cannot leave its place.
+    """
     text = json.dumps({"问题": question[:LONGEST_QUESTION]}, ensure_ascii=False).replace(
         "<", "\\u003c"
     )

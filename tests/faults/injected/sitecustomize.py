@@ -1,7 +1,8 @@
-"""Shifts the clock of every Python process that finds this folder on its path, by the number of seconds in FAULT_CLOCK.
+"""Shifts the clock of every Python process that finds this folder on its path, by the number of
+seconds in FAULT_CLOCK.
 
-That is a file with one double, which the harness may change at any time. It stands in for a system clock that jumps,
-which only root may make; monotonic clocks go on, as theirs do.
+That is a file with one double, which the harness may change at any time. It stands in for a system
+clock that jumps, which only root may make; monotonic clocks go on, as theirs do.
 """
 
 import mmap

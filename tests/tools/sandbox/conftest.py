@@ -1,4 +1,6 @@
-"""A sandbox for the tests; where this machine allows bubblewrap nothing, they say so and are skipped."""
+"""A sandbox for the tests; where this machine allows bubblewrap nothing, they say so and are
+skipped.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

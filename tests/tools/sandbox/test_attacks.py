@@ -1,6 +1,8 @@
-"""Programs that try to get out, to last, to reach a neighbour or to stop the machine: corpus/README.md.
+"""Programs that try to get out, to last, to reach a neighbour or to stop the machine:
+corpus/README.md.
 
-docs/sandbox.md promises that none does. A fifth of each kind is played in every run, all of them nightly.
+docs/sandbox.md promises that none does. A fifth of each kind is played in every run, all of them
+nightly.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """How the warm interpreter is started and given up, and what it is told.
 
-Keeps of docs/sandbox.md, "What holds, and by what", that programs run in the sandbox they are set to run in; nothing is
-started in bubblewrap here.
+Keeps of docs/sandbox.md, "What holds, and by what", that programs run in the sandbox they are set
+to run in; nothing is started in bubblewrap here.
 """
 
 import io
@@ -66,7 +66,9 @@ async def test_one_that_was_never_started_said_nothing_and_has_nothing_to_close(
 def test_what_runs_programs_is_started_as_it_is_set_with_an_environment_of_its_own(
     bare, tmp_path, protected: bool
 ) -> None:
-    """Without its sandbox, or with this process's variables, programs of the model would have files and keys."""
+    """Without its sandbox, or with this process's variables, programs of the model would have files
+    and keys.
+    """
     seen: list[Any] = []
 
     class Started:

@@ -1,4 +1,6 @@
-"""A copy of the embedded database for every test that needs one, the tool on it, and the three engines under attack."""
+"""A copy of the embedded database for every test that needs one, the tool on it, and the three
+engines under attack.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statements for the guard to survive: known ones taken apart and put together wrongly, and words in any order.
+"""Statements for the guard to survive: known ones taken apart and put together wrongly, and words
+in any order.
 
 A draw takes some microseconds, so that millions of them are asked for in an hour.
 """

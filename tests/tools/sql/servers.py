@@ -1,7 +1,8 @@
-"""Real database servers for tests: PostgreSQL and MariaDB, started in a temporary folder on a free loopback port.
+"""Real database servers for tests: PostgreSQL and MariaDB, started in a temporary folder on a free
+loopback port.
 
-Debian: apt-get install postgresql mariadb-server. The services those packages start are not used. Both servers refuse
-to run as root, so root hands them to the packages' own users.
+Debian: apt-get install postgresql mariadb-server. The services those packages start are not used.
+Both servers refuse to run as root, so root hands them to the packages' own users.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ def as_user(name: str) -> dict:
 
 @contextlib.contextmanager
 def server_folder(user: str) -> Iterator[Path]:
-    """A short-named temporary folder that belongs to the server's user (socket paths may have 107 bytes)."""
+    """A short-named temporary folder that belongs to the server's user (socket paths may have 107
+    bytes).
+    """
     folder = Path(tempfile.mkdtemp(prefix="db"))
     if os.getuid() == 0:
         shutil.chown(folder, user)
@@ -75,7 +78,9 @@ def server_folder(user: str) -> Iterator[Path]:
 def running(
     command: list[str], user: str, folder: Path, ready, end: signal.Signals
 ) -> Iterator[subprocess.Popen]:
-    """Run a server until the block ends it with a signal; `ready` raises until it takes connections."""
+    """Run a server until the block ends it with a signal; `ready` raises until it takes
+    connections.
+    """
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **as_user(user))
     try:

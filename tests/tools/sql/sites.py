@@ -1,4 +1,6 @@
-"""The same small medical database on each engine, with things that must stay hidden and unchanged, to be attacked."""
+"""The same small medical database on each engine, with things that must stay hidden and unchanged,
+to be attacked.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,10 @@ CATALOG = {
 
 @dataclass
 class Site:
-    """A database under attack. `state` is a digest of all there is; `folder` one that the server can write to."""
+    """A database under attack.
+
+    `state` is a digest of all there is; `folder` one that the server can write to.
+    """
 
     engine: str
     url: str
@@ -122,7 +127,9 @@ def sqlite_site(folder: Path) -> Iterator[Site]:
 
 @contextlib.contextmanager
 def server_site(name: str, url: str, folder: Path) -> Iterator[Site]:
-    """A database on a running server, attacked with an administrator's account: nothing is left to the account."""
+    """A database on a running server, attacked with an administrator's account: nothing is left to
+    the account.
+    """
     # pre-ping: a test ends all connections but its own
     engine = create_engine(
         url.replace("postgresql://", "postgresql+psycopg://"), pool_pre_ping=True

@@ -1,7 +1,8 @@
-"""The corpus of hostile and of hostile-looking statements, on every engine that can be started here.
+"""The corpus of hostile and of hostile-looking statements, on every engine that can be started
+here.
 
-Every attack: no exception, the database and the folder unchanged, in time, little memory, a bounded answer without the
-secret, a path or the URL, and the next legal query works.
+Every attack: no exception, the database and the folder unchanged, in time, little memory, a bounded
+answer without the secret, a path or the URL, and the next legal query works.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Generated statements against the guard, with the connection behind it as the judge.
 
-The guard ends in an answer whatever it is given, in each dialect: 20,000 statements in every check, the same ones. What
-it lets pass must make SQLite's authorizer see nothing but reads of allowed tables, allowed functions and recursion, and
-leave the file as it was: 500 statements in every check. `make nightly` draws 20,000 new ones of each kind, `make fuzz`
-100,000 or CASES=n, of the second kind 100,000 at most (FUZZ_CASES).
+The guard ends in an answer whatever it is given, in each dialect: 20,000 statements in every check,
+the same ones. What it lets pass must make SQLite's authorizer see nothing but reads of allowed
+tables, allowed functions and recursion, and leave the file as it was: 500 statements in every
+check. `make nightly` draws 20,000 new ones of each kind, `make fuzz` 100,000 or CASES=n, of the
+second kind 100,000 at most (FUZZ_CASES).
 """
 
 from __future__ import annotations

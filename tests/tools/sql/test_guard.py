@@ -1,6 +1,7 @@
 """The guard and the connection behind it: hostile statements do nothing, legal ones run unchanged.
 
-Keeps of docs/sql-safety.md, "Layers": the syntax tree, names by scope, functions, and the read-only connection.
+Keeps of docs/sql-safety.md, "Layers": the syntax tree, names by scope, functions, and the read-only
+connection.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The tool's result: shape, limits, harmless text, and whose fault a failure is.
 
-Keeps of docs/sql-safety.md, "Whose fault it was", and of the tool's limits that nothing longer reaches the model.
+Keeps of docs/sql-safety.md, "Whose fault it was", and of the tool's limits that nothing longer
+reaches the model.
 """
 
 from __future__ import annotations
@@ -183,7 +184,9 @@ def test_any_cells_give_valid_json_within_the_limits(strange, rows):
 
 
 def test_a_text_may_be_as_long_as_the_limit_and_no_character_longer():
-    """What is longer would push the question out of the policy's context, or break the budget of an episode."""
+    """What is longer would push the question out of the policy's context, or break the budget of an
+    episode.
+    """
     found = Rows(["a"], [("药" * 300,)] * 4, 4, True)
     whole = len(fit(found, Limits()).to_json())
     exact, below = (fit(found, Limits(max_chars=limit)) for limit in (whole, whole - 1))

@@ -1,7 +1,8 @@
-"""What the guard alone says of a statement: the reason the model reads, or the text that is run in its place.
+"""What the guard alone says of a statement: the reason the model reads, or the text that is run in
+its place.
 
-Keeps of docs/sql-safety.md, "Layers": each check of the guard, without the connection behind it, which would hide that
-one is gone.
+Keeps of docs/sql-safety.md, "Layers": each check of the guard, without the connection behind it,
+which would hide that one is gone.
 """
 
 from __future__ import annotations
@@ -148,7 +149,9 @@ def test_what_is_not_allowed_is_named_for_the_hint(
 def test_the_text_that_will_run_is_looked_at_once_more(
     dialect: str, text: str, own: str, name: str | None
 ) -> None:
-    """Whatever sqlglot made of a statement on the way: a function that is not listed does not reach the database."""
+    """Whatever sqlglot made of a statement on the way: a function that is not listed does not reach
+    the database.
+    """
     if name is None:
         _check_words(text, dialect, frozenset({own}))
     else:

@@ -1,6 +1,8 @@
-"""What of a result is shown: each kind of cell, what is cut and what is said of it, to the character.
+"""What of a result is shown: each kind of cell, what is cut and what is said of it, to the
+character.
 
-Keeps of docs/sql-safety.md, "What the model sees": a bounded text, and a note wherever something is left out.
+Keeps of docs/sql-safety.md, "What the model sees": a bounded text, and a note wherever something is
+left out.
 """
 
 from __future__ import annotations

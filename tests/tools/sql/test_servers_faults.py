@@ -1,4 +1,5 @@
-"""PostgreSQL and MariaDB: results like SQLite's, a clean connection after every call, and whose fault a failure is.
+"""PostgreSQL and MariaDB: results like SQLite's, a clean connection after every call, and whose
+fault a failure is.
 
 Keeps of docs/sql-safety.md, "Whose fault it was" and "Setting up the account".
 """

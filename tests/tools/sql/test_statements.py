@@ -1,7 +1,9 @@
-"""1,749 statements by people who had not read the guard, on every engine: the expressions of corpus/statements.jsonl.
+"""1,749 statements by people who had not read the guard, on every engine: the expressions of
+corpus/statements.jsonl.
 
-Whatever a statement is, the tool answers, shows nothing of the table it may not read, and leaves the database alone.
-`refused` must be refused, `ok` must run and give what the engine itself gives. CI draws every fifth, the night all.
+Whatever a statement is, the tool answers, shows nothing of the table it may not read, and leaves
+the database alone. `refused` must be refused, `ok` must run and give what the engine itself gives.
+CI draws every fifth, the night all.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ STATEMENTS = Path(__file__).parent / "corpus" / "statements.jsonl"
 LIMITS = Limits(deadline=1.0)
 COMPARED = {"legal", "wrong_answer"}  # kinds whose rows the engine is asked for as well
 
-# Refused although harmless, with a message that says what to write instead; or, the last, harmless although forbidden.
+# Refused although harmless, with a message that says what to write instead; or, the last, harmless
+# although forbidden.
 STRICTER = {
     "'SELECT 1e2-3e1 AS v'",
     "'WITH pg_sleep_times AS",

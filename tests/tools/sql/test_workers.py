@@ -1,4 +1,5 @@
-"""The processes that run SQL: a statement can end them and nothing else, and they end with the program that asks.
+"""The processes that run SQL: a statement can end them and nothing else, and they end with the
+program that asks.
 
 Keeps of docs/sql-safety.md, "Workers".
 """
@@ -24,8 +25,8 @@ from tools.sql.database import DatabaseError, Rows
 from tools.sql.pool import POOL, Pool
 from tools.sql.query import Limits
 
-# One look for a text in a text is one step of SQLite's machine and takes tenths of a second: its progress handler,
-# asked every 10,000 steps, is never asked.
+# One look for a text in a text is one step of SQLite's machine and takes tenths of a second: its
+# progress handler, asked every 10,000 steps, is never asked.
 STALLING = (
     "WITH RECURSIVE s(t) AS (SELECT 'a' UNION ALL SELECT t || t FROM s WHERE length(t) < 60000), "
     "m AS MATERIALIZED (SELECT max(t) AS t FROM s) "

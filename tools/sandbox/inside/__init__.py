@@ -1,7 +1,7 @@
 """What runs inside the sandbox; standard library only.
 
-Nothing of the repository is there to import: the texts of these files are given to an interpreter of its own
-(`mounts.program`), and every process inside is a fork of that one.
+Nothing of the repository is there to import: the texts of these files are given to an interpreter
+of its own (`mounts.program`), and every process inside is a fork of that one.
 
     warm.py          imports numpy and pandas once and forks for every episode; ends with the process that asks
     supervisor.py    process 1 of an episode's namespaces; starts the two below, watches them, and ends what a step

@@ -1,6 +1,8 @@
-"""The messages between a supervisor and who asks: the length of a JSON text in four bytes, and the text.
+"""The messages between a supervisor and who asks: the length of a JSON text in four bytes, and the
+text.
 
-No program holds an end of that line: what it prints and reports goes to its supervisor, which writes the message.
+No program holds an end of that line: what it prints and reports goes to its supervisor, which
+writes the message.
 """
 
 from __future__ import annotations

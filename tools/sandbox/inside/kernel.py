@@ -1,4 +1,6 @@
-"""What the processes inside ask of the kernel: namespaces, limits, a filter of system calls, and what runs there."""
+"""What the processes inside ask of the kernel: namespaces, limits, a filter of system calls, and
+what runs there.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,10 @@ def readable(*files: int, seconds: float | None = None) -> set[int]:
 
 
 def fork(body: Callable[[], None]) -> int:
-    """Run `body` in a child; what it raises is said where its errors go. Returns the child's number."""
+    """Run `body` in a child; what it raises is said where its errors go.
+
+    Returns the child's number.
+    """
     child = os.fork()
     if child:
         return child
@@ -77,7 +82,10 @@ def keep_only(file: int) -> int:
 
 
 def seclude(settings: Settings) -> str:
-    """Give this process, the first of its namespace, mounts and a user namespace of its own. Raises OSError."""
+    """Give this process, the first of its namespace, mounts and a user namespace of its own.
+
+    Raises OSError.
+    """
     system("unshare", NEWNS | NEWIPC | NEWNET)
     system("mount", None, b"/", None, RECURSIVE | PRIVATE, None)
     before = os.open("/proc", os.O_DIRECTORY)
@@ -116,7 +124,9 @@ def write(folder: int, path: str, text: str) -> None:
 
 
 def confine(settings: Settings) -> None:
-    """Take this process's rights, for good: limits, no capabilities, no gain by exec, a filter of system calls."""
+    """Take this process's rights, for good: limits, no capabilities, no gain by exec, a filter of
+    system calls.
+    """
     os.setpgid(0, 0)
     os.nice(NICE)
     with open("/proc/self/statm", encoding="ascii") as file:
@@ -135,7 +145,9 @@ def confine(settings: Settings) -> None:
 
 
 class Process(NamedTuple):
-    """What the kernel says of one; memory in bytes, also what it shares with the one it was forked from."""
+    """What the kernel says of one; memory in bytes, also what it shares with the one it was forked
+    from.
+    """
 
     number: int
     parent: int
@@ -157,7 +169,10 @@ def processes() -> list[Process]:
 
 
 def look(number: int) -> Process | None:
-    """The process; None when it has ended. Nothing here waits for a lock that the process may hold."""
+    """The process; None when it has ended.
+
+    Nothing here waits for a lock that the process may hold.
+    """
     try:
         first = facts = status(f"{number}")
         if (
@@ -183,13 +198,18 @@ def look(number: int) -> Process | None:
 
 
 def status(process: str) -> dict[str, list[str]]:
-    """What /proc says of a process or thread. Raises FileNotFoundError and ProcessLookupError: it has ended."""
+    """What /proc says of a process or thread.
+
+    Raises FileNotFoundError and ProcessLookupError: it has ended.
+    """
     with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
         return {name: values.split() for name, _, values in (row.partition(":") for row in file)}
 
 
 def tell_all(number: int) -> None:
-    """Send a signal to every process of the episode; in a namespace the kernel does it at one moment."""
+    """Send a signal to every process of the episode; in a namespace the kernel does it at one
+    moment.
+    """
     if os.getpid() == 1:
         with suppress(ProcessLookupError):
             os.kill(-1, number)

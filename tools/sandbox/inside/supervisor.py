@@ -1,7 +1,8 @@
-"""Process 1 of an episode: starts its interpreter and commands, watches them, and ends what a step leaves behind.
+"""Process 1 of an episode: starts its interpreter and commands, watches them, and ends what a step
+leaves behind.
 
-It stays outside their limits and filter, in the same namespaces; it runs nothing of the model's, reads no pickle of it,
-and waits for it nowhere without a time limit.
+It stays outside their limits and filter, in the same namespaces; it runs nothing of the model's,
+reads no pickle of it, and waits for it nowhere without a time limit.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def supervise(line: socket.socket, settings: Settings) -> None:
 
 
 class Output:
-    """The beginning and the end of what comes out of a pipe; what is between them is counted and thrown away."""
+    """The beginning and the end of what comes out of a pipe; what is between them is counted and
+    thrown away.
+    """
 
     def __init__(self, file: int) -> None:
         self.file, self.size, self.head, self.tail = file, 0, bytearray(), bytearray()
@@ -112,7 +115,10 @@ class Supervisor:
         self.spare = own.memory if own else 0  # what every fork begins with
 
     def step(self, source: str, language: str, deadline: float) -> dict[str, Any]:
-        """Run a program or a command, and end all it started. `fresh`: no earlier program's names were there."""
+        """Run a program or a command, and end all it started.
+
+        `fresh`: no earlier program's names were there.
+        """
         (out, out_in), (done, done_in) = os.pipe(), os.pipe()
         output, fresh = Output(out), False
         if language == "python":
@@ -148,7 +154,10 @@ class Supervisor:
         return fresh
 
     def offer(self, *files: int) -> bool:
-        """Let the interpreter go on, with a program. False: there is none, or it does not listen any more."""
+        """Let the interpreter go on, with a program.
+
+        False: there is none, or it does not listen any more.
+        """
         if not self.interpreter:
             return False
         try:
@@ -194,7 +203,8 @@ class Supervisor:
         return "memory" if own > self.settings["memory"] else ""
 
     def end_all(self, keep: bool = False) -> None:
-        """Tell every process to end; the interpreter may be kept, standing still until its next program.
+        """Tell every process to end; the interpreter may be kept, standing still until its next
+        program.
 
         None goes on with what it did after this. Until they are gone takes a while longer: `bury`.
         """

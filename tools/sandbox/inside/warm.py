@@ -14,7 +14,9 @@ from tools.sandbox.inside.supervisor import supervise
 
 
 def main(settings: Settings) -> None:
-    """Fork a supervisor for every line that comes, until the process that asks has ended or closed its end."""
+    """Fork a supervisor for every line that comes, until the process that asks has ended or closed
+    its end.
+    """
     sys.path += settings[
         "packages"
     ]  # -I, which keeps the account's own packages away, does not look at PYTHONPATH

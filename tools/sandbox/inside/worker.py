@@ -1,4 +1,7 @@
-"""What runs what the model wrote: an episode's interpreter, and a shell. Everything here is in the program's hands."""
+"""What runs what the model wrote: an episode's interpreter, and a shell.
+
+Everything here is in the program's hands.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,9 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
 
 
 def print_to(out: int, standard: int) -> Any:
-    """A standard output that is `out`, whatever the last program did to it; what ends a program loses no line."""
+    """A standard output that is `out`, whatever the last program did to it; what ends a program
+    loses no line.
+    """
     os.dup2(out, standard)
     return open(
         standard, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
@@ -61,7 +66,10 @@ def print_to(out: int, standard: int) -> Any:
 
 
 def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
-    """Run a program; its traceback is part of what it prints. Returns the report of how it ended."""
+    """Run a program; its traceback is part of what it prints.
+
+    Returns the report of how it ended.
+    """
     report = DONE
     try:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name

@@ -1,0 +1,182 @@
+"""One process imports the engine; the workers that Ray starts on this machine are forks of it.
+
+    with forking(plan) as python:                        # early: it imports beside whatever follows
+        ray.init(runtime_env={"py_executable": python})  # "" where nothing is forked
+
+A training without an accelerator is a dozen Python processes on few cores. Importing torch, vLLM
+and verl takes each of them ten seconds and half a gigabyte, a fork of a process that has them a
+tenth of a second. Ray asks for a worker by a command line: training/cpu/site/fork_client.py hands
+it over, and becomes that command itself should nobody answer. Not on a GPU (a process that has
+touched CUDA cannot be forked), and not where a run joins a cluster.
+
+    python -m training.cpu.fork_server SOCKET PARENT         # what `forking` starts
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import logging
+import multiprocessing
+import os
+import runpy
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from training.setup.device import environment
+from training.setup.plan import Plan
+
+logger = logging.getLogger(__name__)
+
+CLIENT = Path(__file__).parent / "site" / "fork_client.py"
+# What trainer, its workers, vLLM's server and vLLM's engine import between them.
+ENGINE = (
+    "ray",
+    "vllm.v1.engine.async_llm",
+    "vllm.v1.engine.core",
+    "vllm.v1.worker.cpu_worker",
+    "vllm.entrypoints.openai.api_server",
+    "training.engine.trainer",
+    "training.cpu.early_servers",
+    "training.cpu.plain_weights",
+)
+# Ray's library reads these two when it is imported. The first job of a Ray of our own has this
+# number, and a worker is to end with this command, as it would with Ray's raylet.
+JOB, JOB_VARIABLE, PARENT_VARIABLE = "01000000", "RAY_JOB_ID", "RAY_RAYLET_PID"
+LOOK_SECONDS = 0.5
+END_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def forking(plan: Plan) -> Iterator[str]:
+    """The command that Ray is to take for `python`; its server ends with the block, and with this
+    process.
+    """
+    if plan.device != "cpu" or plan.role == "runner" or os.environ.get("RAY_ADDRESS"):
+        yield ""
+        return
+    folder = Path(
+        tempfile.mkdtemp(prefix="fork-server-")
+    )  # nobody else's: what connects may run anything
+    told = environment(plan.device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
+    command = [
+        sys.executable,
+        "-m",
+        "training.cpu.fork_server",
+        str(folder / "socket"),
+        str(os.getpid()),
+    ]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command,
+            env=os.environ | told,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield shlex.join(
+            [sys.executable, "-I", "-S", str(CLIENT), str(folder / "socket")]
+        )  # Ray has a shell read it
+    finally:
+        if server.poll() is not None:  # the run went on without it
+            logger.warning(
+                "the fork server ended with %s: %s",
+                server.returncode,
+                (folder / "log").read_text()[-1000:],
+            )
+        server.kill()
+        server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def serve(address: str, parent: int) -> None:
+    """Answer requests with forks until `parent` is no longer this process's; a fork returns when
+    its work is done.
+    """
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(64)
+        import_engine(parent)
+        gc.collect()
+        gc.freeze()  # what is shared stays shared: no collection writes to it
+        listener.settimeout(LOOK_SECONDS)
+        request = None
+        while request is None and os.getppid() == parent:
+            with contextlib.suppress(OSError, ValueError):  # nobody asked, or left in the middle
+                request = _answer(listener)
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+    if request is None:
+        shutil.rmtree(Path(address).parent, ignore_errors=True)
+    else:
+        _become(**request)
+
+
+def import_engine(parent: int) -> None:
+    """Import what the workers need while `parent` lives, and have vLLM's server fork its engine in
+    turn.
+    """
+    for name in ENGINE:
+        if os.getppid() != parent:
+            return
+        importlib.import_module(name)
+    import ray
+    import setproctitle
+    from vllm.v1.engine import utils
+
+    utils.get_mp_context = lambda: multiprocessing.get_context(
+        "fork"
+    )  # else spawned, for Ray's and CUDA's threads
+    setproctitle.setproctitle = (
+        ray._raylet.setproctitle
+    )  # of two libraries that write titles, the second fails
+
+
+def _answer(listener: socket.socket) -> dict[str, Any] | None:
+    """Fork for the next request: None in the server, what to run in the fork.
+
+    Raises OSError: there is none.
+    """
+    connection = listener.accept()[0]
+    with connection:
+        connection.settimeout(END_SECONDS)
+        _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+        request: dict[str, Any] = json.loads(connection.makefile("rb").read())
+        forked = os.fork()
+        if not forked:
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+        for stream in streams:
+            os.close(stream)
+        if forked:
+            connection.sendall(b"+")
+        return None if forked else request
+
+
+def _become(arguments: list[str], environment: dict[str, str], folder: str) -> None:
+    """Run a Python command line (a script and its arguments) as a process of its own would."""
+    os.chdir(folder)
+    if environment.get(JOB_VARIABLE) != JOB:
+        os.execve(sys.executable, [sys.executable, *arguments], environment)
+    os.environ.clear()
+    os.environ.update(environment)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()  # each fork has inherited one state
+    sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).parent)
+    runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,72 @@
+"""Sequences that begin alike, as one: the tree of their tokens, in which a shared prefix stands a
+single time.
+
+The episodes of a question share its prompt, all of an agent its system prompt, and many their first
+query: of 40,000 tokens that a step of the bundled SQL agent trains on, 4,600 differ. Where a token
+of the tree sees the tokens on its way from the root, and has its depth as position, a causal model
+computes for it what it computes in the sequence alone. `training/cpu/shared_tokens.py` uses it;
+nobody runs it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Sequences = list[list[int]]
+
+
+class PrefixTree(NamedTuple):
+    """Its nodes are numbered as they were added, parents before children.
+
+    tokens, positions: of each node. branches: runs of nodes, each the child of the one before and
+    the first the child of the node named beside the run, None at the root. nodes: of each sequence,
+    in the order given, its tokens' nodes.
+    """
+
+    tokens: list[int]
+    positions: list[int]
+    branches: list[tuple[int | None, range]]
+    nodes: list[list[int]]
+
+
+def grow(sequences: Sequences) -> PrefixTree:
+    """The tree of sequences. Of a sorted list, neighbours share the most."""
+    tree = PrefixTree([], [], [], [[] for _ in sequences])
+    row: list[int] = []
+    way: list[int] = []
+    for index in _sorted(sequences):
+        depth = _shared(row, sequences[index])
+        row = sequences[index]
+        branch = range(len(tree.tokens), len(tree.tokens) + len(row) - depth)
+        tree.branches.append((way[depth - 1] if depth else None, branch))
+        tree.tokens.extend(row[depth:])
+        tree.positions.extend(range(depth, len(row)))
+        tree.nodes[index] = way = [*way[:depth], *branch]
+    return tree
+
+
+def deal(sequences: Sequences, most: int) -> list[list[int]]:
+    """The sequences' indices in groups whose trees have at most `most` nodes; a longer sequence is
+    alone.
+    """
+    groups: list[list[int]] = []
+    room = 0
+    for index in _sorted(sequences):
+        row = sequences[index]
+        new = len(row) - (_shared(sequences[groups[-1][-1]], row) if groups else 0)
+        if not groups or new > room:
+            groups.append([])
+            new, room = len(row), most
+        groups[-1].append(index)
+        room -= new
+    return groups
+
+
+def _sorted(sequences: Sequences) -> list[int]:
+    return sorted(range(len(sequences)), key=sequences.__getitem__)
+
+
+def _shared(one: list[int], other: list[int]) -> int:
+    """How many tokens two sequences begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -1,0 +1,137 @@
+"""verl and vLLM on machines without an accelerator.
+
+verl finds its hardware through a platform plug-in and vLLM is served by a worker extension; this
+module brings both for the CPU, so that the very same trainer runs on a laptop. Nothing of verl is
+copied or changed on disk.
+
+Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`); nobody runs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import torch
+from verl.plugin.platform.platform_base import PlatformBase
+from verl.plugin.platform.platform_manager import PlatformRegistry
+from verl.trainer.ppo import core_algos
+from verl.utils import model as verl_model
+
+_init_process_group = torch.distributed.init_process_group
+
+
+def _accept_repeated_backend(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
+    """verl asks for the process group "cpu:gloo,<device>:<backend>"; with device cpu torch refuses
+    the repetition.
+    """
+    _init_process_group("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
+
+
+torch.distributed.init_process_group = _accept_repeated_backend
+
+
+def _load_critic_without_flash_attention(
+    local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
+) -> torch.nn.Module:
+    """verl's loader of value heads asks for flash attention by name, whatever the settings say;
+    this for torch's.
+    """
+    from transformers import AutoModelForTokenClassification
+
+    chosen = {
+        "torch_dtype": torch_dtype,
+        "attn_implementation": "sdpa",
+        "trust_remote_code": trust_remote_code,
+    }
+    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
+        local_path, config=model_config, **chosen
+    )
+    return model
+
+
+verl_model.load_valuehead_model = _load_critic_without_flash_attention
+
+
+_bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")
+
+
+def _bypass_loss_or_nothing(*, response_mask: torch.Tensor, **batch: Any) -> Any:
+    """verl fills a batch up with rows that hold no token to train. A micro-batch of these alone,
+    which its loss refuses because there is nothing to compare, has the plain loss: 0.
+    """
+    loss = _bypass_loss if response_mask.any() else core_algos.get_policy_loss_fn("vanilla")
+    return loss(response_mask=response_mask, **batch)
+
+
+core_algos.POLICY_LOSS_REGISTRY["bypass_mode"] = _bypass_loss_or_nothing
+
+
+def _memory_info(device: Any = None) -> tuple[int, int]:
+    """(free, total) bytes of main memory, the answer torch.cuda.mem_get_info gives for a GPU."""
+    memory = psutil.virtual_memory()
+    return memory.available, memory.total
+
+
+def _resident_bytes(device: Any = None) -> int:
+    return psutil.Process().memory_info().rss
+
+
+def _always(answer: Any) -> Callable[..., Any]:
+    """A function, or a method, that gives this answer whatever it is asked."""
+    return lambda *args, **kwargs: answer
+
+
+# verl asks its device module for what torch.cuda has; torch.cpu has a part of it.
+DEVICE_MODULE = SimpleNamespace(
+    __name__="training.cpu.verl_platform.DEVICE_MODULE",
+    **{name: _always(None) for name in ("set_device", "synchronize", "empty_cache", "ipc_collect")},
+    **{name: _always("cpu") for name in ("current_device", "get_device_name")},
+    **dict.fromkeys(("memory_allocated", "memory_reserved"), _resident_bytes),
+    **dict.fromkeys(("max_memory_allocated", "max_memory_reserved"), _resident_bytes),
+    is_available=_always(True),
+    device_count=_always(1),
+    reset_peak_memory_stats=_always(None),
+    manual_seed=torch.manual_seed,
+    manual_seed_all=torch.manual_seed,
+    get_rng_state=lambda device=None: torch.get_rng_state(),
+    set_rng_state=lambda state, device=None: torch.set_rng_state(state),
+    mem_get_info=_memory_info,
+    Stream=torch.cpu.Stream,
+    stream=torch.cpu.stream,
+    current_stream=torch.cpu.current_stream,
+)
+
+
+@PlatformRegistry.register(platform="cpu")
+class CpuPlatform(PlatformBase):
+    """One logical device; Ray is told that it has a logical GPU, so that verl's placement works
+    unchanged.
+    """
+
+    device_name = "cpu"
+    vendor_name = "cpu"
+    device_module = DEVICE_MODULE
+    is_available = _always(True)
+    is_platform_available = _always(False)  # never guessed: chosen by VERL_PLATFORM=cpu
+    current_device = _always(
+        "cpu"
+    )  # verl hands this to Module.to(), where an index would mean an accelerator
+    device_count = _always(1)
+    get_device_capability = _always((None, None))
+    communication_backend_name = _always("gloo")
+    visible_devices_envvar = _always("CUDA_VISIBLE_DEVICES")
+    ray_resource_name = _always("GPU")
+    ray_noset_envvars = _always(["RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"])
+    is_ipc_supported = _always(False)
+    nvtx_range = _always(contextlib.nullcontext())
+    set_device = synchronize = set_allocator_settings = empty_cache = _always(None)
+    profiler_start = profiler_stop = cudart = _always(None)
+
+    def manual_seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+
+    manual_seed_all = manual_seed

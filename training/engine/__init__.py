@@ -1,0 +1,1 @@
+"""verl's trainer with rollouts from the store: collecting, sequences, updates, checkpoints."""

@@ -1,0 +1,248 @@
+"""agent-lightning's algorithm side: starts Ray, runs the training actor in it and watches both
+until the end.
+
+agent-lightning calls `run` beside the runner processes it has started; the run's own store is
+served from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import shutil
+import signal
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+from agentlightning.algorithm import Algorithm
+from omegaconf import DictConfig
+
+from common.access import TOKEN
+from training.proxy.doors import keep_in_ray
+from training.setup.cluster import check_nodes_found, check_none_lost, living_nodes
+from training.setup.device import environment
+from training.setup.plan import Plan
+from training.store.serving import serving
+from training.store.store_client import StoreClient
+from training.watch.events import POLL_SECONDS, RunStopped
+from training.watch.progress import Progress, in_flight, planned_steps, wants_view
+
+logger = logging.getLogger(__name__)
+
+END_SECONDS = 5.0
+LOOKS_A_COUNT = 4
+
+
+@dataclass
+class Outcome:
+    """How a run ended: `exit_reason` done, failed or interrupted; `details` is for the log, not for
+    the screen.
+    """
+
+    exit_reason: str
+    message: str = ""
+    details: str = ""
+
+
+class VerlAlgorithm(Algorithm):
+    """Runs verl's trainer on the rollouts of the store; the end is in `outcome`, never an
+    exception.
+    """
+
+    def __init__(self, plan: Plan, config: DictConfig) -> None:
+        super().__init__()
+        self.plan = plan
+        self.config = config
+        self.outcome = Outcome("interrupted", "the run was interrupted before the engine started")
+
+    def is_async(self) -> bool:
+        return True
+
+    async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
+        """Serve the store and train; returns when training ended, failed or was interrupted."""
+        try:
+            async with serving(self.plan):
+                try:
+                    await self._train()
+                finally:
+                    _stop_ray(self.plan)
+            self.outcome = Outcome("done")
+        except asyncio.CancelledError:
+            self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
+        except Exception as error:
+            cause = (
+                getattr(error, "cause", None) or error
+            )  # what went wrong first, without Ray's wrapping
+            message = (
+                str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"
+            )
+            self.outcome = Outcome("failed", message, traceback.format_exc())
+
+    async def _train(self) -> None:
+        with Progress(
+            self.plan.run_dir, planned_steps(self.config), wants_view(self.plan)
+        ) as progress:
+            await self._watch(progress)
+
+    async def _watch(self, progress: Progress) -> None:
+        ray = _start_ray(self.plan, self.config)
+        nodes = living_nodes()
+        from training.engine.actor import TrainingActor
+
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        store = StoreClient(self.plan.store_address, self.plan.token)
+        actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
+        finished, looks, flight = (
+            actor.run.remote(self.config, replace(self.plan, token=None)),
+            itertools.count(),
+            dict[str, int](),
+        )
+        try:
+            while not ray.wait([finished], timeout=0)[0]:
+                if self.plan.role == "both":
+                    self.get_trainer().strategy.look()
+                if (
+                    progress.live and next(looks) % LOOKS_A_COUNT == 0
+                ):  # the store looks through all it holds
+                    flight = await in_flight(store)
+                progress.look(flight)
+                await asyncio.sleep(POLL_SECONDS)
+            ray.get(finished)
+        except Exception as error:  # a machine that is gone says more than what first failed of it
+            why = str(getattr(error, "cause", None) or error).splitlines()[0]
+            await asyncio.to_thread(check_none_lost, nodes, why)
+            raise
+        finally:
+            await store.close()
+        progress.look()
+
+
+def _start_ray(plan: Plan, config: DictConfig) -> Any:
+    """Join the cluster RAY_ADDRESS names, else start one of our own on this machine, on the
+    loopback address only.
+    """
+    cluster = os.environ.get("RAY_ADDRESS")
+    if not cluster:
+        # Ray 2.60 replaces 127.0.0.1 by the machine's own address unless told that there is no
+        # cluster.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        os.environ["RAY_AUTH_TOKEN"] = (
+            plan.token or ""
+        )  # before ~/.ray/auth_token, which outlives a run
+    import ray
+    import ray.util.scheduling_strategies
+
+    runtime_env: dict[str, Any] = {"py_executable": plan.python} if plan.python else {}
+    if plan.device == "cuda":  # what verl says by the GPUs it finds; without any, `verl.toml` does
+        from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+        runtime_env = dict(get_ppo_ray_runtime_env(config))
+    runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **environment(plan.device)}
+    runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
+    runtime_env["worker_process_setup_hook"] = "training.proxy.doors.guard_sockets"
+    level = logging.INFO if plan.debug else logging.ERROR
+    common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
+    stop = signal.getsignal(signal.SIGTERM)
+    if cluster:
+        # No other run's token: what stands here is shown on command lines.
+        runtime_env["env_vars"][TOKEN] = ""
+        _init_ray(**common)
+        keep_in_ray(str(plan.token))
+    else:
+        sizes = {
+            key: value
+            for key, value in dict(config.ray_kwargs.ray_init).items()
+            if key != "runtime_env"
+        }
+        _init_ray(
+            address="local",
+            _node_ip_address="127.0.0.1",
+            include_dashboard=False,
+            **common,
+            **sizes,
+        )
+    signal.signal(
+        signal.SIGTERM, stop
+    )  # after Ray's own the process aborts within three seconds, whatever it is at
+    check_nodes_found(config, plan)
+    return ray
+
+
+def _init_ray(**options: Any) -> None:
+    """`ray.init`.
+
+    Raises RunStopped where it waits for Ray's own processes in vain, and says what to do.
+    """
+    import ray
+
+    try:
+        ray.init(**options)
+    except Exception as error:
+        if "timed out" not in str(error):  # Ray has no class for it
+            raise
+        raise RunStopped(
+            f"Ray did not start in its time ({str(error).splitlines()[0]}). The machine is busy, or short of memory or "
+            "of room in /tmp and /dev/shm: end other programs (python -m utils.check_install says what is free) "
+            "and try again; Ray's own words are in /tmp/ray/session_latest/logs"
+        ) from error
+
+
+def _stop_ray(plan: Plan) -> None:
+    """End what this run started in Ray and keep its logs; a second Ctrl-C waits until that is done."""
+    import ray
+
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        logs, workers = _session_logs(), _ray_processes()
+        ray.shutdown()
+        for process in psutil.wait_procs(workers, timeout=END_SECONDS)[1]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        if logs is not None:
+            with contextlib.suppress(OSError):  # a full disk must not hide why the run ended
+                _keep_logs(logs, plan.run_dir / "logs")
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _session_logs() -> Path | None:
+    """Folder of this session's worker logs, when Ray runs here and is ours."""
+    import ray
+
+    if not ray.is_initialized() or os.environ.get("RAY_ADDRESS"):
+        return None
+    from ray._private.worker import global_worker
+
+    return Path(global_worker.node.get_logs_dir_path())
+
+
+def _ray_processes() -> list[psutil.Process]:
+    """Every process below the ones Ray started for this run, and the forks; none where it joined a
+    cluster.
+    """
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
+            if child.name() in ("raylet", "gcs_server"):
+                found += [child, *child.children(recursive=True)]
+            elif "training.cpu.fork_server" in child.cmdline():
+                found += child.children(recursive=True)
+    return found
+
+
+def _keep_logs(source: Path, target: Path) -> None:
+    """Copy what the workers wrote (trainer, vLLM, proxy) into the run folder; Ray's own logs stay
+    where they are.
+    """
+    target.mkdir(exist_ok=True)
+    for log in source.glob("worker-*"):
+        if log.stat().st_size and not log.is_symlink():
+            shutil.copyfile(log, target / log.name)

@@ -1,0 +1,266 @@
+"""Checkpoints of runs: saved whole or not at all, which one a run continues, which are kept; and
+their adapters.
+
+verl writes `checkpoints/global_step_N`: `actor` (shards, optimizer, random state, and a Hugging
+Face folder in `actor/huggingface`), with a critic `critic`, and `data.pt`, the position in the
+data. `saving` has it write into a hidden folder, which is renamed when nothing is missing; then
+`latest_checkpointed_iteration.txt` names the step. What a killed process left hidden is removed by
+`sweep`.
+
+Of a run with an adapter (LoRA) verl's Hugging Face folder holds the adapter's tensors beside the
+frozen ones, under peft's names, so that no tool finds a model in it. `split_adapter` leaves there
+the merged model, and the adapter alone in `lora_adapter`, as peft writes it (`--lora-adapter-path`
+goes on from it).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from omegaconf import DictConfig, OmegaConf
+
+from common.files import replacing
+from common.jsonl import write_text
+from training.setup.plan import ConfigError
+from training.watch.events import RunStopped
+from training.watch.summary import curve
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FOLDER = "checkpoints"
+MARK = "latest_checkpointed_iteration.txt"
+PREFIX = "global_step_"
+ADAPTER_FOLDER = "lora_adapter"
+PEFT_PREFIX = "base_model.model."  # before the model's own names
+SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
+MODEL_SHARD = re.compile(r"model_world_size_(\d+)_rank_0\.pt")
+FULL_BYTES = 4 * 2**20  # who finds less space than this after a failed write failed for want of it
+MUST_AGREE = {
+    "trainer.project_name": "agent",
+    "actor_rollout_ref.model.lora_rank": "rank of the adapter",
+}
+
+
+@contextmanager
+def saving(folder: Path, step: int) -> Iterator[Path]:
+    """A hidden folder for `global_step_<step>` to be written in; `folder` has it, whole, after the
+    block.
+
+    Raises RunStopped: the disk is full, which torch's own writer calls an unexpected position.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / f"{PREFIX}{step}") as draft:
+        try:
+            yield draft.parent
+        except (OSError, RuntimeError) as error:
+            if shutil.disk_usage(folder).free >= FULL_BYTES:
+                raise
+            what = f"the disk of {folder} is full: the checkpoint of step {step} could not be saved"
+            cause = (str(error).splitlines() or [type(error).__name__])[
+                -1
+            ]  # Ray's own lines are before it
+            raise RunStopped(f"{what} ({cause}). Make room, then resume with --resume.") from None
+    write_text(folder / MARK, str(step), force=True)
+
+
+def prune(run: Path, step: int, keep: int, best: bool) -> None:
+    """Remove all checkpoints up to `step` but the last `keep` of them and, with `best`, the best by
+    validation.
+
+    Those of later steps are of a course that was left for an older checkpoint; they stay until it
+    comes by again.
+    """
+    found = {number: path for number, path in checkpoints(run).items() if number <= step}
+    kept = sorted(found)[-keep:] + ([best_step(run, found)] if best else [])
+    for path in (path for number, path in found.items() if number not in kept):
+        with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp") as hidden:
+            os.replace(
+                path, Path(hidden) / path.name
+            )  # at once, so that no half of it is ever taken for a checkpoint
+
+
+def sweep(run: Path) -> list[str]:
+    """Remove what a killed process left half saved or half removed; returns the names of the
+    checkpoints.
+    """
+    left = sorted((run / FOLDER).glob(f".{PREFIX}*.tmp"))
+    for path in left:
+        shutil.rmtree(path)
+    return [path.name.split(".")[1] for path in left]
+
+
+def checkpoints(run: Path) -> dict[int, Path]:
+    """The run's folders of checkpoints by step."""
+    found = (run.resolve() / FOLDER).glob(f"{PREFIX}*")
+    return {step_of(path): path for path in found if (path / "actor").is_dir()}
+
+
+def best_step(run: Path, steps: Iterable[int]) -> int | None:
+    """The step of the best validation (mean over task types; of equal ones the last), None: none
+    was validated.
+    """
+    among = set(steps)
+    scores = {row["step"]: row["validation"] for row in curve(run) if row["step"] in among}
+    scores = {step: score for step, score in scores.items() if score is not None}
+    return max(scores, key=lambda step: (scores[step], step), default=None)
+
+
+def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path | None:
+    """The `global_step_N` folder to resume from; None: `auto` begins a run.
+
+    `latest` means the newest complete checkpoint of `run_dir`, or of all runs in `runs_dir` where
+    no run is named, `auto` that of `run_dir` if it has one.
+
+    Raises ConfigError: there is none, or `auto` without `run_dir`.
+    """
+    if resume == "auto":
+        if run_dir is None:
+            raise ConfigError(
+                "--resume auto needs --run-dir DIR, the run that it begins or continues"
+            )
+        return latest_checkpoint(run_dir)
+    if resume != "latest":
+        path = Path(resume).resolve()
+        if not (re.fullmatch(rf"{PREFIX}\d+", path.name) and (path / "actor").is_dir()):
+            raise ConfigError(
+                f"--resume {path}: not a checkpoint; expected a folder .../checkpoints/global_step_N"
+            )
+        return path
+    places = (
+        [run_dir]
+        if run_dir
+        else sorted(runs_dir.glob("*"), key=lambda run: run.stat().st_mtime, reverse=True)
+    )
+    for run in places:
+        latest = latest_checkpoint(run)
+        if latest is not None:
+            return latest
+    raise ConfigError(
+        f"--resume: nothing to resume, no checkpoint in {run_dir or runs_dir}; start without --resume"
+    )
+
+
+def latest_checkpoint(run: Path) -> Path | None:
+    """The newest complete checkpoint of a run folder, or None.
+
+    It is the one that the mark names. Where that is gone, the last one before it that has
+    `data.pt`, verl's last file.
+    """
+    found = checkpoints(run)
+    try:
+        marked = int((run / FOLDER / MARK).read_text())
+    except (OSError, ValueError):  # of an earlier version, which did not write it at once
+        marked = max(found, default=0)
+    else:
+        if marked in found:
+            return found[marked]
+    whole = [
+        step for step, path in found.items() if step <= marked and (path / "data.pt").is_file()
+    ]
+    return found[max(whole)] if whole else None
+
+
+def check_resumable(checkpoint: Path, config: DictConfig) -> None:
+    """Raises ConfigError, which says what is possible, when this run cannot continue the
+    checkpoint.
+
+    It is another agent's or adapter's, was saved by another number of devices, or lacks a file.
+    """
+    anew = f"or begin a new run with its weights: --model {checkpoint / 'actor' / 'huggingface'}, without --resume"
+    saved_by = run_of(checkpoint) / "config.yaml"
+    told = OmegaConf.load(saved_by) if saved_by.is_file() else config
+    for key, name in MUST_AGREE.items():
+        theirs, ours = OmegaConf.select(told, key), OmegaConf.select(config, key)
+        if theirs != ours:
+            raise ConfigError(
+                f"--resume {checkpoint}: its {name} is {theirs}, this run's {ours}; use that, {anew}"
+            )
+    devices = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
+    saved = [
+        int(found[1])
+        for path in (checkpoint / "actor").iterdir()
+        if (found := MODEL_SHARD.fullmatch(path.name))
+    ]
+    if saved and devices not in saved:
+        seen = f"--resume {checkpoint}: saved by {saved[0]} devices, this run has {devices}, and shards cannot be split"
+        raise ConfigError(f"{seen}; use {saved[0]} (--n-gpus x --n-nodes), {anew}")
+    parts = ["actor", "critic"] if config.algorithm.adv_estimator == "gae" else ["actor"]
+    shards = [
+        f"{kind}_world_size_{devices}_rank_{rank}.pt" for kind in SHARDS for rank in range(devices)
+    ]
+    for name in ("data.pt", *(f"{part}/{shard}" for part in parts for shard in shards)):
+        if not (checkpoint / name).is_file():
+            raise ConfigError(
+                f"--resume {checkpoint} is not complete: no {name}; give another checkpoint, {anew}"
+            )
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step number in a checkpoint folder's name."""
+    return int(checkpoint.name.removeprefix(PREFIX))
+
+
+def run_of(checkpoint: Path) -> Path:
+    """The run folder a checkpoint belongs to."""
+    return checkpoint.parent.parent
+
+
+def split_adapter(actor: Path, base_model: str) -> None:
+    """Rewrite `actor/huggingface` as a plain model, and write `actor/lora_adapter`; shapes (out, r)
+    x (r, in) a layer.
+
+    Raises ValueError: there is no adapter in the folder.
+    """
+    from huggingface_hub import save_torch_state_dict
+    from peft import LoraConfig
+    from safetensors.torch import load_file, save_file
+
+    folder = actor / "huggingface"
+    files = sorted(folder.glob("*.safetensors"))
+    tensors = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    adapter = {name: tensor for name, tensor in tensors.items() if ".lora_" in name}
+    if not adapter:
+        raise ValueError(f"{folder} holds no adapter")
+    written = json.loads((actor / "lora_train_meta.json").read_text(encoding="utf-8"))
+    rank, alpha = int(written["r"]), int(written["lora_alpha"])
+    merged = merge(tensors, alpha / rank)
+    for file in [*files, *folder.glob("*.safetensors.index.json")]:
+        file.unlink()
+    save_torch_state_dict(merged, folder)
+    layers = sorted({name.split(".lora_")[0].rsplit(".", 1)[1] for name in adapter})
+    target = actor / ADAPTER_FOLDER
+    target.mkdir(exist_ok=True)
+    LoraConfig(
+        r=rank,
+        lora_alpha=alpha,
+        target_modules=layers,
+        task_type="CAUSAL_LM",
+        base_model_name_or_path=base_model,
+    ).save_pretrained(str(target))
+    plain = {name.replace(".default.", "."): tensor for name, tensor in adapter.items()}
+    save_file(plain, target / "adapter_model.safetensors")
+
+
+def merge(tensors: dict[str, Tensor], scale: float) -> dict[str, Tensor]:
+    """peft's tensors -> the model's: W + scale * B A where a layer has an adapter; names without
+    peft's additions.
+    """
+    merged = {}
+    for name, tensor in tensors.items():
+        if ".lora_" in name:
+            continue
+        layer = name.removesuffix(".base_layer.weight")
+        down, up = (tensors.get(f"{layer}.lora_{side}.default.weight") for side in "AB")
+        if down is not None and up is not None:
+            tensor = (tensor.float() + scale * (up.float() @ down.float())).to(tensor.dtype)
+        merged[name.removeprefix(PEFT_PREFIX).replace(".base_layer.", ".")] = tensor
+    return merged

@@ -1,0 +1,147 @@
+"""A finished rollout's spans -> its record and trajectory.
+
+Spans of an episode come from two processes (the proxy's LLM spans, the runner's annotation and
+reward) and may arrive after the rollout is marked finished; the annotation says how many calls
+there were, so the collector waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentlightning import LightningStore, Triplet, find_final_reward
+from agentlightning.adapter.triplet import TraceToTripletBase
+from agentlightning.types import Rollout, Span
+
+from training.engine.trajectories import Call, Limits, Trajectory, merge_calls
+from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
+from training.watch.events import REWARD_MISSING, SPANS_MISSING
+from training.watch.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
+
+LATE_SPANS_SECONDS = 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.2
+
+
+def keep_spans(folder: Path, record: RolloutRecord, spans: Sequence[Span]) -> None:
+    """Keep a rollout's spans on disk (`--keep-spans`), where the store forgets them.
+
+    They are appended to `<mode>-<step>.jsonl.gz` in the folder: one span a line, as agent-lightning
+    writes it in JSON. Each rollout is a gzip member of its own, so what was written before a crash
+    can be read.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(span.model_dump_json() + "\n" for span in spans)
+    with (folder / f"{record.mode}-{record.step:06d}.jsonl.gz").open("ab") as file:
+        file.write(gzip.compress(lines.encode()))
+
+
+@dataclass
+class Collector:
+    """Reads rollouts from the store, many at a time; `span_folder` is where their spans are kept,
+    if at all.
+    """
+
+    store: LightningStore
+    adapter: TraceToTripletBase
+    limits: Limits
+    merge: bool
+    span_folder: Path | None = None
+
+    async def collect(
+        self, rollout: Rollout, record: RolloutRecord
+    ) -> tuple[RolloutRecord, Trajectory]:
+        """Fill the record from the latest attempt's spans; an empty trajectory goes with every
+        `cause`.
+        """
+        record.status = str(rollout.status)
+        record.seconds = (rollout.end_time or time.time()) - rollout.start_time
+        if record.status != "succeeded":
+            record.cause = f"rollout_{record.status}"
+            return record, Trajectory()
+        spans, calls, episode = await self._complete_spans(rollout.rollout_id)
+        if self.span_folder is not None:
+            keep_spans(self.span_folder, record, spans)
+        _fill(record, spans, calls, episode)
+        if record.cause is not None:
+            return record, Trajectory()
+        trajectory = merge_calls(calls, self.limits, self.merge)
+        record.breaks = trajectory.breaks
+        record.sequences = len(trajectory.sequences)
+        if trajectory.too_long:
+            record.cause = "too_long"
+        return record, trajectory
+
+    async def _complete_spans(
+        self, rollout_id: str
+    ) -> tuple[Sequence[Span], list[Call], dict[str, Any] | None]:
+        """The latest attempt's spans, its calls and annotation: once it has every call that names,
+        or in the end.
+        """
+        deadline, pause = time.monotonic() + LATE_SPANS_SECONDS, FIRST_PAUSE
+        while True:
+            spans = await self.store.query_spans(rollout_id, attempt_id="latest")
+            calls = _calls(self.adapter.adapt(spans), spans)
+            notes = [text for _, text in _attributes(spans, EPISODE_ATTRIBUTE)]
+            episode = read_annotation(notes[-1]) if notes else None
+            if (episode and len(calls) >= int(episode["calls"])) or time.monotonic() > deadline:
+                return spans, calls, episode
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _attributes(spans: Sequence[Span], name: str) -> list[tuple[Span, str]]:
+    """The spans that have this attribute, with it as text."""
+    return [(span, str(span.attributes[name])) for span in spans if name in (span.attributes or {})]
+
+
+def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
+    """Triplets with their log-probabilities, which agent-lightning's adapter leaves in the spans."""
+    found = _attributes(spans, LOG_PROBS_ATTRIBUTE)
+    log_probs = {span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(text) for span, text in found}
+    return [
+        Call(
+            [*one.prompt["token_ids"]],
+            [*one.response["token_ids"]],
+            log_probs.get(one.metadata.get("response_id")),
+        )
+        for one in triplets
+    ]
+
+
+def _fill(
+    record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: dict[str, Any] | None
+) -> None:
+    """Everything but the sequences; sets `cause` where the episode cannot be trained on."""
+    ordered = sorted(spans, key=lambda span: span.sequence_id)
+    record.weights = [int(text) for _, text in _attributes(ordered, VERSION_ATTRIBUTE)]
+    record.triplets = len(calls)
+    record.generated_tokens = sum(len(call.response_ids) for call in calls)
+    if episode is None:
+        record.cause = REWARD_MISSING
+        return
+    record.terms = {name: float(value) for name, value in episode["terms"].items()}
+    record.counters = dict(episode["counters"])
+    record.measures = dict(episode.get("measures") or {})
+    record.canaries = dict(episode.get("canaries") or {})
+    record.stop_reason = episode["stop_reason"]
+    record.question, record.answer = episode.get("question", ""), episode.get("answer", "")
+    record.calls = int(episode["calls"])
+    record.reward = find_final_reward(spans)
+    record.cause = _cause(record, episode["unscored"])
+
+
+def _cause(record: RolloutRecord, unscored: str | None) -> str | None:
+    if unscored:
+        return str(unscored)
+    if record.reward is None:
+        return REWARD_MISSING
+    if record.triplets != record.calls:
+        return SPANS_MISSING
+    return None if record.calls else "no_calls"

@@ -1,0 +1,56 @@
+"""Rows for verl: one line of a JSONL file becomes one prompt group.
+
+The engine does not look inside a line: it travels as it is to the agent, which makes its task of
+it. Named in verl's `data.custom_cls`; nobody runs it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, ListConfig
+from torch.utils.data import Dataset
+
+
+class RolloutDataset(Dataset):
+    """Lines of one or several files, in file order.
+
+    `config.group_column`, when set, names the field whose value groups the validation metrics.
+    """
+
+    def __init__(
+        self,
+        data_files: str | list[str] | ListConfig,
+        tokenizer: Any = None,
+        config: DictConfig | None = None,
+        processor: Any = None,
+        max_samples: int = -1,
+    ) -> None:
+        files = [data_files] if isinstance(data_files, str) else list(data_files)
+        lines = [
+            line
+            for file in files
+            for line in Path(file).read_text(encoding="utf-8").split("\n")
+            if line
+        ]
+        self.lines = lines[:max_samples] if max_samples > 0 else lines
+        column = config.get("group_column") if config is not None else None
+        self.groups = [
+            str((column and json.loads(line).get(column)) or "all") for line in self.lines
+        ]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return {
+            "task": self.lines[index],
+            "index": index,
+            "data_source": self.groups[index],
+            # Fields verl's metrics look for; the agent, not verl, builds the prompt and holds the
+            # reference.
+            "raw_prompt": "",
+            "reward_model": {"ground_truth": ""},
+        }

@@ -1,0 +1,68 @@
+"""The tokens that `episodes.jsonl` keeps, of a few episodes of each step: what was trained, and how
+likely it was.
+
+    keep_tokens(finished, tokenizer.decode)      # fills `tokens` of the worst and the best records
+
+docs/run-folder.md has the form; `python -m evaluation.report` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+from training.engine.trajectories import TokenSequence, Trajectory
+from training.watch.records import RolloutRecord
+
+Decode = Callable[[list[int]], str]
+
+KEPT = 2  # episodes of the lowest reward, and as many of the highest: some kB each
+LONGEST = 4  # bytes of a character, each of which may be a token
+CUT = "\N{REPLACEMENT CHARACTER}"  # what half a character is decoded as
+
+
+def keep_tokens(finished: Sequence[tuple[RolloutRecord, Trajectory]], decode: Decode) -> None:
+    """Note the tokens of the episodes with the lowest and the highest rewards; of one left out
+    there are none.
+    """
+    scored = sorted(
+        (pair for pair in finished if pair[0].cause is None), key=lambda pair: pair[0].reward or 0.0
+    )
+    for record, trajectory in [*scored[:KEPT], *scored[KEPT:][-KEPT:]]:
+        record.tokens = [stretches(sequence, decode) for sequence in trajectory.sequences]
+
+
+def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
+    """A sequence as stretches of tokens that are all trained, or all not.
+
+    The latter are one text.
+    """
+    before = len(sequence.prompt_ids)
+    ids, mask = sequence.prompt_ids + sequence.response_ids, [0] * before + sequence.mask
+    found = []
+    for trained, places in groupby(range(len(ids)), mask.__getitem__):
+        first, *rest = places
+        part = slice(first, first + 1 + len(rest))
+        texts = pieces(ids[part], decode) if trained else [decode(ids[part])]
+        stretch = {"trained": bool(trained), "ids": ids[part], "texts": texts}
+        if trained and sequence.log_probs is not None:
+            values = sequence.log_probs[first - before : part.stop - before]
+            stretch["log_probs"] = [round(value, 4) for value in values]
+        found.append(stretch)
+    return found
+
+
+def pieces(ids: Sequence[int], decode: Decode) -> list[str]:
+    """The text of each token; of a character that several make, the last one has it and the others
+    "".
+    """
+    texts: list[str] = []
+    held: list[int] = []
+    for number, token in enumerate(ids, start=1):
+        held.append(token)
+        text = decode(held)
+        whole = not text.endswith(CUT) or len(held) == LONGEST or number == len(ids)
+        texts.append(text if whole else "")
+        held = [] if whole else held
+    return texts

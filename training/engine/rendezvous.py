@@ -1,0 +1,67 @@
+"""torch's processes meet on one address of this machine, not on all of them.
+
+The first process of a group serves the store where the others find it. torch has it listen on every
+interface, whatever address it was given, and it asks nobody who he is. Here it listens on that
+address: the loopback one on one machine, the node's own in a cluster, where a firewall has to keep
+others out (docs/cluster.md). gloo and NCCL are told the interface that leads there: by the host's
+name they might find another.
+
+Every process that imports verl imports this (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`), vLLM's
+workers included; the workers of a server outside training import it for `OneAddress`
+(`training/serve.py`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+from typing import Any
+
+import psutil
+
+# By its name as a module: torch.distributed has a function of the same name.
+_rendezvous: Any = importlib.import_module("torch.distributed.rendezvous")
+_TCPStore = _rendezvous.TCPStore
+
+
+class OneAddress:
+    """An extension of vLLM's worker that adds nothing to it: to find it, the worker imports this
+    module.
+    """
+
+
+def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -> Any:
+    """torch's TCPStore, served on `host_name` alone.
+
+    Raises OSError: no address of this machine, a taken port.
+    """
+    interface = _interface_to(host_name, port)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+    os.environ.setdefault(
+        "NCCL_SOCKET_IFNAME", f"={interface}"
+    )  # = : this one, not all whose names begin so
+    if not is_master:
+        return _TCPStore(host_name, port, is_master=False, **options)
+    listening = socket.create_server((host_name, port), family=_family(host_name))
+    return _TCPStore(
+        host_name, port, is_master=True, master_listen_fd=listening.detach(), **options
+    )
+
+
+def _interface_to(host_name: str, port: int) -> str:
+    """Name of the network interface by which this machine reaches an address; nothing is sent."""
+    with socket.socket(_family(host_name), socket.SOCK_DGRAM) as probe:
+        probe.connect((host_name, port))
+        own = probe.getsockname()[0]
+    addresses = psutil.net_if_addrs()
+    return next(
+        name for name in addresses if any(found.address == own for found in addresses[name])
+    )
+
+
+def _family(host_name: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host_name else socket.AF_INET
+
+
+_rendezvous.TCPStore = _store

@@ -1,0 +1,307 @@
+"""verl's rollout manager, backed by the LightningStore and the LLM proxy.
+
+verl asks for sequences and is answered at once; a background loop enqueues the rollouts of the step
+in the store, waits for the runners to finish them, turns their spans into sequences and puts those
+into verl's TransferQueue. Sequences of a step reach the queue only when the whole step is judged
+(`training.watch.events`), so that a skipped step leaves nothing; in an asynchronous run a prompt
+group is judged and delivered by itself, since no step waits for all of its groups. Lives in the
+trainer's Ray actor (`training.engine.trainer`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections.abc import Coroutine, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import transfer_queue as tq
+from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig
+from omegaconf import DictConfig
+from tensordict import NonTensorData, NonTensorStack, TensorDict
+
+from training.engine import sequences
+from training.engine.collect import Collector
+from training.engine.kept_tokens import Decode, keep_tokens
+from training.engine.trajectories import Limits, Trajectory
+from training.proxy.policy_access import PolicyAccess
+from training.runners.tracing import trace_adapter
+from training.setup.agreement import compares_groups
+from training.setup.plan import Plan
+from training.store.handover import Endings
+from training.store.store_client import StoreClient
+from training.watch.events import RunStopped, Watch, silence_limit
+from training.watch.records import RolloutRecord, leave_out_lone
+from training.watch.summary import read_lines
+
+logger = logging.getLogger(__name__)
+
+STORE_MARGIN_SECONDS = (
+    60.0  # above the episode's limit: runners end it earlier, at their own deadline
+)
+UNRESPONSIVE_SECONDS = 60.0
+MAX_ATTEMPTS = 3
+Prompt = dict[str, Any]
+Finished = tuple[RolloutRecord, Trajectory]
+
+
+class RolloutManager:
+    """What verl calls an agent loop manager: `generate_sequences` is all verl needs of it.
+
+    `decode` is the model's tokenizer's, for the episodes whose tokens are kept.
+    """
+
+    def __init__(self, plan: Plan, config: DictConfig, servers: list[str], decode: Decode) -> None:
+        self.plan = plan
+        self.decode = decode
+        self.kept_steps: set[int] = set()
+        self.config = config
+        rollout = config.actor_rollout_ref.rollout
+        self.n_train, self.n_val = int(rollout.n), int(rollout.val_kwargs.n)
+        self.by_group = plan.asynchronous is not None
+        self.compared = compares_groups(config)
+        self.store = StoreClient(plan.store_address, plan.token)
+        self.policy = PolicyAccess(plan, config, servers, self.store)
+        limits = Limits(
+            prompt=config.data.max_prompt_length, response=config.data.max_response_length
+        )
+        span_folder = plan.run_dir / "spans" if plan.keep_spans else None
+        self.collector = Collector(
+            self.store, trace_adapter(plan), limits, plan.trajectory_level, span_folder
+        )
+        self.watch = Watch(
+            int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share
+        )
+        self.step_records: list[RolloutRecord] = []
+        self.books = untrained(plan.run_dir) if self.by_group else {}
+        self._failure: BaseException | None = None
+        self._news = threading.Event()
+        self.last_end = (
+            0.0  # Unix seconds, by the store's clock, at which the last collected rollout ended
+        )
+        self._heard = 0.0
+        self._endings = Endings(self.store)
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="rollouts", daemon=True).start()
+        self._run(self.policy.start()).result(timeout=120)
+
+    def generate_sequences(self, prompts: TensorDict) -> None:
+        """Start the rollouts of these prompts and return; `prompts` is verl's batch, one row a
+        prompt group.
+        """
+        validate = bool(prompts["validate"]) if "validate" in prompts else False
+        columns = {key: column for key, column in prompts.items() if key != "validate"}
+        rows = [
+            {key: _plain(column, i) for key, column in columns.items()} for i in range(len(prompts))
+        ]
+        self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
+
+    def wait_for_news(self, seconds: float) -> None:
+        """Block until rollouts were delivered, at most so long.
+
+        Raises RunStopped: the background loop gave up; verl's waiting trainer must too.
+        """
+        self._news.wait(seconds)
+        self._news.clear()
+        if self._failure is not None:
+            raise self._failure
+
+    def take_step_records(self) -> list[RolloutRecord]:
+        """Training rollouts delivered or skipped since the last call."""
+        records, self.step_records = self.step_records, []
+        self.watch.note_update()
+        return records
+
+    def take_books(self, sessions: Iterable[str]) -> list[RolloutRecord]:
+        """What is known of the rollouts an update trains on; verl has dropped what is older than
+        they by its bound.
+        """
+        taken = [self.books.pop(session) for session in sessions]
+        bound = int(self.config.trainer.v1.sampler.max_off_policy_threshold)
+        oldest = max(record.step for record in taken) - bound
+        self.books = {key: record for key, record in self.books.items() if record.step > oldest}
+        return taken
+
+    def close(self) -> None:
+        """Stop the proxy; rollouts still running are abandoned."""
+        self._run(self.policy.stop()).result(timeout=30)
+        self._run(self._endings.close()).result(timeout=30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def _note_failure(self, future: Future[Any]) -> None:
+        error = future.exception()
+        if error is not None:
+            self._failure = error
+            self._news.set()
+
+    async def _wave(self, rows: list[Prompt], validate: bool) -> None:
+        """A step's rollouts, or those that replace its failed groups, from queue to TransferQueue."""
+        partition = "val" if validate else "train"
+        await asyncio.to_thread(_tag, [row["uid"] for row in rows], partition, "running")
+        records = await self._enqueue(rows, validate)
+        parts = [[row] for row in rows] if self.by_group and not validate else [rows]
+        await asyncio.gather(*(self._settle(part, records, validate) for part in parts))
+
+    async def _settle(
+        self, rows: list[Prompt], records: dict[str, RolloutRecord], validate: bool
+    ) -> None:
+        """Finish, judge and deliver the rollouts of these prompts."""
+        uids = {row["uid"] for row in rows}
+        finished = await self._finish_all(
+            {name: record for name, record in records.items() if record.group in uids}
+        )
+        settled = [record for record, _ in finished]
+        skip = self._judge(finished, validate)
+        if skip:
+            logger.warning("skipped: %s", skip)
+            await self.policy.check_engine()
+            if validate:
+                raise RunStopped(
+                    f"validation is worth nothing: {skip}. Mend the cause and resume with --resume."
+                )
+            await asyncio.sleep(self.watch.pause)
+        if not validate:
+            self.step_records.extend(settled)
+        await asyncio.to_thread(
+            self._deliver, rows, [] if skip else finished, "val" if validate else "train"
+        )
+        self._news.set()
+
+    def _judge(self, finished: list[Finished], validate: bool) -> str | None:
+        """The watch's decision; the records are written whatever it is, those of a step once with
+        some tokens.
+        """
+        records = [record for record, _ in finished]
+        if self.compared and not validate:
+            leave_out_lone(records)
+        skip = None
+        try:
+            skip = self.watch.judge(records, validate)
+        finally:
+            for record in records:
+                if skip and record.cause is None:
+                    record.cause = "step_skipped"
+            if not validate and records[0].step not in self.kept_steps:
+                keep_tokens(finished, self.decode)
+                self.kept_steps.update(record.step for record in records if record.tokens)
+            with (self.plan.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
+                file.writelines(record.to_json() + "\n" for record in records)
+        return skip
+
+    async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
+        """Queue n rollouts a prompt; returns their records by rollout id."""
+        mode = "val" if validate else "train"
+        sessions = range(self.n_val if validate else self.n_train)
+        keys = [(number, row, session) for number, row in enumerate(rows) for session in sessions]
+        requests = [
+            EnqueueRolloutRequest(
+                input=json.loads(row["task"]),
+                mode=mode,
+                resources_id=self.policy.resource(mode, number),
+                config=_rules(self.plan),
+            )
+            for number, row, _ in keys
+        ]
+        queued = await self.store.enqueue_many_rollouts(requests)
+        return {
+            rollout.rollout_id: RolloutRecord(
+                rollout.rollout_id,
+                group=row["uid"],
+                session=session,
+                mode=mode,
+                step=int(row["global_steps"]),
+                task_type=str(row["data_source"]),
+                index=int(row["index"]),
+            )
+            for (_, row, session), rollout in zip(keys, queued, strict=True)
+        }
+
+    async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
+        """Collect every rollout as soon as it has ended, all at the same time.
+
+        Raises RunStopped: nothing ended for longer than an episode may take.
+        """
+        endings, self._heard = self._endings.expect(records), time.monotonic()
+        tasks = [
+            asyncio.create_task(self._collect(endings[name], record))
+            for name, record in records.items()
+        ]
+        limit, pending = silence_limit(self.plan.episode_timeout), set(tasks)
+        try:
+            while pending:
+                quiet = time.monotonic() - self._heard
+                if quiet >= limit:
+                    await self.policy.check_engine()
+                    raise RunStopped(
+                        f"no rollout finished for {limit:.0f} s, {len(pending)} are waiting. Are runners alive and "
+                        f"connected to {self.plan.store_address}?"
+                    )
+                done, pending = await asyncio.wait(
+                    pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION
+                )
+                for task in done:
+                    task.result()
+        finally:
+            for task in pending:
+                task.cancel()
+            self._endings.forget(records)
+        return [task.result() for task in tasks]
+
+    async def _collect(self, ending: asyncio.Future[Rollout], record: RolloutRecord) -> Finished:
+        rollout = await ending
+        self._heard = time.monotonic()
+        self.last_end = max(self.last_end, rollout.end_time or 0.0)
+        return await self.collector.collect(rollout, record)
+
+    def _deliver(self, rows: list[Prompt], finished: list[Finished], partition: str) -> None:
+        """Put the sequences of scored rollouts into the TransferQueue, then close their groups."""
+        by_uid = {row["uid"]: row for row in rows}
+        scored = [pair for pair in finished if pair[0].cause is None]
+        sequences.put(scored, by_uid, partition)
+        self.books.update({record.key: record for record, _ in scored})
+        delivered = {record.group for record, _ in scored}
+        _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
+        _tag([uid for uid in by_uid if uid not in delivered], partition, "failure")
+
+
+def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
+    """The scored training episodes of a run's books by key: verl's queue may hold some of them
+    after a resume.
+    """
+    records = [RolloutRecord(**row) for row in read_lines(run_dir / "episodes.jsonl")]
+    return {
+        record.key: record for record in records if record.mode == "train" and record.cause is None
+    }
+
+
+def _rules(plan: Plan) -> RolloutConfig:
+    """When a rollout is played again.
+
+    Only our runner sends heartbeats for an episode that is quiet.
+    """
+    return RolloutConfig(
+        timeout_seconds=plan.episode_timeout + STORE_MARGIN_SECONDS,
+        unresponsive_seconds=UNRESPONSIVE_SECONDS if plan.concurrency and plan.llm_proxy else None,
+        max_attempts=MAX_ATTEMPTS,
+        retry_condition=["timeout", "unresponsive"],
+    )
+
+
+def _tag(uids: list[str], partition: str, status: str) -> None:
+    if uids:
+        tq.kv_batch_put(keys=uids, partition_id=partition, tags=[{"status": status} for _ in uids])
+
+
+def _plain(column: Any, index: int) -> Any:
+    """Row `index` of a TensorDict column, without tensordict's wrappers."""
+    if isinstance(column, NonTensorStack):
+        return column[index].data
+    return column.data if isinstance(column, NonTensorData) else column[index]

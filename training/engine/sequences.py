@@ -1,0 +1,96 @@
+"""Scored rollouts -> verl's TransferQueue: the fields and tags verl's trainer reads.
+
+Keys are `{group}_{session}_{i}`; GRPO takes one advantage a session, from its last sequence, so a
+session of several sequences does not weigh more in its group.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transfer_queue as tq
+from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
+from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+from training.engine.trajectories import TokenSequence, Trajectory
+from training.watch.records import RolloutRecord
+
+
+def put(
+    scored: list[tuple[RolloutRecord, Trajectory]],
+    prompts: dict[str, dict[str, Any]],
+    partition: str,
+) -> None:
+    """Put all sequences of scored rollouts with one request; `prompts` holds the row verl sent for
+    each group.
+
+    verl sums in the order they are put: by group as asked for, and by content within it, not by who
+    was first.
+    """
+    groups = {uid: number for number, uid in enumerate(prompts)}
+    rows = [
+        (f"{record.key}_{i}", sequence, record)
+        for record, trajectory in sorted(
+            scored, key=lambda one: (groups[one[0].group], _content(one[1]))
+        )
+        for i, sequence in enumerate(trajectory.sequences)
+    ]
+    if not rows:
+        return
+    fields = [_fields(sequence, record, prompts[record.group]) for _, sequence, record in rows]
+    tq.kv_batch_put(
+        keys=[key for key, _, _ in rows],
+        partition_id=partition,
+        fields=list_of_dict_to_tensordict(fields),
+        tags=[_tags(sequence, record) for _, sequence, record in rows],
+    )
+
+
+def _content(trajectory: Trajectory) -> list[list[int]]:
+    return [sequence.prompt_ids + sequence.response_ids for sequence in trajectory.sequences]
+
+
+def _fields(
+    sequence: TokenSequence, record: RolloutRecord, prompt: dict[str, Any]
+) -> dict[str, Any]:
+    output = AgentLoopOutput(
+        prompt_ids=sequence.prompt_ids,
+        response_ids=sequence.response_ids,
+        response_mask=sequence.mask,
+        response_logprobs=sequence.log_probs,
+        reward_score=record.reward,
+        num_turns=record.calls,
+        metrics=AgentLoopMetrics(),
+        extra_fields={"reward_extra_info": dict(record.terms), **_weights_span(record)},
+    ).as_dict()
+    input_ids = torch.cat([output["prompts"], output["responses"]])
+    return {
+        **output,
+        **prompt,
+        "session_id": record.session,
+        "loss_mask": output["response_mask"],
+        "input_ids": input_ids,
+        "position_ids": torch.arange(len(input_ids)),
+        "multi_modal_inputs": {},
+    }
+
+
+def _tags(sequence: TokenSequence, record: RolloutRecord) -> dict[str, Any]:
+    prompt_len, response_len = len(sequence.prompt_ids), len(sequence.response_ids)
+    return {
+        "status": "success",
+        "prompt_len": prompt_len,
+        "response_len": response_len,
+        "seq_len": prompt_len + response_len,
+        "global_steps": record.step,
+        **_weights_span(record),
+    }
+
+
+def _weights_span(record: RolloutRecord) -> dict[str, int]:
+    """Oldest and newest weights that played it. verl numbers weights by the step that made them, as
+    the proxy does.
+    """
+    weights = record.weights or [record.step - 1 if record.mode == "train" else record.step]
+    return {"min_global_steps": min(weights), "max_global_steps": max(weights)}

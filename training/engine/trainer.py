@@ -1,0 +1,248 @@
+"""verl's V1 trainer with rollouts from the LightningStore.
+
+verl asks of a new rollout source only that it implements `generate_sequences` and fills the
+TransferQueue; the loop, the advantage, the update, weight sync, validation and checkpoints are
+verl's own. `train` runs in the actor of `training.engine.actor`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import transfer_queue as tq
+from omegaconf import DictConfig, OmegaConf
+from transfer_queue import KVBatchMeta
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
+from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.utils import tracking
+
+from common.jsonl import write_text
+from training.engine.checkpoints import PREFIX, prune, saving, split_adapter
+from training.engine.rollouts import RolloutManager
+from training.setup.agreement import compares_groups
+from training.setup.chat_template import SETTING, TEMPLATE
+from training.setup.plan import Plan
+from training.watch.events import (
+    IDLE,
+    check_advantages,
+    check_episodes,
+    learnable_groups,
+    session_of,
+)
+from training.watch.records import rewards_by_group, step_metrics, weights_age
+from training.watch.summary import read_timeline
+
+logger = logging.getLogger(__name__)
+
+WAKE_SECONDS = 1.0
+CORRECTION = (
+    "rollout_corr/"  # verl's metrics of it; from the loss (`bypass_mode`) they come below actor/
+)
+
+
+class RolloutsFromStore(PPOTrainer):
+    """What all of verl's trainers share here: rollouts from the store, and the books of every
+    update.
+
+    Mixed in before one of verl's trainers, whose own methods run through `super()`.
+    """
+
+    agent_loop_manager: RolloutManager
+
+    def rollout_servers(self) -> list[str]:
+        """host:port of the vLLM servers that play rollouts."""
+        return list(self.llm_server_manager.get_addresses())
+
+    def _build_replay_buffer(self) -> Any:
+        """verl's replay buffer, woken by the rollout manager instead of sleeping 2 s at a time."""
+        buffer = super()._build_replay_buffer()
+        buffer._wait_for_next_poll = self._wait_for_rollouts
+        return buffer
+
+    def _wait_for_rollouts(self, partition_id: str, last_debug_time: float) -> float:
+        self.agent_loop_manager.wait_for_news(WAKE_SECONDS)
+        return last_debug_time
+
+    def on_step_begin(self) -> None:
+        note_time(self.agent_loop_manager.plan.run_dir, "first_step")
+        super().on_step_begin()
+
+    def on_step_end(self) -> None:
+        """verl gives vLLM the new weights; calls are held back meanwhile, and carry the step's
+        number afterwards.
+        """
+        with self.agent_loop_manager.policy.changing_weights(self.global_steps):
+            super().on_step_end()
+
+    def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
+        """Update, unless no group teaches anything: momentum and weight decay would move the
+        weights all the same.
+        """
+        metrics.update(self._account(batch))
+        if metrics.get("books/learnable_groups") == 0:
+            logger.warning("step %d: no group with different rewards, no update", self.global_steps)
+            return batch
+        batch = super()._update_actor(batch, metrics)
+        if self._updates_once():
+            for name in [name for name in metrics if name.startswith(f"actor/{CORRECTION}")]:
+                metrics[name.removeprefix("actor/")] = metrics.pop(name)
+        self.agent_loop_manager.watch.compare_log_probs(metrics)
+        return batch
+
+    def _updates_once(self) -> bool:
+        """Whether a batch is one update: only then does the loss see the weights that played, and
+        nothing else.
+        """
+        actor = self.config.actor_rollout_ref.actor
+        return bool(
+            actor.ppo_epochs == 1 and actor.ppo_mini_batch_size == self.config.data.train_batch_size
+        )
+
+    def _save_checkpoint(self) -> None:
+        """verl's checkpoint and what is added to it, whole or not at all; then those go that are
+        not to be kept.
+        """
+        told, plan = self.config.trainer, self.agent_loop_manager.plan
+        folder = Path(told.default_local_dir)
+        with saving(folder, self.global_steps) as hidden:
+            told.default_local_dir = str(hidden)
+            try:
+                super()._save_checkpoint()
+            finally:
+                told.default_local_dir = str(folder)
+            self._complete(hidden / f"{PREFIX}{self.global_steps}" / "actor")
+        if plan.keep:
+            prune(folder.parent, self.global_steps, plan.keep, plan.keep_best)
+
+    def _complete(self, actor: Path) -> None:
+        """Add what verl leaves out: the merged model of an adapter, and the chat template that is
+        served.
+        """
+        model = self.config.actor_rollout_ref.model
+        if model.lora_rank:
+            split_adapter(actor, model.path)
+        if template := OmegaConf.select(
+            self.config, SETTING
+        ):  # whoever serves the checkpoint must use it, too
+            shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
+
+    def _account(self, batch: KVBatchMeta) -> dict[str, float]:
+        """Raises RunStopped when what verl is about to train on differs from what is known of its
+        episodes.
+        """
+        keys = [
+            key
+            for key, tag in zip(batch.keys, batch.tags, strict=True)
+            if not tag.get("is_padding", False)
+        ]
+        data = tq.kv_batch_get(
+            keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask", "advantages"]
+        )
+        masks = data["loss_mask"].unbind()
+        books = self.agent_loop_manager.take_books({session_of(key) for key in keys})
+        algorithm, compared = self.config.algorithm, compares_groups(self.config)
+        metrics = check_episodes(books, keys, sum(int(mask.sum()) for mask in masks))
+        if algorithm.adv_estimator == "grpo" and not algorithm.use_kl_in_reward:
+            first = [
+                float(row[mask.argmax()])
+                for row, mask in zip(data["advantages"].unbind(), masks, strict=True)
+            ]
+            found = {session_of(key): value for key, value in zip(keys, first, strict=True)}
+            check_advantages(books, found, algorithm.norm_adv_by_std_in_grpo)
+        if compared:
+            metrics |= {
+                "books/groups": len(rewards_by_group(books)),
+                "books/learnable_groups": learnable_groups(books),
+            }
+        if (idle := self.agent_loop_manager.policy.idle_share()) is not None:
+            metrics[IDLE] = idle
+        records = self.agent_loop_manager.take_step_records()
+        return {
+            **metrics,
+            **weights_age(books, self.global_steps),
+            **step_metrics(records, "episodes", compared),
+        }
+
+
+class BooksLogger(tracking.FileLogger):
+    """verl's writer of `metrics.jsonl`, which would begin that of a resumed run anew."""
+
+    def __init__(self, *names: str) -> None:
+        self.fp = open(os.environ["VERL_FILE_LOGGER_PATH"], "ab", buffering=0)  # noqa: SIM115 (verl closes it)
+
+
+tracking.FileLogger = BooksLogger
+
+
+class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
+    """Rollouts and updates take turns; every episode is played by the weights it is trained on."""
+
+    def on_sample_end(self) -> None:
+        """verl has its batch and begins to work on it."""
+        self.timing_raw["end_to_update"] = time.time() - self.agent_loop_manager.last_end
+        super().on_sample_end()
+
+
+class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
+    """Updates begin when enough groups are finished; episodes still played wait between two calls
+    and go on.
+    """
+
+    def on_sample_end(self) -> None:
+        self.agent_loop_manager.policy.gate.close(self.agent_loop_manager.plan.episode_timeout)
+        super().on_sample_end()
+
+
+class SeparatedTrainer(RolloutsFromStore, PPOTrainerSeparateAsync):
+    """Rollouts have GPUs of their own.
+
+    Not run: verl's checkpoint engine for it needs nccl, nixl or mooncake.
+    """
+
+    def rollout_servers(self) -> list[str]:
+        return list(self.standalone_server_manager.get_addresses())
+
+
+TRAINERS = {
+    "sync": LightningTrainer,
+    "colocate_async": ColocatedTrainer,
+    "separate_async": SeparatedTrainer,
+}
+
+
+def train(config: DictConfig, plan: Plan) -> None:
+    """Train to the end. Raises RunStopped: see `training.watch.events`."""
+    logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO)
+    trainer, manager, succeeded = None, None, False
+    try:
+        trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
+        trainer.init()
+        manager = RolloutManager(plan, config, trainer.rollout_servers(), trainer.tokenizer.decode)
+        manager.policy.weights_version = trainer.global_steps
+        note_time(plan.run_dir, "engine_ready")
+        trainer.fit(manager)
+        succeeded = True
+    finally:
+        tracking = getattr(trainer, "logger", None)
+        if tracking is not None:
+            tracking.finish(exit_code=0 if succeeded else 1)
+        if manager is not None:
+            manager.close()
+        tq.close()
+
+
+def note_time(run_dir: Path, event: str) -> None:
+    """Write when an event first happened (Unix seconds) to `timeline.json`."""
+    timeline = read_timeline(run_dir)
+    if event not in timeline:
+        write_text(
+            run_dir / "timeline.json", json.dumps({**timeline, event: time.time()}), force=True
+        )

@@ -1,0 +1,119 @@
+"""Triplets -> token sequences, merged by prefix; says why a merge broke or an episode was left out.
+
+An episode of several policy calls arrives as triplets (prompt token ids, response token ids), one a
+call. Where a prompt extends the previous prompt + response token for token, the calls are one
+sequence: what lies between (tool output, chat template) gets mask 0, what the policy generated gets
+mask 1. Any mismatch starts a new sequence. Works on token ids only, never on text: re-encoding text
+trains on tokens the policy did not generate.
+
+    merge_calls([Call([1, 2], [3]), Call([1, 2, 3, 9], [4])], limits)   # one sequence: response 3 9 4, mask 1 0 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the policy: token ids of its prompt and of what it generated.
+
+    `log_probs` has one number a generated token, as the engine sampled it; None where the engine
+    was not asked.
+    """
+
+    prompt_ids: list[int]
+    response_ids: list[int]
+    log_probs: list[float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.log_probs is not None and len(self.log_probs) != len(self.response_ids):
+            raise ValueError(
+                f"{len(self.log_probs)} log-probabilities for {len(self.response_ids)} generated tokens"
+            )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Tokens a sequence may have: in its prompt, and in all that follows."""
+
+    prompt: int
+    response: int
+
+
+@dataclass
+class TokenSequence:
+    """What the trainer sees: prompt (L,), response (R,) and mask (R,); mask 1 marks tokens the
+    policy generated.
+
+    `log_probs` (R,) are the engine's, 0.0 where the mask is 0; None where a call of the sequence
+    came without.
+    """
+
+    prompt_ids: list[int]
+    response_ids: list[int]
+    mask: list[int]
+    log_probs: list[float] | None = None
+
+    def is_extended_by(self, call: Call) -> bool:
+        """Whether the call's prompt begins with everything this sequence holds."""
+        held = self.prompt_ids + self.response_ids
+        return call.prompt_ids[: len(held)] == held
+
+    def extend(self, call: Call) -> None:
+        """Append what came between (mask 0) and what the policy generated (mask 1)."""
+        between = call.prompt_ids[len(self.prompt_ids) + len(self.response_ids) :]
+        self.response_ids = self.response_ids + between + call.response_ids
+        self.mask = self.mask + [0] * len(between) + [1] * len(call.response_ids)
+        if self.log_probs is not None:
+            new = call.log_probs
+            self.log_probs = None if new is None else self.log_probs + [0.0] * len(between) + new
+
+
+@dataclass
+class Trajectory:
+    """The sequences of one episode, and the reasons for every break between them."""
+
+    sequences: list[TokenSequence] = field(default_factory=list)
+    breaks: dict[str, int] = field(default_factory=dict)
+    too_long: bool = False
+
+
+def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Trajectory:
+    """Merge the calls of one episode, in order, into as few sequences as their token ids allow.
+
+    A merged sequence longer than `limits.response` is broken instead (reason "length"); a call that
+    does not fit by itself makes the whole trajectory `too_long`: it must be left out, since a part
+    of it would be trained on a reward the whole earned. `merge=False` makes every call its own
+    sequence.
+    """
+    trajectory = Trajectory()
+    for call in calls:
+        if (
+            len(call.prompt_ids) > limits.prompt + limits.response
+            or len(call.response_ids) > limits.response
+        ):
+            return Trajectory(breaks=trajectory.breaks, too_long=True)
+        last = trajectory.sequences[-1] if trajectory.sequences else None
+        reason = _break_reason(last, call, limits, merge) if last else None
+        if last and reason is None:
+            last.extend(call)
+            continue
+        if reason is not None:
+            trajectory.breaks[reason] = trajectory.breaks.get(reason, 0) + 1
+        mask = [1] * len(call.response_ids)
+        trajectory.sequences.append(
+            TokenSequence(call.prompt_ids, call.response_ids, mask, call.log_probs)
+        )
+    return trajectory
+
+
+def _break_reason(last: TokenSequence, call: Call, limits: Limits, merge: bool) -> str | None:
+    """None where the call extends the sequence, else why not."""
+    if not merge:
+        return "not_merged"
+    if not last.is_extended_by(call):
+        return "prefix_mismatch"
+    merged = len(call.prompt_ids) + len(call.response_ids) - len(last.prompt_ids)
+    return "length" if merged > limits.response else None

@@ -1,0 +1,1 @@
+"""The LLM proxy: calls of the policy pass here and are recorded."""

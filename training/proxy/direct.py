@@ -1,0 +1,129 @@
+"""A thin recording endpoint before vLLM: `--proxy direct`, the LLM proxy's contract without
+litellm.
+
+The same addresses (`/rollout/{id}/attempt/{id}/v1/chat/completions`), model names and spans as
+`training.proxy.policy_access`'s litellm proxy, at a fraction of its cost a call. What is lost:
+providers other than vLLM, the formats of other APIs, streaming, litellm's own retries, limits and
+keys. Used by `training.proxy.policy_access`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import orjson
+from agentlightning.utils.server_launcher import PythonServerLauncher, PythonServerLauncherArgs
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from common.access import bearer
+from training.proxy.middleware import RecordingMiddleware, take_from_body
+from training.proxy.recorder import ASK_FOR_LOG_PROBS, CallRecorder
+
+HEALTH = "/health/liveliness"
+COMPLETIONS = "/v1/chat/completions"
+ROUTES = (
+    COMPLETIONS,
+    "/chat/completions",
+)  # agent-lightning's resources name the proxy without /v1
+
+
+class DirectEndpoint:
+    """ASGI app that forwards completions to the vLLM server of their model name and asks it for
+    token ids.
+
+    Args:
+        servers: base URL of the vLLM server behind each model name, such as {"policy-0":
+            "http://127.0.0.1:8000"}.
+        model: the name vLLM serves the model under.
+        log_probs: ask vLLM for the log-probabilities of what it samples, too.
+        token: what vLLM asks for.
+    """
+
+    def __init__(
+        self,
+        servers: dict[str, str],
+        model: str,
+        log_probs: bool = False,
+        token: str | None = None,
+    ) -> None:
+        self.servers = servers
+        self.headers = {"content-type": "application/json", **bearer(token)}
+        self.asked = {
+            "model": model,
+            "return_token_ids": True,
+            **(ASK_FOR_LOG_PROBS if log_probs else {}),
+        }
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == HEALTH:
+            status, body = 200, b'"alive"'
+        elif scope["path"] in ROUTES and scope["method"] == "POST":
+            status, body = await self._complete(await Request(scope, receive).body())
+        else:
+            status, body = 404, _error(f"{scope['path']} is not served here; only {COMPLETIONS} is")
+        await Response(body, status, media_type="application/json")(scope, receive, send)
+
+    async def _complete(self, body: bytes) -> tuple[int, bytes]:
+        try:
+            request = orjson.loads(body)
+            server = self.servers.get(request["model"])
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return 400, _error("the request is no JSON object with a model")
+        if server is None:
+            return 404, _error(
+                f"model {request['model']!r} is not served; known: {', '.join(self.servers)}"
+            )
+        if request.get("stream"):
+            return 400, _error("streaming is not recorded here; use --proxy litellm")
+        return await self._ask(server + COMPLETIONS, orjson.dumps({**request, **self.asked}))
+
+    async def _ask(self, url: str, body: bytes) -> tuple[int, bytes]:
+        if self._session is None:
+            unlimited = aiohttp.TCPConnector(limit=0)  # runners bound what is in flight
+            self._session = aiohttp.ClientSession(
+                connector=unlimited, timeout=aiohttp.ClientTimeout(total=None)
+            )
+        try:
+            async with self._session.post(url, data=body, headers=self.headers) as reply:
+                return reply.status, take_from_body(await reply.read())
+        except aiohttp.ClientError as error:
+            return 502, _error(f"vLLM at {url} does not answer: {type(error).__name__} {error}")
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+def direct_proxy(
+    endpoint: DirectEndpoint, recorder: CallRecorder, launcher: PythonServerLauncherArgs
+) -> PythonServerLauncher:
+    """The endpoint behind the recording middleware, to be served in a thread with its own event
+    loop.
+    """
+
+    @asynccontextmanager
+    async def closing() -> AsyncIterator[None]:
+        """Around the server: at its end what is recorded is written and connections are closed."""
+        yield
+        await recorder.close()
+        await endpoint.close()
+
+    return PythonServerLauncher(RecordingMiddleware(endpoint, recorder), launcher, closing())
+
+
+def _error(message: str) -> bytes:
+    return orjson.dumps(
+        {
+            "error": {
+                "message": message,
+                "type": "invalid_request_error",
+                "param": None,
+                "code": None,
+            }
+        }
+    )

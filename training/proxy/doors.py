@@ -1,0 +1,123 @@
+"""What keeps strangers out of the ports that verl, vLLM and TransferQueue open: the run's token, in
+every process.
+
+    runtime_env["worker_process_setup_hook"] = guard_sockets      # Ray calls it first in every worker of a run
+    vllm serve ... --middleware training.proxy.doors.Door
+
+ZeroMQ's messages are unpickled, so whoever may send one runs programs; ZeroMQ itself asks nobody
+who he is. Here both ends of a TCP connection are CURVE's, with a key pair made from the token: the
+public key is as secret as the other, and without it no handshake begins. Sockets of files (ipc://)
+are their user's alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+from typing import Any
+
+import zmq
+from zmq.utils import z85
+
+from common.access import TOKEN, Guard
+
+KEPT = b"medical-agent-rl-token-"  # in the Ray that was joined, beside the id of the run's job
+MOST_BYTES = 32 * 2**20
+SERVED = {("POST", "/v1/chat/completions"), ("GET", "/health")}
+BESIDE = {("POST", "/v1/completions"), ("GET", "/v1/models")}
+
+_Socket: Any = zmq.Socket
+_bind = _Socket.bind
+_connect = _Socket.connect
+
+
+def run_token() -> str:
+    """The run's token: inherited from the run's own Ray, or asked of the one it joined, which has
+    Ray's own token.
+    """
+    if not os.environ.get(TOKEN):
+        from ray.experimental.internal_kv import _internal_kv_get
+
+        os.environ[TOKEN] = _internal_kv_get(_kept_under()).decode()
+    return os.environ[TOKEN]
+
+
+def keep_in_ray(token: str) -> None:
+    """Leave the token where workers on other machines find it: in the memory of the Ray that this
+    process has joined.
+    """
+    from ray.experimental.internal_kv import _internal_kv_put
+
+    _internal_kv_put(_kept_under(), token.encode())
+
+
+def _kept_under() -> bytes:
+    import ray
+
+    return KEPT + ray.get_runtime_context().get_job_id().encode()
+
+
+def guard_sockets() -> None:
+    """From now on, ZeroMQ's TCP sockets of this process speak to those alone that have the token."""
+    _Socket.bind = _bind_guarded
+    _Socket.connect = _connect_guarded
+
+
+def _bind_guarded(socket: zmq.Socket[Any], address: str) -> Any:
+    if address.startswith("tcp://"):
+        _take_keys(socket)
+        socket.setsockopt(zmq.CURVE_SERVER, 1)
+    return _bind(socket, address)
+
+
+def _connect_guarded(socket: zmq.Socket[Any], address: str) -> Any:
+    if address.startswith("tcp://"):
+        socket.setsockopt(zmq.CURVE_SERVERKEY, _take_keys(socket))
+    return _connect(socket, address)
+
+
+def _take_keys(socket: zmq.Socket[Any]) -> bytes:
+    """Give a socket the run's key pair; returns the public one."""
+    secret, public = keys(run_token())
+    socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
+    socket.setsockopt(zmq.CURVE_PUBLICKEY, public)
+    return public
+
+
+@cache
+def keys(token: str) -> tuple[bytes, bytes]:
+    """CURVE's secret and public key of a token, in ZeroMQ's letters."""
+    secret = z85.encode(hashlib.sha256(b"zeromq " + token.encode()).digest())
+    return secret, zmq.curve_public(secret)
+
+
+class Door(Guard):
+    """vLLM's middleware in a run: completions for who has the token, for others only whether it
+    lives.
+    """
+
+    def __init__(self, app: Any) -> None:
+        super().__init__(
+            app,
+            run_token(),
+            MOST_BYTES,
+            free=["/health"],
+            serves=lambda method, path: (method, path) in SERVED,
+        )
+
+
+class ServedDoor(Guard):
+    """vLLM's middleware outside of training (`training.serve`): completions for who is on this
+    machine.
+
+    vLLM's other routes load adapters from any folder, count, and translate tokens.
+    """
+
+    def __init__(self, app: Any) -> None:
+        super().__init__(
+            app,
+            None,
+            MOST_BYTES,
+            serves=lambda method, path: (method, path) in SERVED | BESIDE,
+        )

@@ -1,0 +1,120 @@
+"""What a call of the policy passes on its way to vLLM: the gate, and with `--deterministic` the
+source of its seed.
+
+verl's asynchronous modes abort what vLLM is generating when weights change, and continue it from
+its tokens. Calls that come over HTTP cannot be continued, so here a change waits for the calls in
+flight (an episode's turn, not the episode) and new ones wait for the change. Used by
+`training.proxy.middleware` (one call) and the trainer (a change of weights).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import orjson
+
+from training.watch.events import RunStopped
+
+SEEDS = 2**31
+
+
+class CallGate:
+    """Async context manager around a call; `close` and `open` are called from another thread."""
+
+    def __init__(self) -> None:
+        self._state = threading.Condition()
+        self._closed = False
+        self._in_flight = 0
+        self._busy = self._since = (
+            0.0  # seconds with a call in flight, and when the calls of now began
+        )
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def __aenter__(self) -> None:
+        while True:
+            with self._state:
+                if not self._closed:
+                    self._since = self._since if self._in_flight else time.monotonic()
+                    self._in_flight += 1
+                    return
+                reopened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._waiting.append(reopened)
+            await reopened
+
+    async def __aexit__(self, *_: object) -> None:
+        with self._state:
+            self._in_flight -= 1
+            self._busy += 0.0 if self._in_flight else time.monotonic() - self._since
+            self._state.notify_all()
+
+    def busy_seconds(self) -> float:
+        """How long there has been at least one call in flight."""
+        with self._state:
+            return self._busy + (time.monotonic() - self._since if self._in_flight else 0.0)
+
+    def close(self, seconds: float) -> None:
+        """Hold new calls back and wait until none is in flight.
+
+        Raises RunStopped: a call took longer than `seconds`.
+        """
+        with self._state:
+            self._closed = True
+            if not self._state.wait_for(lambda: self._in_flight == 0, timeout=seconds):
+                raise RunStopped(
+                    f"{self._in_flight} calls of the policy were not answered within {seconds:.0f} s, so its weights "
+                    "could not be changed. Is vLLM alive? Its log is in the run folder's logs."
+                )
+
+    def open(self) -> None:
+        """Let calls through again; the order in which they waited is kept."""
+        with self._state:
+            self._closed = False
+            waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            future.get_loop().call_soon_threadsafe(_wake, future)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():  # a caller may have gone away meanwhile
+        future.set_result(None)
+
+
+class RequestSeeds:
+    """Gives every call a seed that two runs agree on; lives as long as the run's proxy.
+
+    Rollouts have random ids and arrive in any order, so a seed follows from what is asked: the
+    run's seed, the weights that answer, the conversation, and how often the same was asked before.
+    Episodes of one prompt group are interchangeable, so it does not matter which of them asks
+    first; their set is the same in every run.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._version = -1
+        self._asked: Counter[bytes] = Counter()
+
+    def add(self, body: bytes, version: int) -> bytes:
+        """The request with a `seed`; one that is no completion passes as it is."""
+        try:
+            request = orjson.loads(body)
+            said = [_said(message) for message in request["messages"]]
+        except (orjson.JSONDecodeError, KeyError, TypeError):
+            return body
+        if version != self._version:
+            self._version, self._asked = version, Counter()
+        asked = hashlib.sha256(orjson.dumps([self.seed, version, said])).digest()
+        number = self._asked[asked]
+        self._asked[asked] += 1
+        digest = hashlib.sha256(asked + number.to_bytes(4)).digest()
+        return orjson.dumps({**request, "seed": int.from_bytes(digest[:4]) % SEEDS})
+
+
+def _said(message: dict[str, Any]) -> list[Any]:
+    """What a message says, without the ids of its tool calls, which vLLM draws at random."""
+    calls = [call["function"] for call in message.get("tool_calls") or []]
+    return [message.get("role"), message.get("content"), calls]

@@ -1,0 +1,132 @@
+"""Stands before the LLM proxy's app: records every call as it passes, and keeps from agents what
+only training needs.
+
+Token ids and log-probabilities are most of a reply. Whoever makes the reply takes them out and
+leaves them in the call's `TAKEN`: `take_from_body` for a reply of vLLM as it came
+(`training.proxy.direct`), `training.proxy.policy_access` for litellm, which would walk through
+every number several times to write them. `RecordingMiddleware` strips the rollout from the
+request's path and hands what was taken to the `CallRecorder`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextvars import ContextVar
+from typing import ClassVar
+
+import orjson
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from training.proxy.gate import RequestSeeds
+from training.proxy.recorder import CallRecorder, Taken
+
+ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
+
+TAKEN: ContextVar[list[Taken]] = ContextVar(
+    "TAKEN"
+)  # a list for each call; empty where a reply has no token ids
+
+
+def take_from_body(body: bytes) -> bytes:
+    """Move what vLLM wrote about tokens from a completion into the call's `TAKEN`.
+
+    Any other body stays as it is, and so does the reply to a call that belongs to no rollout.
+    """
+    call = TAKEN.get(None)
+    if call is None:
+        return body
+    try:
+        reply = orjson.loads(body)
+        choice = reply["choices"][0]
+        if not reply.get("prompt_token_ids") or not choice.get("token_ids"):
+            return body
+        log_probs = choice.pop("logprobs", None)
+        found = [float(token["logprob"]) for token in log_probs["content"]] if log_probs else None
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError):
+        return body
+    call.append(
+        Taken(
+            str(reply.get("id")),
+            reply.pop("prompt_token_ids"),
+            choice.pop("token_ids"),
+            found or None,
+        )
+    )
+    return orjson.dumps(reply)
+
+
+class RecordingMiddleware:
+    """Strips `/rollout/{id}/attempt/{id}` from a request's path and records what the app inside
+    took from the reply.
+
+    A reply from which nothing was taken (an error, another route) is not recorded. Plain ASGI:
+    Starlette's BaseHTTPMiddleware costs a task and a queue a request.
+    """
+
+    default: ClassVar[
+        CallRecorder
+    ]  # for agent-lightning, which makes the middleware without arguments
+
+    def __init__(self, app: ASGIApp, recorder: CallRecorder | None = None) -> None:
+        self.app = app
+        self._recorder = recorder
+
+    @property
+    def recorder(self) -> CallRecorder:
+        """Where this middleware records; looked up late, since litellm's app outlives a proxy in
+        the same process.
+        """
+        return self._recorder or self.default
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self.app(scope, lambda: self._until_shutdown(receive), send)
+        route = ROUTE.match(scope["path"]) if scope["type"] == "http" else None
+        if route is None:
+            return await self.app(scope, receive, send)
+        path = route[3] or "/"
+        inner: Scope = {**scope, "path": path, "raw_path": path.encode()}
+        reply, taken, recorder = list[Message](), list[Taken](), self.recorder
+
+        async def hold_back(message: Message) -> None:
+            reply.append(message)
+
+        TAKEN.set(taken)
+        async with recorder.gate:
+            started = time.time()
+            if recorder.seeds is not None:
+                inner, receive = await _seeded(inner, receive, recorder.seeds, recorder.version())
+            await self.app(inner, receive, hold_back)
+            if taken and reply and reply[0].get("status") == 200:
+                recorder.record(route[1], route[2], taken[0], started)
+        for message in reply:  # complete and recorded
+            await send(message)
+        return None
+
+    async def _until_shutdown(self, receive: Receive) -> Message:
+        """Pass the server's messages on; what is recorded is sent before the loop it lives on ends."""
+        message = await receive()
+        if message["type"] == "lifespan.shutdown":
+            await self.recorder.close()
+        return message
+
+
+async def _seeded(
+    scope: Scope, receive: Receive, seeds: RequestSeeds, version: int
+) -> tuple[Scope, Receive]:
+    """The request with a seed in its body."""
+    body = seeds.add(await Request(scope, receive).body(), version)
+    headers = [
+        (name, value) for name, value in scope["headers"] if name.lower() != b"content-length"
+    ]
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_seeded() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return {
+        **scope,
+        "headers": [*headers, (b"content-length", str(len(body)).encode())],
+    }, receive_seeded

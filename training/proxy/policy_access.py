@@ -1,0 +1,310 @@
+"""How agents reach the policy: the LLM proxy before verl's vLLM servers, and the resources that
+name it.
+
+agent-lightning's LLMProxy (litellm) asks vLLM for token ids and, where verl's tree says so, their
+log-probabilities; `training.proxy.recorder` writes every call as a span into the store; `--proxy
+direct` puts `training.proxy.direct` in litellm's place. Without a proxy (`--no-llm-proxy`) agents
+call vLLM themselves and their own tracer records the calls. Sampling parameters come from verl's
+tree alone, so that agent and trainer cannot sample differently; training and validation differ in
+theirs.
+
+Every vLLM server has a model name of its own, and all rollouts of a prompt group are given the same
+one: the turns of an episode and the prompt its group shares find the server's prefix cache warm.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import orjson
+from agentlightning import LLM, LightningStore, LLMProxy, ProxyLLM
+from agentlightning.llm_proxy import ModelConfig
+from agentlightning.utils.server_launcher import PythonServerLauncher, PythonServerLauncherArgs
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy._types import LitellmUserRoles, UserAPIKeyAuth
+from litellm.proxy.proxy_server import app, user_api_key_auth
+from litellm.proxy.shutdown.graceful_shutdown_manager import GracefulShutdownManager
+from litellm.types.utils import all_litellm_params
+from omegaconf import DictConfig
+from starlette.middleware.cors import CORSMiddleware
+
+from common.access import TOKEN, Guard
+from training.proxy.direct import HEALTH, DirectEndpoint, direct_proxy
+from training.proxy.gate import CallGate, RequestSeeds
+from training.proxy.middleware import TAKEN, RecordingMiddleware
+from training.proxy.recorder import CallRecorder, Taken
+from training.setup.plan import Plan
+from training.setup.ports import free_port
+from training.watch.events import RunStopped
+
+RESOURCE = "main_llm"
+START_SECONDS = 90.0
+MOST_BYTES = 32 * 2**20  # of a call: the messages of an episode so far
+CALL = re.compile(r"/rollout/[^/]+/attempt/[^/]+(/v1)?/chat/completions")
+# What litellm lets a request's body decide beside the completion: another address, another key,
+# what is called back.
+NOT_THE_CALLERS = frozenset(all_litellm_params) - {"metadata"} | {"base_url", "user_config"}
+
+
+class PolicyAccess:
+    """Starts, publishes, checks and stops what stands between agents and vLLM.
+
+    `weights_version` is the number of the weights vLLM serves: the step that made them. The trainer
+    sets it, every recorded call carries it; `gate` holds calls back while it changes.
+    """
+
+    def __init__(
+        self, plan: Plan, config: DictConfig, servers: list[str], store: LightningStore
+    ) -> None:
+        self.plan = plan
+        self.model = config.actor_rollout_ref.model.path
+        self.log_probs = bool(config.actor_rollout_ref.rollout.calculate_log_probs)
+        self.config = config
+        self.servers = {
+            f"policy-{number}": f"http://{server}" for number, server in enumerate(servers)
+        }
+        self.store = store
+        self.weights_version = 0
+        self.gate = CallGate()
+        self._asked = (
+            time.monotonic(),
+            0.0,
+        )  # when `idle_share` last was, and how busy vLLM had been by then
+        self.resources: dict[str, list[str]] = {"train": [], "val": []}
+        self.address = ""
+        self.proxy: LLMProxy | PythonServerLauncher | None = None
+
+    async def start(self) -> None:
+        """Start the proxy, if any, and publish resources for training and validation in the store."""
+        if self.plan.llm_proxy:
+            await self._start_proxy()
+        await self.publish()
+
+    async def publish(self) -> None:
+        """Put the resources that name the policy into the store."""
+        for mode, published in self.resources.items():
+            for llm in self._endpoints(
+                sampling_parameters(self.config, self.plan.max_tokens, mode)
+            ):
+                published.append((await self.store.add_resources({RESOURCE: llm})).resources_id)
+
+    @contextmanager
+    def changing_weights(self, version: int) -> Iterator[None]:
+        """Hold calls back while the block gives vLLM the weights of step `version`.
+
+        Raises RunStopped: a call in flight does not end.
+        """
+        self.gate.close(self.plan.episode_timeout)
+        try:
+            yield
+            self.weights_version = version
+        finally:
+            self.gate.open()
+
+    def idle_share(self) -> float | None:
+        """Share of the time since this was last asked in which no call was with vLLM; None: they do
+        not pass here.
+        """
+        (since, before), self._asked = self._asked, (time.monotonic(), self.gate.busy_seconds())
+        now, busy = self._asked
+        return max(0.0, 1 - (busy - before) / (now - since)) if self.plan.llm_proxy else None
+
+    def resource(self, mode: str, group: int) -> str:
+        """The resource id for all rollouts of a prompt group; groups take turns where there are
+        several servers.
+        """
+        published = self.resources[mode]
+        return published[group % len(published)]
+
+    async def stop(self) -> None:
+        """Stop the proxy, if any."""
+        if self.proxy is not None:
+            await self.proxy.stop()
+
+    async def check_engine(self) -> None:
+        """Ask vLLM and the proxy whether they live.
+
+        Raises RunStopped: one of them does not answer.
+        """
+        places = [("vLLM", f"{server}/health") for server in self.servers.values()]
+        if self.proxy is not None:
+            places.insert(0, ("the LLM proxy", self.address + HEALTH))
+        async with httpx.AsyncClient(timeout=10, trust_env=False) as client:
+            for name, url in places:
+                try:
+                    (await client.get(url)).raise_for_status()
+                except httpx.HTTPError as error:
+                    raise RunStopped(
+                        f"{name} at {url} does not answer ({type(error).__name__}). Look for its last words in the "
+                        "run folder's logs (memory?), then resume with --resume."
+                    ) from error
+
+    async def _start_proxy(self) -> None:
+        """In a thread of the trainer's actor, which has no tracer of its own, so that it ends with
+        the actor.
+        """
+        seeds = RequestSeeds(int(self.config.data.seed)) if self.plan.deterministic else None
+        spans_to, token = self.store.otlp_traces_endpoint(), self.plan.token
+        recorder = CallRecorder(spans_to, lambda: self.weights_version, self.gate, seeds, token)
+        host, port = self.plan.proxy_host, self.plan.proxy_port or free_port(self.plan.proxy_host)
+        launcher = PythonServerLauncherArgs(
+            host=host,
+            port=port,
+            access_host=_reachable(host),
+            launch_mode="thread",
+            healthcheck_url=HEALTH,
+            startup_timeout=START_SECONDS,
+            log_level=logging.WARNING,
+        )
+        if self.plan.proxy == "direct":
+            self.proxy = direct_proxy(
+                DirectEndpoint(self.servers, self.model, self.log_probs, token), recorder, launcher
+            )
+        else:
+            models: list[ModelConfig] = [
+                {
+                    "model_name": name,
+                    "litellm_params": {
+                        "model": f"hosted_vllm/{self.model}",
+                        "api_base": f"{url}/v1",
+                        # By its name: agent-lightning writes this into a file.
+                        "api_key": f"os.environ/{TOKEN}",
+                    },
+                }
+                for name, url in self.servers.items()
+            ]
+            self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
+        server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
+        guarded: Any = Guard(
+            server.app, token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
+        )
+        server.app = guarded
+        public = self.plan.proxy_public_host or _reachable(host)
+        self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
+        await self.proxy.start()
+
+    def _endpoints(self, sampling: dict[str, Any]) -> list[LLM | ProxyLLM]:
+        if self.proxy is not None:
+            return [
+                ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling)
+                for name in self.servers
+            ]
+        asking = {**sampling, "return_token_ids": True}
+        servers = self.servers.values()
+        return [
+            LLM(endpoint=f"{server}/v1", model=self.model, sampling_parameters=asking)
+            for server in servers
+        ]
+
+
+def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:
+    """What every call of the policy is sampled with; top_p and top_k are sent even where they cut
+    nothing off.
+    """
+    rollout = config.actor_rollout_ref.rollout
+    source = rollout.val_kwargs if mode == "val" else rollout
+    return {
+        "temperature": float(source.temperature),
+        "top_p": float(source.top_p),
+        "top_k": int(source.top_k),
+        "max_tokens": max_tokens,
+    }
+
+
+def litellm_proxy(
+    models: list[ModelConfig],
+    store: LightningStore,
+    recorder: CallRecorder,
+    launcher: PythonServerLauncherArgs,
+    log_probs: bool,
+) -> LLMProxy:
+    """agent-lightning's proxy with the recording middleware in place of its own two and of its
+    OpenTelemetry spans.
+    """
+    os.environ.pop(
+        "DATABASE_URL", None
+    )  # the agent's: litellm would take it for its own, and not start
+    GracefulShutdownManager.reset()  # one that ended before in this process left its app "shutting down"
+    RecordingMiddleware.default = recorder
+    app.dependency_overrides[user_api_key_auth] = _anyone
+    app.user_middleware[:] = [one for one in app.user_middleware if one.cls is not CORSMiddleware]
+    asked = ["return_token_ids", "logprobs"] if log_probs else ["return_token_ids"]
+    return LLMProxy(
+        store=store,
+        model_list=models,
+        middlewares=[RecordingMiddleware],
+        callbacks=[*asked, TakeTokenIds],
+        launcher_args=launcher,
+    )
+
+
+class TakeTokenIds(CustomLogger):
+    """Moves a completion's token ids and log-probabilities into the call's `TAKEN`."""
+
+    async def async_post_call_success_hook(
+        self, data: Any, user_api_key_dict: Any, response: Any
+    ) -> Any:
+        """litellm calls this with its ModelResponse; returns it without them, or as it is where it
+        has none.
+        """
+        taken = TAKEN.get(None)
+        prompt_ids = getattr(response, "prompt_token_ids", None)
+        if taken is None or not prompt_ids or not response.choices:
+            return response
+        choice = response.choices[0]
+        response_ids = (choice.provider_specific_fields or {}).pop("token_ids", None)
+        if response_ids:
+            found = getattr(getattr(choice, "logprobs", None), "content", None)
+            log_probs = [float(token.logprob) for token in found] if found else None
+            taken.append(Taken(str(response.id), prompt_ids, response_ids, log_probs))
+            del response.prompt_token_ids
+            choice.logprobs = None
+        return response
+
+
+def serves(method: str, path: str) -> bool:
+    """Whether a request is one of a runner, or asks whether the proxy lives: litellm has 700 other
+    routes.
+    """
+    if method == "GET":
+        return path == HEALTH
+    return method == "POST" and CALL.fullmatch(path) is not None
+
+
+def problem_of(path: str, body: bytes) -> str | None:
+    """What is wrong with a call's body. Python's own reader of JSON lets NaN and half characters
+    in, and litellm lets a body say where the call goes.
+    """
+    if path == HEALTH:
+        return None
+    try:
+        request = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        return f"the body is no JSON: {error}"
+    if not isinstance(request, dict):
+        return "the body is no JSON object"
+    if found := sorted(NOT_THE_CALLERS.intersection(request)):
+        return f"the body sets {', '.join(found)}, which the run decides; leave it out"
+    return None
+
+
+async def _anyone() -> UserAPIKeyAuth:
+    """Lets every call that passed the guard pass, without the search for a key's rights: the run
+    has no such keys.
+    """
+    return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
+
+
+def _reachable(host: str) -> str:
+    """A bound address as others see it; where the proxy listens everywhere, this machine's own
+    name.
+    """
+    return socket.gethostname() if host in ("0.0.0.0", "::") else host

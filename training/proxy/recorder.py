@@ -1,0 +1,205 @@
+"""Writes spans into the store, many with one request: the policy's calls (one span a call) and what
+agents emit.
+
+agent-lightning's own tracing makes seven OpenTelemetry spans of every call the LLM proxy answers
+and sends them one call at a time, which costs more than the proxy itself. Training needs one:
+`raw_gen_ai_request` with the token ids, which `LlmProxyTraceToTriplet` reads, and their
+log-probabilities. `training.proxy.middleware` takes them from the reply; `CallRecorder` sends what
+has gathered as one OTLP request, which the store numbers in the order of its spans.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import aiohttp
+import orjson
+from agentlightning.semconv import LightningResourceAttributes
+from agentlightning.types import SpanCoreFields, TraceStatus
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.trace import SpanContext, Status, StatusCode
+from tenacity import (
+    AsyncRetrying,
+    before_sleep_log,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from common.access import bearer
+from training.proxy.gate import CallGate, RequestSeeds
+
+logger = logging.getLogger(__name__)
+
+SPAN_NAME = "raw_gen_ai_request"
+VERSION_ATTRIBUTE = "policy.version"
+LOG_PROBS_ATTRIBUTE = "policy.log_probs"
+RESPONSE_ATTRIBUTE = "llm.hosted_vllm.id"
+ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled tokens only
+OUTAGE_SECONDS = (
+    150.0  # how long a store that does not answer is waited for: below the time a run bears silence
+)
+REQUEST_SECONDS = 30.0
+GATHER_SECONDS = 0.005  # how long a finished call may wait for company; a request to the store costs about that much
+
+
+Emitted = tuple[str, str, SpanCoreFields]  # rollout id, attempt id, span
+_ids = RandomIdGenerator()
+
+
+class Taken(NamedTuple):
+    """A reply's id, token ids of prompt and reply, and the log-probabilities of the reply's tokens,
+    if asked for.
+    """
+
+    response_id: str
+    prompt_ids: list[int]
+    response_ids: list[int]
+    log_probs: list[float] | None
+
+
+class SpanSender:
+    """Sends spans to stores that accept OTLP, again while one is away; belongs to one event loop."""
+
+    def __init__(self, token: str | None = None) -> None:
+        self._headers = {"content-type": "application/x-protobuf", **bearer(token)}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, endpoint: str, spans: Sequence[Emitted]) -> None:
+        """Store these spans in this order.
+
+        Raises:
+            aiohttp.ClientError, TimeoutError: the store at `endpoint` did not take them within
+                OUTAGE_SECONDS.
+        """
+        retrying = AsyncRetrying(
+            stop=stop_after_delay(OUTAGE_SECONDS),
+            wait=wait_random_exponential(multiplier=0.2, max=5.0),
+            retry=retry_if_exception_type((aiohttp.ClientError, TimeoutError)),
+            before_sleep=before_sleep_log(logger, logging.WARNING),
+            reraise=True,
+        )
+        if spans:
+            body = encode_spans([_readable(*span) for span in spans]).SerializeToString()
+            await retrying(self._post, endpoint, bytes(body))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _post(self, endpoint: str, body: bytes) -> None:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS)
+            )
+        async with self._session.post(endpoint, data=body, headers=self._headers) as response:
+            response.raise_for_status()
+
+
+def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> ReadableSpan:
+    begin = span.start_time or 0.0
+    names = LightningResourceAttributes
+    owner = {names.ROLLOUT_ID.value: rollout_id, names.ATTEMPT_ID.value: attempt_id}
+    return ReadableSpan(
+        name=span.name,
+        context=SpanContext(_ids.generate_trace_id(), _ids.generate_span_id(), is_remote=False),
+        resource=Resource(owner),
+        attributes=span.attributes,
+        start_time=int(begin * 1e9),
+        end_time=int((span.end_time or begin) * 1e9),
+        status=Status(StatusCode[span.status.status_code], span.status.description),
+    )
+
+
+class CallRecorder:
+    """Gathers answered calls and sends them to the store's OTLP endpoint, in order. Lives on one
+    event loop.
+
+    Args:
+        endpoint: URL of the store's OTLP traces endpoint.
+        version: returns the number of the weights vLLM serves now; a call is stamped with it as it
+            ends.
+        gate: what a call passes; it keeps the weights as they are until the call is recorded.
+        seeds: gives every call a seed; None leaves sampling to vLLM's own.
+        token: what requests to the store carry.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        version: Callable[[], int],
+        gate: CallGate | None = None,
+        seeds: RequestSeeds | None = None,
+        token: str | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.version = version
+        self.gate = gate or CallGate()
+        self.seeds = seeds
+        self.lost = 0
+        self._waiting: list[Emitted] = []
+        self._sender = SpanSender(token)
+        self._news = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def record(self, rollout_id: str, attempt_id: str, taken: Taken, started: float) -> None:
+        """Queue a call from `started` (Unix seconds) until now; it is in the store some
+        milliseconds later.
+        """
+        self._waiting.append((rollout_id, attempt_id, _span(taken, started, self.version())))
+        self._news.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._send_forever())
+
+    async def close(self) -> None:
+        """Send what is left; returns at once when nothing was ever recorded."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            await self._send_waiting()
+            await self._sender.close()
+
+    async def _send_forever(self) -> None:
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+            self._news.clear()
+            await self._send_waiting()
+
+    async def _send_waiting(self) -> None:
+        """Send all that waits; calls a dead store did not take are lost, counted and missed by the
+        collector.
+        """
+        calls, self._waiting = self._waiting, []
+        try:
+            await self._sender.send(self.endpoint, calls)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            self.lost += len(calls)
+            logger.error("%d calls could not be written to the store: %s", len(calls), error)
+        except asyncio.CancelledError:
+            self._waiting = calls + self._waiting
+            raise
+
+
+def _span(taken: Taken, started: float, version: int) -> SpanCoreFields:
+    # Lists as text, as litellm's tracing writes them: a protobuf list of numbers takes the store
+    # far longer to read.
+    attributes = {
+        RESPONSE_ATTRIBUTE: taken.response_id,
+        "llm.hosted_vllm.prompt_token_ids": orjson.dumps(taken.prompt_ids).decode(),
+        "llm.hosted_vllm.response_token_ids": orjson.dumps([taken.response_ids]).decode(),
+        VERSION_ATTRIBUTE: version,
+    }
+    if taken.log_probs is not None:
+        attributes[LOG_PROBS_ATTRIBUTE] = orjson.dumps(taken.log_probs).decode()
+    done = TraceStatus(status_code="OK")
+    return SpanCoreFields(
+        name=SPAN_NAME, status=done, attributes=attributes, start_time=started, end_time=time.time()
+    )

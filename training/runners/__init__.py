@@ -1,0 +1,1 @@
+"""The processes that play episodes, and what an episode leaves in the store."""

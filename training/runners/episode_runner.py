@@ -1,0 +1,303 @@
+"""A runner that plays many episodes at once in one process.
+
+    agl.Trainer(runner=EpisodeRunner(concurrency=32, deadline=330), ...)
+
+Takes rollouts from the store, as many as it has free places, and plays each as an asyncio task of
+its own. An episode costs two requests: its spans together, then its status. Blocking tools run in
+threads, so that one that waits, or hangs, delays no other. What ends an episode before its own end:
+
+- its deadline: the attempt is marked `timeout`, and the rollout's own rules (`RolloutConfig`)
+  decide about another;
+- the store: it gave the rollout to another runner, or cancelled it; noticed at the next heartbeat,
+  reported to nobody;
+- the end of this runner: its attempts are marked `unresponsive`, so that other runners take them
+  over.
+
+A runner that is killed, or whose event loop is blocked by an agent, sends no heartbeats, and the
+store does the same. With the LLM proxy no tracer is needed here;
+`training.runners.tracing.EpisodeTracer` collects what the agent emits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from agentlightning import LightningStore, LightningStoreClient, LitAgent, Runner
+from agentlightning.emitter import emit_reward
+from agentlightning.execution.events import ExecutionEvent
+from agentlightning.store.base import is_finished
+from agentlightning.tracer.base import clear_active_tracer, set_active_tracer
+from agentlightning.types import AttemptedRollout, NamedResources, Rollout, SpanCoreFields
+
+from training.proxy.recorder import SpanSender
+from training.runners.tracing import EpisodeTracer
+from training.store.handover import Handover, give_up, worker_name
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 10.0
+TAKEN_AT_ONCE = 8  # of one dequeue, so that a short queue is shared between the processes
+GIVE_UP_SECONDS = 3.0
+STOP_POLL_SECONDS = 0.2
+LOST = ("timeout", "unresponsive", "failed")
+
+
+class Threads(ThreadPoolExecutor):
+    """A thread for every blocking call: hung ones take nobody's place, and nothing waits for them
+    at the end.
+    """
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(fn(*args, **kwargs))
+                except BaseException as error:
+                    future.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nothing to end: its threads are daemons."""
+
+
+@dataclass
+class Place:
+    """An attempt that is being played, since `begun` (monotonic seconds); `over` once only its
+    report is left.
+    """
+
+    rollout: AttemptedRollout
+    begun: float
+    task: asyncio.Task[None] | None = None
+    over: bool = False
+
+
+class EpisodeRunner(Runner[Any]):
+    """Plays up to `concurrency` episodes of one agent at once, none longer than `deadline` seconds.
+
+    Works on any LightningStore served over HTTP; one of this project (`training.store.live_store`)
+    wakes it when there is something to do.
+    """
+
+    def __init__(
+        self, concurrency: int, deadline: float, heartbeat: float = HEARTBEAT_SECONDS
+    ) -> None:
+        super().__init__()
+        self.concurrency = concurrency
+        self.deadline = deadline
+        self.heartbeat = heartbeat
+        self.tracer = EpisodeTracer()
+
+    def init(self, agent: LitAgent[Any], **kwargs: Any) -> None:
+        """Bind the agent, whose rollouts are coroutines; hooks are not called."""
+        self.agent = agent
+        agent.set_runner(self)
+
+    def init_worker(self, worker_id: int, store: LightningStore, **kwargs: Any) -> None:
+        """Prepare this process; what is emitted in it belongs to the episode that emits."""
+        self.store = store
+        self.name = worker_name(os.getpid())
+        set_active_tracer(self.tracer)
+
+    def teardown_worker(self, worker_id: int, *args: Any, **kwargs: Any) -> None:
+        clear_active_tracer()
+
+    def teardown(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing is held between workers."""
+
+    async def iter(self, *, event: ExecutionEvent | None = None) -> None:
+        """Play what the store has until the event is set or this task is cancelled; then give back
+        what is unfinished.
+
+        Returns normally in both cases: an error here would make agent-lightning stop the other
+        runners too.
+        """
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(Threads())
+        self._handover = Handover(self.store)
+        self._sender = SpanSender(getattr(self.store, "token", None))
+        self._resources: dict[str, NamedResources] = {}
+        self._places: dict[str, Place] = {}
+        self._stray: set[asyncio.Task[Any]] = set()
+        self._freed = asyncio.Event()
+        work = [loop.create_task(self._take()), loop.create_task(self._beat())]
+        try:
+            while (
+                event is None or not event.is_set()
+            ):  # looked at: dying in `event.wait()` makes `set()` hang
+                await asyncio.sleep(STOP_POLL_SECONDS)
+        except asyncio.CancelledError:
+            logger.info("%s is stopped", self.name)
+        finally:
+            for task in work:
+                task.cancel()
+            await self._close()
+
+    async def _close(self) -> None:
+        places = [place.task for place in self._places.values() if place.task is not None]
+        for task in places:
+            task.cancel()
+        if places:
+            try:
+                await asyncio.wait_for(give_up(self.store, self.name), GIVE_UP_SECONDS)
+            except (
+                Exception
+            ) as error:  # the store may be gone already; its watchdog finds these rollouts
+                logger.info(
+                    "%s could not give back %d rollouts (%s)",
+                    self.name,
+                    len(places),
+                    type(error).__name__,
+                )
+        await self._handover.close()
+        await self._sender.close()
+        if isinstance(self.store, LightningStoreClient):
+            await self.store.close()
+
+    async def _take(self) -> None:
+        """Fill free places for as long as the runner lives."""
+        while True:
+            try:
+                free = self.concurrency - len(self._places)
+                if not free:
+                    self._freed.clear()
+                    await self._freed.wait()
+                    continue
+                rollouts = await self.store.dequeue_many_rollouts(
+                    limit=min(free, TAKEN_AT_ONCE), worker_id=self.name
+                )
+                for rollout in rollouts:
+                    self._start(rollout)
+                if not rollouts:
+                    await self._handover.queued()
+            except Exception:
+                logger.exception("%s could not take a rollout", self.name)
+                await asyncio.sleep(1)
+
+    def _start(self, rollout: AttemptedRollout) -> None:
+        def leave(_: asyncio.Task[None]) -> None:
+            self._places.pop(rollout.attempt.attempt_id, None)
+            self._freed.set()
+
+        place = self._places[rollout.attempt.attempt_id] = Place(rollout, time.monotonic())
+        place.task = asyncio.get_running_loop().create_task(self._play(place))
+        place.task.add_done_callback(leave)
+
+    async def _play(self, place: Place) -> None:
+        """An episode within its deadline, then its result.
+
+        Cancelled, the attempt is not ours any more.
+        """
+        episode = asyncio.get_running_loop().create_task(self._episode(place.rollout))
+        try:
+            await asyncio.wait({episode}, timeout=self.deadline)
+        finally:
+            if (
+                not episode.done()
+            ):  # an agent may take its time to notice, or never do: nobody waits for it
+                episode.cancel()
+                self._stray.add(episode)
+                episode.add_done_callback(self._stray.discard)
+        place.over = True
+        try:
+            await self._finish(place.rollout, episode)
+        except Exception:  # the store's watchdog will find that the attempt has no heartbeat
+            logger.exception(
+                "%s: the result of rollout %s is lost", self.name, place.rollout.rollout_id
+            )
+
+    async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
+        """Run the agent; returns what it emitted, with the reward at the end if it returned one (a
+        number, or None).
+        """
+        spans = self.tracer.begin()
+        resources = await self._resources_of(rollout)
+        kind = "training" if rollout.mode == "train" else "validation"
+        play = getattr(self.agent, f"{kind}_rollout_async")
+        result = await play(rollout.input, resources=resources, rollout=rollout)
+        return spans if result is None else [*spans, emit_reward(float(result), propagate=False)]
+
+    async def _resources_of(self, rollout: AttemptedRollout) -> NamedResources:
+        """The rollout's resources; they never change under one id, which the store gives every
+        rollout.
+        """
+        named = str(rollout.resources_id)
+        if named not in self._resources:
+            update = await self.store.get_resources_by_id(named)
+            if update is None:
+                raise RuntimeError(f"the store has no resources {named}")
+            self._resources[named] = update.resources
+        return self._resources[named]
+
+    async def _finish(
+        self, rollout: AttemptedRollout, episode: asyncio.Task[list[SpanCoreFields]]
+    ) -> None:
+        """Report how an episode ended: its spans first, so that they are there when the rollout
+        counts as ended.
+        """
+        attempt = rollout.attempt.attempt_id
+        if not episode.done() or episode.cancelled():
+            logger.warning("rollout %s had no end after %g s", rollout.rollout_id, self.deadline)
+            await self.store.update_attempt(rollout.rollout_id, attempt, status="timeout")
+        elif error := episode.exception():
+            logger.error("rollout %s failed", rollout.rollout_id, exc_info=error)
+            await self.store.update_attempt(rollout.rollout_id, attempt, status="failed")
+        else:
+            spans = [(rollout.rollout_id, attempt, span) for span in episode.result()]
+            await self._sender.send(self.store.otlp_traces_endpoint(), spans)
+            await self.store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
+
+    async def _beat(self) -> None:
+        """Say at intervals that this runner and its longer episodes live, and drop what is not ours
+        any more.
+        """
+        while True:
+            await asyncio.sleep(self.heartbeat)
+            try:
+                await self.store.update_worker(self.name, {"episodes": len(self._places)})
+                await self._beat_for(time.monotonic() - self.heartbeat / 2)
+            except Exception as error:
+                logger.warning(
+                    "%s could not send a heartbeat (%s)", self.name, type(error).__name__
+                )
+
+    async def _beat_for(self, begun_before: float) -> None:
+        places = [
+            place
+            for place in self._places.values()
+            if place.begun < begun_before and not place.over
+        ]
+        if not places:
+            return
+        known = await self.store.query_rollouts(
+            rollout_id_in=[place.rollout.rollout_id for place in places]
+        )
+        now = {rollout.rollout_id: rollout for rollout in known}
+        for place in places:
+            name, attempt = place.rollout.rollout_id, place.rollout.attempt.attempt_id
+            if place.over:
+                continue
+            if _is_current(now.get(name), attempt):
+                await self.store.update_attempt(name, attempt, last_heartbeat_time=time.time())
+            elif place.task is not None:
+                logger.warning("rollout %s is no longer this runner's", name)
+                place.task.cancel()
+
+
+def _is_current(rollout: Rollout | None, attempt: str) -> bool:
+    """Whether the store still waits for this attempt."""
+    if not isinstance(rollout, AttemptedRollout) or is_finished(rollout):
+        return False
+    return rollout.attempt.attempt_id == attempt and rollout.attempt.status not in LOST

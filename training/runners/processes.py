@@ -1,0 +1,201 @@
+"""Runner processes below one that starts them again: agent-lightning's own strategy leaves a dead
+runner dead.
+
+    strategy = KeptRunners(role="both", n_runners=4)
+    strategy.look()                                        # beside the runners, now and then
+
+The keeper is forked before Ray, torch and their threads are there, so that it can fork at any time.
+A runner that ended is started again at most RESTARTS times in WINDOW_SECONDS, and not where its
+cause repeats: where it had itself replaced one that ended the same way, less than REPEATS_SECONDS
+before. Its rollouts are given to others at once. The keeper ends with its last runner, and all of
+them end with the process that started the keeper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.context import BaseContext
+from typing import Any
+
+import aiohttp
+from agentlightning import ClientServerExecutionStrategy
+
+from common.parent import end_with
+from training.store.handover import give_up, worker_name
+from training.store.store_client import StoreClient
+from training.watch.events import (
+    POLL_SECONDS,
+    REPEATS_SECONDS,
+    RESTARTS,
+    WINDOW_SECONDS,
+    RunStopped,
+)
+
+logger = logging.getLogger(__name__)
+
+ANY_EXIT_CODE = range(-64, 256)
+END_SECONDS = 6.0  # what runners that are told to stop have for giving back their rollouts; a frozen one takes longer
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass
+class Runner:
+    """A runner process, since when it lives (monotonic seconds), and how the one it replaced ended,
+    if it did.
+    """
+
+    number: int
+    process: Any
+    begun: float
+    replaced: int | None = None
+
+
+class Budget:
+    """Decides whether a runner that ended is started again."""
+
+    def __init__(self) -> None:
+        self._restarts: deque[float] = deque(maxlen=RESTARTS)
+
+    def refusal(self, runner: Runner, code: int, now: float) -> str | None:
+        """Why a runner that ended with this code is not started again; None: it is."""
+        if runner.replaced == code and now - runner.begun < REPEATS_SECONDS:
+            return "as the one before it did, and is not started again"
+        if len(self._restarts) == RESTARTS and now - self._restarts[0] < WINDOW_SECONDS:
+            return f"and is not started again, after {RESTARTS} times in {WINDOW_SECONDS / 60:.0f} minutes"
+        self._restarts.append(now)
+        return None
+
+
+class Keeper:
+    """What happens in the process above the runners. start: begins the process of a runner; say:
+    tells people.
+    """
+
+    def __init__(
+        self, start: Callable[[int], Any], store: StoreClient, say: Callable[[str], None]
+    ) -> None:
+        self.start, self.store, self.say = start, store, say
+        self.runners: list[Runner] = []
+        self.budget = Budget()
+
+    def keep(self, count: int, stopped: Callable[[], bool]) -> int:
+        """Keep so many runners until `stopped`, or until none is left; the exit code of the last
+        that ended.
+        """
+        code = 0
+        self.runners = [
+            Runner(number, self.start(number), time.monotonic()) for number in range(count)
+        ]
+        while self.runners and not stopped():
+            wait([runner.process.sentinel for runner in self.runners], POLL_SECONDS)
+            for runner in [
+                runner for runner in self.runners if runner.process.exitcode is not None
+            ]:
+                code = runner.process.exitcode
+                self.runners.remove(runner)
+                if code:  # with 0 it was told to stop
+                    self._replace(runner, code)
+        for runner in self.runners:
+            runner.process.join(END_SECONDS)
+            runner.process.kill()
+            runner.process.join()
+        return code
+
+    def _replace(self, runner: Runner, code: int) -> None:
+        now = time.monotonic()
+        refusal = self.budget.refusal(runner, code, now)
+        if not refusal:
+            self.runners.append(Runner(runner.number, self.start(runner.number), now, code))
+        ended = f"{runner.process.name} ended with exit code {code} (killed? out of memory?)"
+        text = f"{ended} {refusal or 'and is started again'}; {len(self.runners)} play, its rollouts too"
+        logger.warning(text)
+        self.say(text)
+        asyncio.run(self._hand_over(worker_name(runner.process.pid)))
+
+    async def _hand_over(self, worker: str) -> None:
+        client = StoreClient(self.store.server_address_root, self.store.token)
+        try:
+            await give_up(client, worker)
+        except (aiohttp.ClientError, TimeoutError) as error:  # its watchdog finds them, 60 s later
+            logger.warning("the store could not be told of %s (%s)", worker, type(error).__name__)
+        finally:
+            await client.close()
+
+
+class KeptRunners(ClientServerExecutionStrategy):
+    """The algorithm in this process, `n_runners` runners below a keeper, and a store that is served
+    elsewhere.
+    """
+
+    def __init__(self, role: Any, n_runners: int) -> None:
+        # Of agent-lightning's own there are none: a lone one it would play in this process, where
+        # nobody could keep it.
+        super().__init__(
+            role=role, n_runners=0, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE
+        )
+        self.count = n_runners
+
+    def look(self) -> None:
+        """Print what the keeper had to say. Raises RunStopped: no runner is left."""
+        while not self._news.empty():
+            print(self._news.get(), flush=True)
+        if self._keeper.exitcode is not None:
+            ended = f"the last runner ended with exit code {self._keeper.exitcode} (over 128: by a signal)"
+            raise RunStopped(f"{ended}. See run.log in the run folder, then resume with --resume.")
+
+    def _spawn_runners(
+        self, runner: Any, store: Any, stop_evt: Any, *, ctx: BaseContext
+    ) -> list[Any]:
+        """agent-lightning's hook; what it returns is told to stop, waited for and at last killed."""
+        self._news = ctx.SimpleQueue()
+        made: Any = ctx
+        self._keeper = made.Process(
+            target=self._keep, args=(made, runner, store, stop_evt), name="runners"
+        )
+        self._keeper.start()
+        return [self._keeper]
+
+    def _keep(self, ctx: Any, runner: Any, store: StoreClient, stop_evt: Any) -> None:
+        end_with(os.getppid())
+        before = {
+            number: signal.signal(number, lambda *_: None) for number in STOPS
+        }  # runners are told themselves
+
+        def start(number: int) -> Any:
+            process = ctx.Process(
+                target=_play,
+                args=(runner, number, store, stop_evt, before),
+                name=f"runner-{number}",
+            )
+            process.start()
+            return process
+
+        say = self._news.put if self.role == "both" else _print
+        code = Keeper(start, store, say).keep(self.count, stop_evt.is_set)
+        sys.exit(128 - code if code < 0 else code)
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
+def _play(runner: Any, number: int, store: Any, stop_evt: Any, handlers: dict[int, Any]) -> None:
+    """A runner process; its exit code is 1 where it failed, which agent-lightning has logged."""
+    for name, handler in handlers.items():
+        signal.signal(name, handler)
+    end_with(os.getppid())  # left behind, it would play the next run's rollouts
+    with suppress(KeyboardInterrupt):
+        try:
+            asyncio.run(runner(store, number, stop_evt))
+        except Exception:
+            sys.exit(1)

@@ -1,0 +1,71 @@
+"""What an episode leaves in the store, and what turns it into triplets.
+
+With the LLM proxy (default) the proxy's spans hold the token ids, and the runner has to keep only
+what the agent itself emits (`agl.emit_annotation`, `agl.emit_reward`, operations): `EpisodeTracer`,
+for many episodes at once. Without it agent-lightning's client-side tracer records the calls in the
+runner, one episode at a time in a process.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from agentlightning import LlmProxyTraceToTriplet, TracerTraceToTriplet
+from agentlightning.adapter.triplet import TraceToTripletBase
+from agentlightning.tracer.dummy import DummySpanRecordingContext, DummyTracer
+from agentlightning.types import SpanCoreFields
+
+from training.setup.plan import Plan
+
+_episode: ContextVar[list[SpanCoreFields]] = ContextVar("episode")
+
+
+class EpisodeTracer(DummyTracer):
+    """Keeps what agents emit apart by asyncio task: each episode's task calls `begin` and finds its
+    own spans there.
+
+    Threads and tasks that an episode starts belong to it. What is emitted outside of any episode
+    raises LookupError.
+    """
+
+    def begin(self) -> list[SpanCoreFields]:
+        """Start an episode in the current task; the list fills as the agent emits."""
+        spans: list[SpanCoreFields] = []
+        _episode.set(spans)
+        return spans
+
+    def create_span(self, *args: Any, **named: Any) -> SpanCoreFields:
+        span = super().create_span(*args, **named)
+        _episode.get().append(span)
+        return span
+
+    @contextmanager
+    def operation_context(self, *args: Any, **named: Any) -> Iterator[DummySpanRecordingContext]:
+        recording = None
+        try:
+            with super().operation_context(*args, **named) as recording:
+                yield recording
+        finally:
+            if recording is not None:
+                _episode.get().append(recording.get_recorded_span())
+
+
+class ProxyTraceToTriplet(LlmProxyTraceToTriplet):
+    """agent-lightning's, which reads lists of token ids as Python literals, 20 times as slowly as
+    JSON.
+    """
+
+    def _literal_eval_maybe(self, v: Any) -> Any:
+        try:
+            return json.loads(v) if isinstance(v, str) else v
+        except ValueError:
+            return super()._literal_eval_maybe(v)
+
+
+def trace_adapter(plan: Plan) -> TraceToTripletBase:
+    """What turns a rollout's spans into triplets."""
+    return ProxyTraceToTriplet() if plan.llm_proxy else TracerTraceToTriplet()

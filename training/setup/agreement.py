@@ -1,0 +1,217 @@
+"""The checks that agent and trainer mean the same, made on verl's finished tree before anything
+heavy is imported.
+
+Every error names both values and where they came from. Used by `training.setup.verl_config`.
+"""
+
+from __future__ import annotations
+
+from omegaconf import DictConfig, OmegaConf
+
+from training.setup.plan import ConfigError, Plan
+from training.setup.presets import ACTOR, ROLLOUT
+
+MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
+TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
+VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
+WITHOUT_GROUPS = (
+    "gae",
+    "reinforce_plus_plus",
+)  # verl's estimators that do not compare answers to one question
+
+
+def compares_groups(config: DictConfig) -> bool:
+    """Whether the advantage of an episode is measured against others of its prompt group, as GRPO's
+    is.
+    """
+    return config.algorithm.adv_estimator not in WITHOUT_GROUPS
+
+
+def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+    """Raises ConfigError, naming both values, where agent and trainer differ in turns, temperature,
+    budgets, batches.
+
+    `origins` maps overridden keys to the override as written.
+    """
+    _check_mode(config, plan)
+    _check_deterministic(plan)
+    _check_adapter(config)
+    _check_max_turns(config, plan, origins)
+    _check_sampling(config, plan, origins)
+    _check_budgets(config, plan)
+    _check_batches(config)
+    _check_rotation(config)
+
+
+def _check_mode(config: DictConfig, plan: Plan) -> None:
+    mode = config.trainer.v1.trainer_mode
+    expected = "sync" if plan.asynchronous is None else f"{plan.asynchronous}_async"
+    if mode != expected:
+        raise ConfigError(
+            f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async [colocate|separate]"
+        )
+    if plan.asynchronous and not plan.llm_proxy:
+        raise ConfigError(
+            "--async needs the LLM proxy, which holds calls back meanwhile; leave out --no-llm-proxy"
+        )
+    log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
+    if log_probs and not plan.llm_proxy:
+        raise ConfigError(
+            f"{ROLLOUT}.calculate_log_probs=True needs the LLM proxy; leave it or --no-llm-proxy out"
+        )
+    if config.algorithm.rollout_correction.bypass_mode and not log_probs:
+        raise ConfigError(
+            f"algorithm.rollout_correction.bypass_mode=True needs {ROLLOUT}.calculate_log_probs=True; set both or none"
+        )
+    if plan.asynchronous == "separate":
+        _check_separate(config, plan)
+
+
+def _check_deterministic(plan: Plan) -> None:
+    """Refuse what `--deterministic` cannot promise."""
+    reasons = {
+        "--async": plan.asynchronous is not None,
+        "--no-llm-proxy (the proxy gives every call its seed)": not plan.llm_proxy,
+        "--device cuda (not run; its kernels sum in an order of their own)": plan.device != "cpu",
+    }
+    for name, given in reasons.items():
+        if plan.deterministic and given:
+            raise ConfigError(
+                f"--deterministic cannot be had with {name}; leave out one of the two"
+            )
+
+
+def _check_adapter(config: DictConfig) -> None:
+    """vLLM applies an unmerged adapter only where a request names it, which requests over HTTP
+    cannot.
+    """
+    model = config.actor_rollout_ref.model
+    if model.lora_rank and not model.lora.merge:
+        raise ConfigError(
+            f"actor_rollout_ref.model.lora_rank={model.lora_rank} with lora.merge=False: vLLM would play without the "
+            "adapter that is trained. Use --lora --lora-rank, which merges it"
+        )
+
+
+def _check_separate(config: DictConfig, plan: Plan) -> None:
+    """verl asserts these after it has started Ray; here they cost nothing."""
+    rollout = config.actor_rollout_ref.rollout
+    if plan.device == "cpu":
+        raise ConfigError(
+            "--async separate moves weights in ways that need GPUs; use --async colocate here"
+        )
+    if int(rollout.nnodes) < 1 or int(rollout.n_gpus_per_node) < 1:
+        raise ConfigError(
+            f"--async separate: {ROLLOUT}.nnodes={rollout.nnodes} x n_gpus_per_node={rollout.n_gpus_per_node} leave no "
+            "GPU for rollouts; both must be at least 1"
+        )
+    steps, batch = (
+        int(config.trainer.v1.separate_async.parameter_sync_step),
+        int(config.data.train_batch_size),
+    )
+    mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
+    if batch != steps * mini:
+        raise ConfigError(
+            f"--async separate: data.train_batch_size={batch} must be trainer.v1.separate_async.parameter_sync_step x "
+            f"{ACTOR}.ppo_mini_batch_size = {steps} x {mini}"
+        )
+
+
+def _check_max_turns(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+    value = OmegaConf.select(config, MAX_TURNS_KEY)
+    if value != plan.max_turns:
+        raise ConfigError(
+            f"max_turns differs: the agent plays {plan.max_turns} turns ({plan.max_turns_origin}), verl is told "
+            f"{value} (override {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set --max-turns only; verl's is derived."
+        )
+
+
+def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+    rollout = OmegaConf.select(config, ROLLOUT)
+    if float(rollout.temperature) != plan.temperature:
+        raise ConfigError(
+            f"temperature differs: the agent samples at {plan.temperature} (TEMPERATURE), verl is told "
+            f"{rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}). Set TEMPERATURE only."
+        )
+    if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
+        raise ConfigError(
+            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: verl's log-probabilities need top_p=1, top_k=-1"
+        )
+
+
+def _check_budgets(config: DictConfig, plan: Plan) -> None:
+    prompt, response = int(config.data.max_prompt_length), int(config.data.max_response_length)
+    generated = plan.max_turns * plan.max_tokens
+    if generated > response:
+        raise ConfigError(
+            f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = {generated} tokens do not fit "
+            f"data.max_response_length={response}. Raise it, or lower --max-turns or MAX_TOKENS."
+        )
+    places = {
+        f"{ROLLOUT}.max_model_len": "vLLM's context",
+        f"{ACTOR}.ppo_max_token_len_per_gpu": "one micro-batch",
+    }
+    for key, place in places.items():
+        limit = OmegaConf.select(config, key)
+        if limit is not None and prompt + response > int(limit):
+            raise ConfigError(
+                f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed {key}={limit}: "
+                f"the longest sequence must fit {place}"
+            )
+
+
+def _check_batches(config: DictConfig) -> None:
+    batch, mini = (
+        int(config.data.train_batch_size),
+        int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size")),
+    )
+    gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
+    n = int(OmegaConf.select(config, f"{ROLLOUT}.n"))
+    if mini > batch or batch % mini:
+        raise ConfigError(
+            f"data.train_batch_size={batch} is not a multiple of {ACTOR}.ppo_mini_batch_size={mini}"
+        )
+    if (mini * n) % gpus:
+        raise ConfigError(
+            f"{ACTOR}.ppo_mini_batch_size x n = {mini} x {n} rows cannot be shared by {gpus} devices"
+        )
+    if n < 2 and compares_groups(config):
+        raise ConfigError(
+            f"{ROLLOUT}.n={n}: {config.algorithm.adv_estimator} compares answers and needs at least 2"
+        )
+
+
+def _check_rotation(config: DictConfig) -> None:
+    """verl's own forgets what it saved before a restart, knows no best one and leaves folders
+    without an actor.
+    """
+    for key in VERL_ROTATES:
+        if value := config.trainer.get(key):
+            raise ConfigError(
+                f"trainer.{key}={value}: use --keep N, and --keep-best, which keep whole checkpoints"
+            )
+
+
+def check_rows(config: DictConfig, n_train: int) -> None:
+    """Raises ConfigError when the training file cannot fill one batch."""
+    usable = _usable(config, n_train)
+    if usable < int(config.data.train_batch_size):
+        raise ConfigError(
+            f"the training file gives {usable} rows, fewer than data.train_batch_size={config.data.train_batch_size}; "
+            "use more rows or a smaller batch"
+        )
+
+
+def last_step(config: DictConfig, n_train: int) -> int:
+    """The number of the last step, as verl counts: epochs of whole batches, or fewer where that is
+    said.
+    """
+    steps = int(config.trainer.total_epochs) * (
+        _usable(config, n_train) // int(config.data.train_batch_size)
+    )
+    return min(steps, int(config.trainer.total_training_steps or steps))
+
+
+def _usable(config: DictConfig, n_train: int) -> int:
+    limit = int(config.data.train_max_samples)
+    return min(n_train, limit) if limit > 0 else n_train

@@ -1,0 +1,85 @@
+"""The flags of the training command, the same for every agent (`flags.toml`), and those of the
+agent's own.
+
+options = parse(agent, ["--ci-fast", "data.seed=1"])
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from common.command import number
+from episodes.agent import Agent
+from episodes.turns import turns
+
+USAGE = """Train the {name} agent.
+
+    python train_{name}_agent.py --ci-fast                   one step on this machine, to see it work
+    python train_{name}_agent.py                             the long run
+    AGL_TOKEN=... AGL_MANAGED_STORE=0 python train_{name}_agent.py --llm-proxy --model DIR --external-store-address http://HOST:4747
+
+Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+FLAGS = tomllib.loads(Path(__file__).with_name("flags.toml").read_text(encoding="utf-8"))
+KINDS: dict[str, dict[str, Any]] = {
+    "text": {},
+    "switch": {"action": "store_true"},
+    "on or off": {"action": argparse.BooleanOptionalAction, "default": True},
+    "count": {"type": number(int, lambda value: value >= 1, "of 1 or more")},
+    "count or 0": {"type": number(int, lambda value: value >= 0, "of 0 or more")},
+    "path": {"type": Path},
+    "turns": {"type": turns, "metavar": "N|A-B"},
+}
+
+NEEDS = {"lora_rank": "lora", "lora_adapter_path": "lora", "keep_best": "keep"}
+LORA_RANK = 32
+# Of the flags that agent-lightning's examples have, the one that is not here.
+ELSEWHERE = {
+    "--weave": "the one flag of agent-lightning's examples that is not here: --keep-spans keeps every call of a run, "
+    "and WANDB_API_KEY sends its metrics to W&B"
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that names the flag an unknown one was probably meant to be."""
+
+    def error(self, message: str) -> NoReturn:
+        unknown = [word.split("=")[0] for word in message.split() if word.startswith("--")]
+        near = get_close_matches(unknown[0], list(self._option_string_actions)) if unknown else []
+        hint = f"; did you mean {near[0]}?" if near and "unrecognized" in message else ""
+        if unknown and unknown[0] in ELSEWHERE:
+            hint = f"; it is {ELSEWHERE[unknown[0]]}"
+        self.exit(2, f"error: {message}{hint}\nsee {self.prog} --help\n")
+
+
+def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line; ends the program with code 2 where it is wrong."""
+    parser = Parser(
+        prog=f"train_{agent.name}_agent.py",
+        description=USAGE.format(name=agent.name),
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for names, given in FLAGS.items():
+        kind = KINDS[given.get("kind", "text")]
+        parser.add_argument(
+            *names.split(),
+            **kind,
+            **{name: value for name, value in given.items() if name != "kind"},
+        )
+        if names == "--model":
+            agent.arguments(parser)
+    parser.set_defaults(**{f"{split}_file": str(agent.splits[split]) for split in ("train", "val")})
+    options = parser.parse_intermixed_args(arguments)
+    if options.resume and "=" in options.resume:  # an override that follows a bare --resume
+        options.overrides.append(options.resume)
+        options.resume = "latest"
+    for name, needed in NEEDS.items():
+        if getattr(options, name) and not getattr(options, needed):
+            parser.error(f"--{name.replace('_', '-')} needs --{needed}")
+    options.lora_rank = options.lora_rank or LORA_RANK
+    return options

@@ -1,0 +1,127 @@
+"""Does the chat template keep what the policy thought? Asked before the engine loads;
+`--keep-thinking` mends it.
+
+Qwen3's template, among others, drops the `<think>` blocks of earlier turns. Then no prompt extends
+the prompt and reply before it, and every turn of an episode becomes a sequence of its own
+(`training.engine.trajectories`). With `--keep-thinking` vLLM is given a copy of the template that
+writes earlier replies as they were generated; the run's checkpoints carry it. Sequences are
+compared by token ids: a reply that the tokenizer would write in other tokens starts a new one all
+the same, which no template can change. Used by `training.run`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from training.setup.model_folder import read_template
+from training.setup.plan import ConfigError, Plan
+
+TEMPLATE = "chat_template.jinja"
+SETTING = "actor_rollout_ref.rollout.engine_kwargs.vllm.chat_template"
+LOOKS_FOR_THOUGHT = re.compile(r"""(['"])</think>\1\s+in\s+[\w.]+""")
+
+THOUGHT = "<think>\nFirst the one.\n</think>\n\n"
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+}
+CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arguments": {}}}
+
+
+def choose_template(plan: Plan, config: DictConfig) -> str | None:
+    """The template to write into the run folder, for `--keep-thinking`; None, after a word on its
+    cost, without.
+
+    Raises ConfigError: it cannot be read, or not be made to keep thoughts.
+    """
+    named = OmegaConf.select(config, SETTING)
+    own = named == str(plan.run_dir / TEMPLATE)
+    template = read_template(plan.model, plan.tools) if named is None or own else _read(Path(named))
+    if own:
+        return keep_thinking(template, plan.tools)
+    if plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
+        print(
+            "chat template: it drops <think> blocks of earlier turns, which gives about one sequence a turn and up "
+            f"to {plan.max_turns} times the tokens. --keep-thinking serves the model with a template that keeps them",
+            flush=True,
+        )
+    return None
+
+
+def keeps_thinking(template: str, tools: bool) -> bool:
+    """Whether the second prompt of a short conversation begins with the first prompt and the reply
+    to it.
+
+    With `tools` the reply is a thought and a tool call, of which the thought is compared; else
+    thought and answer, and the user asks again.
+
+    Raises ConfigError: the template cannot render such a conversation.
+    """
+    first = _render(template, _conversation("", tools)[:1], tools)
+    reply = THOUGHT if tools else f"{THOUGHT}Then the other."
+    if first.rstrip().endswith("<think>"):  # the template opens the block, so that replies do not
+        reply = reply.removeprefix("<think>\n")
+    return _render(template, _conversation(reply, tools), tools).startswith(first + reply)
+
+
+def keep_thinking(template: str, tools: bool) -> str:
+    """The template, changed where it takes thoughts out of replies: it is told that there are none
+    to look for.
+
+    Raises ConfigError: that does not make it keep them, or changes conversations without thoughts.
+    """
+    if keeps_thinking(template, tools):
+        return template
+    changed = LOOKS_FOR_THOUGHT.sub("false", template)
+    plain = _conversation("Then the other.", tools)
+    if not keeps_thinking(changed, tools) or _render(changed, plain, tools) != _render(
+        template, plain, tools
+    ):
+        raise ConfigError(
+            "--keep-thinking: this model's chat template cannot be changed safely. Write one that renders earlier "
+            f"replies as they were generated, and name it: +{SETTING}=FILE (without --keep-thinking)"
+        )
+    return changed
+
+
+def _conversation(reply: str, tools: bool) -> list[dict[str, Any]]:
+    """A question, a reply and what comes next; tool calls have the reply as their text."""
+    asked = {"role": "user", "content": "Which?"}
+    if tools:
+        result = {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "[]"}
+        return [asked, {"role": "assistant", "content": reply, "tool_calls": [CALL]}, result]
+    return [asked, {"role": "assistant", "content": reply}, {"role": "user", "content": "And now?"}]
+
+
+def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
+    """As transformers and vLLM do; a model's special tokens are left out, being the same in both
+    prompts.
+    """
+    from jinja2 import TemplateError
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    tokens = dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), "")
+    listed = [TOOL] if tools else None
+    try:
+        rendered, _ = render_jinja_template(
+            [messages], tools=listed, chat_template=template, add_generation_prompt=True, **tokens
+        )
+    except (TemplateError, TypeError) as error:
+        seen = f"the chat template cannot render a conversation of two turns: {error}"
+        raise ConfigError(
+            f"{seen}. Use another model, or name a file with +{SETTING}=FILE"
+        ) from None
+    return str(rendered[0])
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"{SETTING}={path} cannot be read ({type(error).__name__}); expected a file"
+        ) from None

@@ -1,0 +1,218 @@
+"""What a model folder must have before anything is started for it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from training.setup.plan import ConfigError, Plan
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# Bytes of a checkpoint for each byte of a model folder whose weights have 16 bit: everything is
+# saved in 32 bit, the weights twice (for verl, and as a model folder) and the two moments of AdamW
+# of what is trained.
+CHECKPOINT_FACTOR = 8
+ADAPTER_FACTOR = 4  # of LoRA: the moments of an adapter count for nothing
+CRITIC_FACTOR = 6
+SPARE_BYTES = 100_000_000
+CACHE_BYTES, CACHE_BLOCK = 2**30, 128  # vLLM's blocks on the CPU, in tokens
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+OWN_FOLDERS = (
+    "runs",
+    "models",
+    "outputs",
+)  # where this project writes: no owner on the hub is meant
+FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
+
+
+def check_model(
+    model: str, max_model_len: int | None = None, tools: bool = True, split: int = 1
+) -> None:
+    """Raises ConfigError when a model lacks config, tokenizer, chat template or room; one of the
+    hub is fetched.
+
+    `tools`: the agent calls tools, so the chat template must render them. `split`: GPUs that vLLM
+    deals its heads to.
+    """
+    folder = find_model(model)
+    config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
+    if not any(
+        (folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")
+    ):
+        raise ConfigError(
+            f"model folder {folder} has no tokenizer (tokenizer.json); copy it from the base model"
+        )
+    template = read_template(str(folder), tools)
+    if not template:
+        raise ConfigError(
+            f"model folder {folder} has no chat template; copy chat_template.jinja from the base model"
+        )
+    if tools and "tools" not in template:
+        raise ConfigError(
+            f"the chat template of {folder} does not render tools; use an instruct model with tool use"
+        )
+    positions = config.get("max_position_embeddings")
+    if max_model_len and positions and max_model_len > positions:
+        raise ConfigError(
+            f"max_model_len={max_model_len} exceeds the {positions} positions of {folder}"
+        )
+    if (heads := config.get("num_attention_heads", split)) % split:
+        raise ConfigError(
+            f"the {heads} attention heads of {folder} cannot be dealt to {split} GPUs of a vLLM replica"
+        )
+
+
+def read_template(model: str, tools: bool = True) -> str:
+    """The chat template of a model folder, or of a hub id, whose file is fetched; "" where there is
+    none.
+
+    Of several, the one for tools is meant where the agent has `tools`, else the one named default.
+
+    Raises ConfigError: the hub cannot be asked, or a file is no JSON.
+    """
+    folder = find_model(model)
+    if (folder / "chat_template.jinja").exists():
+        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+    if not (folder / "tokenizer_config.json").exists():
+        return ""
+    found = read_json(folder / "tokenizer_config.json", "").get("chat_template") or ""
+    if isinstance(found, str):
+        return found
+    named = {one["name"]: one["template"] for one in found}
+    return str((tools and named.get("tool_use")) or named.get("default", ""))
+
+
+def check_name(model: str) -> None:
+    """Raises ConfigError when a model is neither a folder that is there nor can be meant as a hub
+    id.
+
+    A mistyped path of two parts, like `runs/nme`, would be fetched from the hub: a stranger's
+    weights of that name.
+    """
+    first = model.partition("/")[0]
+    is_path = model.startswith((".", "/", "~")) or first in OWN_FOLDERS or Path(first).is_dir()
+    if not Path(model).is_dir() and (is_path or not HUB_ID.fullmatch(model)):
+        raise ConfigError(
+            f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B"
+        )
+
+
+def find_model(model: str) -> Path:
+    """Return the model's folder; one of the hub is fetched first: safetensors and texts, no code
+    and no pickles.
+
+    Raises ConfigError: it is neither, the hub cannot be asked, or has no safetensors of it.
+    """
+    check_name(model)
+    if Path(model).is_dir():
+        return Path(model)
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(model, allow_patterns=FETCHED))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{model} is no folder here and cannot be fetched from the hub ({type(error).__name__}); "
+            "check name and network, or give --model a folder"
+        ) from None
+    if not any(folder.glob("*.safetensors")):
+        raise ConfigError(
+            f"{model} has no safetensors on the hub; other weights are pickles, which run code. Convert it, or take "
+            "another"
+        )
+    return folder
+
+
+def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
+    """Bytes of vLLM's cache on the CPU: room for so many full sequences, at most a GiB; vLLM writes
+    all at its start.
+
+    `length` is in tokens, None: the model's. A token has a key and a value of 32 bit for each
+    dimension of each head of each layer. Of a hub id, or a model whose config has other names,
+    nothing is known: a GiB.
+    """
+    if not Path(model).is_dir():
+        return CACHE_BYTES
+    told = read_json(Path(model) / "config.json", "is this a Hugging Face model folder?")
+    try:
+        heads = told["num_attention_heads"]
+        dimension = told.get("head_dim") or told["hidden_size"] // heads
+        token = (
+            2
+            * 4
+            * dimension
+            * (told.get("num_key_value_heads") or heads)
+            * told["num_hidden_layers"]
+        )
+        blocks = (
+            sequences * -(-(length or told["max_position_embeddings"]) // CACHE_BLOCK) + 1
+        )  # one is vLLM's own
+    except KeyError:
+        return CACHE_BYTES
+    return min(CACHE_BYTES, blocks * CACHE_BLOCK * int(token))
+
+
+def checkpoints_to_come(config: DictConfig, plan: Plan, step: int, last: int, there: int) -> int:
+    """How many checkpoints the disk must still take after `step`, with `there` on it, for a run of
+    `last` steps.
+
+    With `--keep` a new one is written before an old one goes, so that there is one more for a
+    while.
+    """
+    every = int(config.trainer.save_freq)
+    saved = last // every - step // every + (last % every > 0) if every > 0 and last > step else 0
+    return min(saved, max(1, plan.keep + plan.keep_best + 1 - there)) if plan.keep else saved
+
+
+def checkpoint_factor(config: DictConfig) -> int:
+    """Bytes of a checkpoint for each byte of the model's folder."""
+    own = ADAPTER_FACTOR if config.actor_rollout_ref.model.lora_rank else CHECKPOINT_FACTOR
+    return own + (CRITIC_FACTOR if config.algorithm.adv_estimator == "gae" else 0)
+
+
+def check_disk(
+    model: str, run_dir: Path, checkpoints: int = 1, factor: int = CHECKPOINT_FACTOR
+) -> None:
+    """Raises ConfigError when checkpoints of a model folder do not fit the run's disk; a hub id is
+    let through.
+
+    `checkpoints` are to be written, each `factor` times the weights of the folder.
+    """
+    weights = sum(file.stat().st_size for file in Path(model).glob("*.safetensors"))
+    needed = checkpoints * factor * weights + SPARE_BYTES
+    place = next(folder for folder in (run_dir, *run_dir.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        count = "a checkpoint" if checkpoints == 1 else f"{checkpoints} checkpoints"
+        raise ConfigError(
+            f"{place} has {free / 1e9:.2f} GB free; {count} of {model} and logs need {needed / 1e9:.2f} GB. "
+            "Free some, keep fewer with --keep N or a larger trainer.save_freq, or choose another disk with --run-dir"
+        )
+
+
+def check_adapter(folder: str, rank: int) -> None:
+    """Raises ConfigError when this is no folder of a LoRA adapter as peft writes it, or its rank is
+    another.
+    """
+    path = Path(folder)
+    if not (path / "adapter_model.safetensors").exists():
+        raise ConfigError(
+            f"--lora-adapter-path {folder}: no adapter_model.safetensors there; give an adapter's folder"
+        )
+    found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
+    if found != rank:
+        raise ConfigError(
+            f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank"
+        )
+
+
+def read_json(path: Path, hint: str) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read {path} ({type(error).__name__}); {hint}") from None

@@ -1,0 +1,27 @@
+"""TCP ports: whether one is free, and one that is."""
+
+from __future__ import annotations
+
+import socket
+
+from training.setup.plan import ConfigError
+
+
+def free_port(host: str) -> int:
+    """A port nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def require_free(host: str, port: int, setting: str) -> None:
+    """Raises ConfigError when somebody listens on host:port; `setting` names the variable that
+    chose it.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            seen = f"cannot listen on {host}:{port} ({error.strerror})"
+            raise ConfigError(f"{seen}; set {setting} to a free port") from None

@@ -1,0 +1,220 @@
+"""Our few typed settings -> verl's tree.
+
+Everything a preset or a user writes as `key=value` passes through to verl; what follows from our
+own settings is derived here, once, and `training.setup.agreement` refuses an override that
+contradicts it. Needs omegaconf and hydra only: no torch, no verl import.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.utils import get_class
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
+from training.setup.chat_template import SETTING, TEMPLATE
+from training.setup.model_folder import cache_bytes
+from training.setup.plan import ConfigError, Plan
+from training.setup.presets import ROLLOUT, TOLD
+
+CACHE = "kv_cache_memory_bytes"
+Overrides = dict[str, Any]  # keys of verl; a leading + marks those its files leave out
+
+# Below these names verl passes everything on as it is: nothing can be checked.
+FREE_FORM = (
+    "engine_kwargs",
+    "override_config",
+    "override_optimizer_config",
+    "ray_init",
+    "apply_chat_template_kwargs",
+)
+
+
+@dataclass(frozen=True)
+class Override:
+    """One `key=value` of the command line; `added` where it was written `+key=value`."""
+
+    text: str
+    key: str
+    value: Any
+    added: bool = False
+
+
+def parse_overrides(texts: list[str]) -> list[Override]:
+    """Parse `key=value` and `+key=value`; values are YAML.
+
+    Raises ConfigError: no "=", or a value that is not YAML.
+    """
+    overrides = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip("+"):
+            raise ConfigError(f"{text!r} is neither a flag nor key=value; see --help")
+        try:
+            tree: Any = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={value}"]))
+        except (yaml.YAMLError, OmegaConfBaseException):
+            raise ConfigError(f"{text!r}: the value is not valid YAML; quote it") from None
+        overrides.append(Override(text, key.lstrip("+"), tree["value"], key.startswith("+")))
+    return overrides
+
+
+def build_config(
+    plan: Plan, files: dict[str, str], preset: Overrides, user: list[Override]
+) -> DictConfig:
+    """verl's whole tree for this run: defaults < device < ours < preset < --deterministic < the
+    user's overrides.
+
+    `files` has the keys `train` and `val`. The result is checked for agreement with `plan`.
+
+    Raises ConfigError: an unknown key, or values that contradict each other.
+    """
+    config = _verl_defaults()
+    device, exact = TOLD["device"], TOLD["run"]["deterministic"] if plan.deterministic else {}
+    for layer in (
+        device["every"],
+        device.get(plan.device, {}),
+        _derived(plan, files),
+        preset,
+        exact,
+    ):
+        for key, value in layer.items():
+            OmegaConf.update(config, key.lstrip("+"), value, force_add=key.startswith("+"))
+    for override in user:
+        _apply(config, override)
+    rollout = config.actor_rollout_ref.rollout
+    if plan.device == "cpu" and CACHE not in rollout.engine_kwargs.vllm:
+        size = cache_bytes(plan.model, rollout.max_num_seqs, rollout.max_model_len)
+        OmegaConf.update(config, f"{ROLLOUT}.engine_kwargs.vllm.{CACHE}", size, force_add=True)
+    loss = config.actor_rollout_ref.actor.policy_loss
+    if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
+        loss.loss_mode = (
+            "bypass_mode"  # the same loss, which also measures how far vLLM and trainer are apart
+        )
+    check_agreement(config, plan, {override.key: override.text for override in user})
+    return config
+
+
+def _verl_defaults() -> DictConfig:
+    spec = importlib.util.find_spec("verl")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("verl is not installed; install the lock: ./install.sh --repair")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "trainer" / "config"
+    with initialize_config_dir(config_dir=str(folder), version_base=None):
+        config = compose("ppo_trainer")
+    OmegaConf.set_struct(config, True)
+    return config
+
+
+def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
+    """What follows from the plan, and what makes verl run with rollouts from the store."""
+    told = TOLD["run"]
+    return {
+        **told["every"],
+        "data.train_files": files["train"],
+        "data.val_files": files["val"],
+        "actor_rollout_ref.model.path": plan.model,
+        "critic.model.path": plan.model,
+        **_lora(plan),
+        f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,  # vLLM's, compared with the trainer's in every step
+        **_old_log_probs(plan),
+        MAX_TURNS_KEY: plan.max_turns,
+        TEMPERATURE_KEY: plan.temperature,
+        f"{ROLLOUT}.val_kwargs.temperature": plan.temperature,
+        **_served(plan),
+        **told[plan.asynchronous or "sync"],
+        "trainer.default_local_dir": str(plan.run_dir / "checkpoints"),
+        "trainer.experiment_name": plan.run_dir.name,
+    }
+
+
+def _old_log_probs(plan: Plan) -> Overrides:
+    """On the CPU vLLM's log-probabilities are the old policy's, which saves a pass over every
+    batch.
+
+    Both sides count in 32 bit there and the weights that played are those the update begins with.
+    That does not hold on GPUs (16 bit), with a merged adapter (rounded on its way to vLLM) and in
+    asynchronous runs (older weights).
+    """
+    if plan.device != "cpu" or plan.lora_rank or plan.asynchronous:
+        return {}
+    return {"algorithm.rollout_correction.bypass_mode": f"${{{ROLLOUT}.calculate_log_probs}}"}
+
+
+def _served(plan: Plan) -> Overrides:
+    """How vLLM reads requests and replies: the tool-call parser, and the chat template where it is
+    not the model's.
+    """
+    template = {f"+{SETTING}": str(plan.run_dir / TEMPLATE)} if plan.keep_thinking else {}
+    return {**(TOLD["run"]["tools"] if plan.tools else {}), **template}
+
+
+def _lora(plan: Plan) -> Overrides:
+    """Merged into the weights vLLM gets: as an adapter it would answer only verl's own calls, not
+    those over HTTP.
+
+    alpha is twice the rank, so that the adapter's scale (alpha / rank) is 2 at every rank.
+    """
+    if not plan.lora_rank:
+        return {}
+    model = "actor_rollout_ref.model"
+    return {
+        f"{model}.lora_rank": plan.lora_rank,
+        f"{model}.lora_alpha": 2 * plan.lora_rank,
+        f"{model}.lora.merge": True,
+        f"{model}.lora_adapter_path": plan.lora_adapter_path,
+    }
+
+
+def _apply(config: DictConfig, override: Override) -> None:
+    """Set one key. `+key` is for fields verl's typed sections have and its YAML files leave out."""
+    parent, _, leaf = override.key.rpartition(".")
+    node = OmegaConf.select(config, parent) if parent else config
+    keys = [str(key) for key in node] if isinstance(node, DictConfig) else []
+    if leaf not in keys and not any(part in FREE_FORM for part in override.key.split(".")[:-1]):
+        allowed = _typed_fields(node) if override.added else []
+        if leaf not in allowed:
+            known = [
+                *(f"{parent}.{name}" for name in allowed),
+                *_leaves(OmegaConf.to_container(config), ""),
+            ]
+            near = get_close_matches(override.key, known, n=1, cutoff=0.6)
+            hint = (
+                f"did you mean {near[0]!r}?"
+                if near
+                else "verl's keys are listed in its trainer/config/*.yaml"
+            )
+            raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
+    usual = OmegaConf.select(config, override.key) if leaf in keys else None
+    if (
+        isinstance(usual, int | float)
+        and isinstance(override.value, str)
+        and "${" not in override.value
+    ):
+        raise ConfigError(
+            f"{override.text}: expected a value like {usual!r}, not the text {override.value!r}"
+        )
+    OmegaConf.update(config, override.key, override.value, force_add=leaf not in keys)
+
+
+def _typed_fields(node: Any) -> list[str]:
+    target = node.get("_target_") if isinstance(node, DictConfig) else None
+    section = get_class(target) if target else None
+    return [field.name for field in fields(section)] if is_dataclass(section) else []
+
+
+def _leaves(tree: Any, prefix: str) -> list[str]:
+    if not isinstance(tree, dict) or not tree:
+        return [prefix]
+    return [
+        leaf
+        for name, value in tree.items()
+        for leaf in _leaves(value, f"{prefix}.{name}" if prefix else str(name))
+    ]

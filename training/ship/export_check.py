@@ -1,0 +1,117 @@
+"""Do transformers and vLLM load an exported folder, and answer a task of its run alike? Used by
+`training/export.py`.
+
+prove(agent, prompt, folder, checkpoint, "cpu", log)     # what was compared, for the card; Failure where it differs
+
+The task's first prompt is rendered and answered greedily by both: token ids of the prompt and text
+of the reply must be equal. vLLM serves a kept adapter's merged model, so that the adapter on its
+base is compared with what was merged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common.command import Failure
+from common.settings import load_settings
+from episodes.agent import Agent, Message, ToolSpec
+from episodes.outcomes import PolicyStop
+from episodes.turns import with_turns
+from training.serve import serve
+from training.setup.device import choose_device
+
+TOKENS = 64  # of the reply
+SHOWN = 80  # characters of each in a message
+
+
+class FirstPrompt:
+    """A policy (`episodes.agent.Policy`) that keeps what it is asked first, and stops."""
+
+    def __init__(self, max_turns: int) -> None:
+        self.max_turns, self.turns, self.prompt_tokens, self.completion_tokens = max_turns, 0, 0, 0
+        self.finish_reason: str | None = None
+        self.messages: list[Message] = []
+        self.tools: list[ToolSpec] = []
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        self.messages, self.tools = list(messages), list(tools)
+        raise PolicyStop("max_turns")
+
+
+def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
+    """What the policy reads first of a validation task of the run."""
+    settings = with_turns(agent, load_settings(), None)
+    task = agent.task(agent.rows(run / "data" / "val.jsonl")[0], settings)
+    policy = FirstPrompt(task.max_turns or settings.max_turns)
+    with contextlib.closing(agent.open(settings, {})) as environment:
+        asyncio.run(environment.play(task, policy))
+    return policy
+
+
+def prove(
+    agent: Agent, prompt: FirstPrompt, folder: Path, checkpoint: Path, device: str, log: Path
+) -> dict[str, Any]:
+    """Compare both; returns the prompt's length in tokens and the reply.
+
+    Raises Failure: they differ; ServeError: vLLM does not start.
+    """
+    device = choose_device(device)
+    ids, text = by_transformers(folder, prompt, device)
+    served = folder if (folder / "config.json").is_file() else checkpoint / "actor" / "huggingface"
+    with serve(str(served), log, device, tools=bool(agent.tools)) as server:
+        theirs, answer = by_vllm(server.base_url, server.name, prompt, ids)
+    if theirs != ids:
+        raise Failure(
+            f"vLLM renders the prompt as {len(theirs)} tokens, transformers as {len(ids)}, or as others"
+        )
+    if answer != text:
+        raise Failure(
+            f"vLLM answers {answer[:SHOWN]!r}, transformers {text[:SHOWN]!r}; nothing was written"
+        )
+    return {"prompt_tokens": len(ids), "reply": text, "device": device}
+
+
+def by_transformers(folder: Path, prompt: FirstPrompt, device: str) -> tuple[list[int], str]:
+    """The prompt's token ids, and the greedy reply; an adapter's folder is loaded on its base
+    model.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype="auto" if device == "cuda" else torch.float32
+    )
+    model = model.to(device).eval()
+    told: dict[str, Any] = {"tools": prompt.tools or None, "add_generation_prompt": True}
+    ids = tokenizer.apply_chat_template(
+        prompt.messages, return_dict=True, return_tensors="pt", **told
+    ).to(device)
+    ends = {
+        "eos_token_id": model.generation_config.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+    greedy = GenerationConfig(do_sample=False, max_new_tokens=TOKENS, **ends)
+    with torch.inference_mode():
+        [out] = model.generate(**ids, generation_config=greedy)
+    read = ids["input_ids"][0].tolist()
+    return read, tokenizer.decode(out[len(read) :], skip_special_tokens=True)
+
+
+def by_vllm(base_url: str, name: str, prompt: FirstPrompt, ids: list[int]) -> tuple[list[int], str]:
+    """The same of a server: the prompt as it renders it, and its reply to `ids`."""
+    import httpx
+
+    with httpx.Client(base_url=base_url.removesuffix("v1"), timeout=300, trust_env=False) as client:
+        told = {"model": name, "messages": prompt.messages, "tools": prompt.tools or None}
+        rendered = client.post("tokenize", json={**told, "add_generation_prompt": True})
+        asked = {"model": name, "prompt": ids, "temperature": 0, "max_tokens": TOKENS}
+        reply = client.post("v1/completions", json=asked)
+    for response in (rendered, reply):
+        if response.status_code != 200:
+            raise Failure(f"vLLM refuses {response.request.url.path}: {response.text[:300]}")
+    return rendered.json()["tokens"], reply.json()["choices"][0]["text"]

@@ -1,0 +1,174 @@
+"""How runners and trainer learn of news in the store without asking again and again.
+
+A store of this project (`training.store.live_store`) keeps a request open until a rollout waits or
+has ended. A store of another program does not know these requests; it is asked every POLL_SECONDS
+instead, by agent-lightning's contract.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import platform
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+import aiohttp
+from agentlightning import LightningStore
+from agentlightning.types import AttemptedRollout, Rollout
+
+from common.access import bearer
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.2
+WAIT_SECONDS = 5.0
+UNREACHABLE_SECONDS = 0.5
+ANSWER_SECONDS = 30.0
+EARLY_ENDINGS = 10_000
+GATHER_SECONDS = 0.01  # between two requests for endings, so that many endings make few requests
+ENDED = ("succeeded", "failed", "cancelled")
+
+
+class Handover:
+    """Waits for news of one store; belongs to one event loop."""
+
+    def __init__(self, store: LightningStore) -> None:
+        self.store = store
+        self._base: str | None = store.otlp_traces_endpoint().removesuffix("/v1/traces")
+        self._headers = bearer(getattr(store, "token", None))
+        self._session: aiohttp.ClientSession | None = None
+        self._last_ending = 0
+
+    async def queued(self) -> None:
+        """Return when a rollout waits in the queue, at the latest after WAIT_SECONDS."""
+        await self._ask("queue", {"seconds": WAIT_SECONDS})
+
+    async def ended(self, waiting: Iterable[str]) -> list[Rollout]:
+        """Rollouts that ended since the last call, once there are any or after WAIT_SECONDS.
+
+        `waiting` are the ids that are asked for where the store does not notify.
+        """
+        answer = await self._ask("ended", {"after": self._last_ending, "seconds": WAIT_SECONDS})
+        if answer is None:
+            return list(
+                await self.store.query_rollouts(rollout_id_in=list(waiting), status_in=ENDED)
+            )
+        self._last_ending = answer["last"]
+        return [Rollout.model_validate(rollout) for rollout in answer["rollouts"]]
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _ask(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer of a request that waits; None, after a pause, where there is no such request
+        or no answer.
+        """
+        if self._base is None:
+            await asyncio.sleep(POLL_SECONDS)
+            return None
+        if self._session is None:
+            limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+            self._session = aiohttp.ClientSession(timeout=limit, headers=self._headers)
+        try:
+            async with self._session.post(
+                f"{self._base}/v1/agl/waits/{what}", json=body
+            ) as response:
+                if response.status in (404, 405):
+                    logger.info(
+                        "the store at %s does not notify; it is asked every %g s",
+                        self._base,
+                        POLL_SECONDS,
+                    )
+                    self._base = None
+                    return None
+                response.raise_for_status()
+                return dict(await response.json())
+        except (aiohttp.ClientError, TimeoutError) as error:
+            logger.info("the store at %s does not answer (%s)", self._base, type(error).__name__)
+            await asyncio.sleep(UNREACHABLE_SECONDS)
+            return None
+
+
+class Endings:
+    """Hands out every rollout once, when it has ended."""
+
+    def __init__(self, store: LightningStore) -> None:
+        self._handover = Handover(store)
+        self._waiting: dict[str, asyncio.Future[Rollout]] = {}
+        self._early: OrderedDict[str, Rollout] = OrderedDict()
+        self._listener: asyncio.Task[None] | None = None
+
+    def expect(self, rollout_ids: Iterable[str]) -> dict[str, asyncio.Future[Rollout]]:
+        """A future for each of these rollouts."""
+        loop = asyncio.get_running_loop()
+        futures: dict[str, asyncio.Future[Rollout]] = {
+            rollout_id: loop.create_future() for rollout_id in rollout_ids
+        }
+        for rollout_id, future in futures.items():
+            if rollout_id in self._early:
+                future.set_result(self._early.pop(rollout_id))
+            else:
+                self._waiting[rollout_id] = future
+        if self._listener is None or self._listener.done():
+            self._listener = loop.create_task(self._listen())
+        return futures
+
+    def forget(self, rollout_ids: Iterable[str]) -> None:
+        """Nobody waits for these any more."""
+        for rollout_id in rollout_ids:
+            self._waiting.pop(rollout_id, None)
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+        await self._handover.close()
+
+    async def _listen(self) -> None:
+        try:
+            while self._waiting:
+                for rollout in await self._handover.ended(self._waiting):
+                    self._hand_out(rollout)
+                await asyncio.sleep(GATHER_SECONDS)
+        except Exception as error:
+            for future in self._waiting.values():
+                future.set_exception(error)
+            self._waiting.clear()
+
+    def _hand_out(self, rollout: Rollout) -> None:
+        future = self._waiting.pop(rollout.rollout_id, None)
+        if future is None:  # ended before `expect` was told its id, or another program's
+            self._early[rollout.rollout_id] = rollout
+            if len(self._early) > EARLY_ENDINGS:
+                self._early.popitem(last=False)
+        elif not future.done():
+            future.set_result(rollout)
+
+
+def worker_name(pid: int) -> str:
+    """What a runner process of this machine is called in the store."""
+    return f"runner-{platform.node()}-{pid}"
+
+
+async def give_up(store: LightningStore, worker: str) -> int:
+    """Tell the store that a worker is gone, so that its rollouts are played by others; returns how
+    many there were.
+
+    They are marked unresponsive; whether they are played again is decided by the rules queued with
+    each rollout.
+    """
+    running = await store.query_rollouts(status_in=["preparing", "running"])
+    abandoned = [
+        rollout
+        for rollout in running
+        if isinstance(rollout, AttemptedRollout) and rollout.attempt.worker_id == worker
+    ]
+    for rollout in abandoned:
+        with contextlib.suppress(ValueError):  # it ended meanwhile, and was released
+            await store.update_attempt(
+                rollout.rollout_id, rollout.attempt.attempt_id, status="unresponsive"
+            )
+    return len(abandoned)

@@ -1,0 +1,146 @@
+"""A store that keeps what it holds in an SQLite file, so that one that is started again goes on
+where it was.
+
+    store = await KeptStore.open(Path("store"))        # python -m training.store serve --persist store
+
+The store itself is the one in memory: what changes in its collections is written as it changes,
+before the request that changed it is answered, and read once, at the start. So a request costs what
+it changes, however much there is, and the file grows no more than the memory: rollouts are released
+from both. agent-lightning 0.3 itself keeps a store in MongoDB or not at all.
+
+After a kill nothing is missing but requests that were not answered. What waits is what the rollouts
+say, those that were given back first. What is being played goes on: runners have time to be heard
+again before any is given up. Endings that are still held are told once more, since nobody can know
+who had heard of them; who waits for a rollout takes its ending once (`training.store.handover`).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agentlightning.store.base import is_queuing
+from agentlightning.store.collection.memory import InMemoryLightningCollections, ListBasedCollection
+
+from training.setup.plan import ConfigError
+from training.store.live_store import RunStore
+
+FILE = "store.sqlite"
+GRACE_SECONDS = (
+    30.0  # after the start, before silent runners are given up: three of their heartbeats
+)
+KINDS = ("rollouts", "attempts", "spans", "resources", "workers")
+OPEN = (
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",
+    "CREATE TABLE IF NOT EXISTS items "
+    "(number INTEGER PRIMARY KEY, kind TEXT, key TEXT, value TEXT, UNIQUE (kind, key))",  # in the order they came
+    "BEGIN IMMEDIATE",  # takes the lock
+    "COMMIT",
+)
+PUT = "INSERT INTO items (kind, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+DROP = "DELETE FROM items WHERE kind = ? AND key = ?"
+
+
+class KeptCollection(ListBasedCollection[Any]):
+    """agent-lightning's, in memory; notes what changes as statements with their arguments."""
+
+    changes: list[tuple[str, tuple[Any, ...]]] | None = None
+
+    def _mutate_single(
+        self, item: Any, mode: Any, update_fields: Sequence[str] | None = None
+    ) -> Any:
+        """All that changes a collection passes here."""
+        changed = super()._mutate_single(item, mode, update_fields)
+        if self.changes is not None:
+            key = self.collection_name, json.dumps(self._extract_primary_key_values(item))
+            self.changes.append((DROP, key) if changed is None else (PUT, (*key, changed)))
+        return changed
+
+
+class KeptCollections(InMemoryLightningCollections):
+    """Read from the database at first; what a block changed is in there when the block ends."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        super().__init__(lock_type="thread")
+        self.database, self._changes = database, list[tuple[str, tuple[Any, ...]]]()
+        for kind in KINDS:
+            plain: ListBasedCollection[Any] = getattr(self, kind)
+            rows = database.execute(
+                "SELECT value FROM items WHERE kind = ? ORDER BY number", (kind,)
+            )
+            held = [plain.item_type().model_validate(json.loads(value)) for (value,) in rows]
+            kept = KeptCollection(held, plain.item_type(), plain.primary_keys(), id=kind)
+            kept.changes = self._changes
+            setattr(self, f"_{kind}", kept)
+
+    @asynccontextmanager
+    async def atomic(self, **options: Any) -> AsyncIterator[Any]:
+        async with super().atomic(**options) as collections:
+            try:
+                yield collections
+            finally:  # what failed halfway has changed the memory, too
+                self._write()
+
+    def _write(self) -> None:
+        """All changes or none.
+
+        Raises sqlite3.Error: the disk is full, for one; then they wait for the next time.
+        """
+        if not self._changes:
+            return
+        with self.database:
+            self.database.execute("BEGIN")
+            for statement, (kind, key, *item) in self._changes:
+                self.database.execute(
+                    statement, (kind, key, *(json.dumps(one.model_dump()) for one in item))
+                )
+        self._changes.clear()
+
+
+class KeptStore(RunStore):
+    """Lives on its server's event loop, as its base does; `open` makes one."""
+
+    database: sqlite3.Connection
+
+    @classmethod
+    async def open(cls, folder: Path) -> KeptStore:
+        """Raises ConfigError: another store has the folder, or what is there cannot be read."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILE).touch(mode=0o600)  # questions of patients are in there
+        store = cls()
+        store.database = sqlite3.connect(
+            folder / FILE, timeout=0, isolation_level=None, check_same_thread=False
+        )
+        try:
+            for statement in OPEN:
+                store.database.execute(statement)
+            store.collections = KeptCollections(store.database)
+        except (sqlite3.Error, ValueError) as error:  # ValueError: of json and pydantic
+            store.database.close()
+            busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+            why = "another store runs on it" if busy else f"{FILE} is damaged, or another version's"
+            raise ConfigError(f"--persist {folder}: {why} ({str(error).splitlines()[0]})") from None
+        await store._go_on()
+        return store
+
+    async def _go_on(self) -> None:
+        """Rebuild what the memory knows beside its collections."""
+        self.last_ending = time.time_ns()  # endings are numbered on above those of earlier starts
+        held = list((await self.collections.rollouts.query()).items)
+        ended_first = sorted(held, key=lambda rollout: rollout.end_time or 0.0)
+        await self._post_update_rollout(
+            [(rollout, ("status",)) for rollout in ended_first], skip_enqueue=True
+        )
+        waiting = sorted(filter(is_queuing, held), key=lambda rollout: rollout.status == "queuing")
+        await self.collections.rollout_queue.enqueue([rollout.rollout_id for rollout in waiting])
+        for span in (await self.collections.spans.query()).items:
+            await self._sync_span_sequence_id(span.rollout_id, span.sequence_id)
+            await self._account_span_size(span)
+        self._last_scan_entrance_time = time.time() + GRACE_SECONDS - self._scan_debounce_seconds

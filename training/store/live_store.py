@@ -1,0 +1,239 @@
+"""The LightningStore of a run: agent-lightning's, which also says when something happened and
+forgets what is done.
+
+agent-lightning's store is asked again and again whether a rollout waits or has ended, and keeps
+everything. This one answers two more requests, which wait on the server's side until there is news
+(`training.store.handover` is their client):
+
+    POST /v1/agl/waits/queue {"seconds": 5}              -> {"queued": 3}
+    POST /v1/agl/waits/ended {"after": 17, "seconds": 5} -> {"last": 18, "rollouts": [...]}
+
+They are hints and change nothing: rollouts are taken and finished by the contract's own requests.
+`last` numbers the endings; asked with it, the store returns those that came later. In memory, a
+rollout and its spans are released RELEASE_SECONDS after its end, long after the trainer has read
+them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
+from typing import Any
+
+import orjson
+from agentlightning import InMemoryLightningStore, LightningStoreServer
+from agentlightning.store.base import is_finished, is_queuing
+from agentlightning.store.collection_based import CollectionBasedLightningStore
+from agentlightning.types import Rollout, Span
+from fastapi import APIRouter, Body, Request, Response
+
+from common.access import Guard
+from training.store.serving import HEALTH_PATH
+
+logger = logging.getLogger(__name__)
+
+MOST_BYTES = (
+    256 * 2**20
+)  # of a request: the rollouts of a step, or the spans that gathered while the store was away
+RELEASE_SECONDS = 120.0
+LONGEST_WAIT = 20.0
+LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
+KEPT_ENDINGS = 100_000
+
+
+class WaitMixin(CollectionBasedLightningStore[Any]):
+    """For a collection-based store of agent-lightning: numbers the endings and wakes who waits.
+
+    Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
+    """
+
+    _last_scan_entrance_time: float  # agent-lightning's own, Unix seconds
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.waiting: set[asyncio.Event] = set()
+        self.ended: deque[tuple[int, float, str]] = deque(
+            maxlen=KEPT_ENDINGS
+        )  # number, Unix seconds, rollout id
+        self.last_ending = 0
+        self.closing = False
+
+    async def _post_update_rollout(
+        self, rollouts: Sequence[tuple[Rollout, Sequence[str]]], skip_enqueue: bool = False
+    ) -> None:
+        """agent-lightning's hook after every change of status."""
+        await super()._post_update_rollout(rollouts, skip_enqueue=skip_enqueue)
+        changed = [rollout for rollout, fields in rollouts if "status" in fields]
+        for rollout in changed:
+            if is_finished(rollout):
+                self.last_ending += 1
+                self.ended.append((self.last_ending, time.time(), rollout.rollout_id))
+        if any(is_finished(rollout) or is_queuing(rollout) for rollout in changed):
+            for news in self.waiting:
+                news.set()
+
+    async def _should_scan_for_unhealthy_rollouts(self) -> bool:
+        """agent-lightning's, which looks for silent runners no more once the clock went back, until
+        it caught up.
+        """
+        self._last_scan_entrance_time = min(self._last_scan_entrance_time, time.time())
+        return await super()._should_scan_for_unhealthy_rollouts()
+
+    def stop_waits(self) -> None:
+        """Answer everybody who waits within LOOK_SECONDS, and from now on at once: the server is
+        about to end.
+        """
+        self.closing = True
+
+    async def wait_queued(self, seconds: float) -> int:
+        """Rollouts in the queue, once there are any or after so many seconds."""
+        return await self._wait(self.collections.rollout_queue.size, seconds)
+
+    async def wait_ended(self, after: int, seconds: float) -> tuple[int, list[Rollout]]:
+        """The last ending's number, and the rollouts that ended after number `after`, once there
+        are any or in time.
+        """
+        endings = await self._wait(lambda: self._ended_since(after), seconds)
+        found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
+        last = endings[-1][0] if endings else min(after, self.last_ending)
+        return last, [rollout for rollout in found if rollout is not None]
+
+    async def _ended_since(self, after: int) -> list[tuple[int, str]]:
+        if (
+            after > self.last_ending
+        ):  # asked by someone who knew this store before it was started anew
+            after = 0
+        newer = takewhile(lambda ending: ending[0] > after, reversed(self.ended))
+        return [(number, rollout_id) for number, _, rollout_id in newer][::-1]
+
+    async def _wait(self, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
+        end, news = time.monotonic() + min(seconds, LONGEST_WAIT), asyncio.Event()
+        self.waiting.add(news)
+        try:
+            while (
+                not (found := await ask())
+                and not self.closing
+                and (left := end - time.monotonic()) > 0
+            ):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), min(left, LOOK_SECONDS))
+                news.clear()
+            return found
+        finally:
+            self.waiting.discard(news)
+
+
+class RunStore(WaitMixin, InMemoryLightningStore):
+    """In memory; forgets rollouts RELEASE_SECONDS after their end, so that a long run's memory
+    stays flat.
+    """
+
+    def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
+        super().__init__(thread_safe=True)
+        self.release_seconds = release_seconds
+
+    async def _post_update_rollout(
+        self, rollouts: Sequence[tuple[Rollout, Sequence[str]]], skip_enqueue: bool = False
+    ) -> None:
+        await super()._post_update_rollout(rollouts, skip_enqueue=skip_enqueue)
+        oldest = time.time() - self.release_seconds
+        while self.ended and self.ended[0][1] < oldest:
+            await self._forget(self.ended.popleft()[2])
+
+    async def add_many_spans(self, spans: Sequence[Span]) -> Sequence[Span]:
+        """Those of attempts that are here: a call that comes after its rollout was released keeps
+        no other one out.
+        """
+        attempts = self.collections.attempts._items
+        known = [span for span in spans if span.attempt_id in attempts.get(span.rollout_id, ())]
+        return await super().add_many_spans(known)
+
+    async def _issue_many_span_sequence_ids(self, rollout_ids: list[str]) -> list[int]:
+        """Of a rollout that is not here no number is kept."""
+        numbers = await super()._issue_many_span_sequence_ids(rollout_ids)
+        async with self.collections.atomic(mode="rw", labels=["span_sequence_ids"]) as collections:
+            for rollout_id in set(rollout_ids) - collections.rollouts._items.keys():
+                await collections.span_sequence_ids.pop(rollout_id)
+        return numbers
+
+    async def _sync_span_sequence_id(self, rollout_id: str, sequence_id: int) -> None:
+        if rollout_id in self.collections.rollouts._items:
+            await super()._sync_span_sequence_id(rollout_id, sequence_id)
+
+    async def _forget(self, rollout_id: str) -> None:
+        """Remove all there is of a rollout; agent-lightning 0.3 offers no request for it."""
+        key: Any = {"rollout_id": {"exact": rollout_id}}
+        labels: Any = ["rollouts", "attempts", "spans", "span_sequence_ids"]
+        async with self.collections.atomic(mode="rw", labels=labels) as collections:
+            for collection in (collections.spans, collections.attempts, collections.rollouts):
+                await collection.delete(list((await collection.query(key)).items))
+                collection._items.pop(
+                    rollout_id, None
+                )  # the emptied branch of the collection's tree
+            await collections.span_sequence_ids.pop(rollout_id)
+        self._total_span_bytes -= self._span_bytes_by_rollout.pop(rollout_id, 0)
+        self._start_time_by_rollout.pop(rollout_id, None)
+        self._completion_events.pop(rollout_id, None)
+
+
+def make_server(
+    store: WaitMixin, host: str, port: int, launch_mode: Any, token: str | None = None
+) -> LightningStoreServer:
+    """agent-lightning's server for this store, with the two requests that wait, behind the token.
+
+    Without its two middlewares, which cost more than the requests themselves: one logs times for
+    debugging, the other answers an internal error with a traceback (without it: a plain 500, which
+    clients try again just the same).
+    """
+    server = LightningStoreServer(store, host=host, port=port, launch_mode=launch_mode)
+    assert server.app is not None
+    server.app.user_middleware.clear()
+    routes = APIRouter(prefix="/v1/agl/waits")
+
+    @routes.post("/queue")
+    async def queue(seconds: float = Body(embed=True)) -> dict[str, int]:
+        return {"queued": await store.wait_queued(seconds)}
+
+    @routes.post("/ended")
+    async def ended(after: int = Body(), seconds: float = Body()) -> dict[str, Any]:
+        last, rollouts = await store.wait_ended(after, seconds)
+        return {"last": last, "rollouts": [rollout.model_dump(mode="json") for rollout in rollouts]}
+
+    @server.app.exception_handler(sqlite3.Error)
+    async def cannot_write(request: Request, error: sqlite3.Error) -> Response:
+        """Of a store on disk; clients ask again, and what they asked for waits to be written."""
+        logger.error("the store cannot write what it holds: %s", error)
+        return Response(str(error), status_code=503)
+
+    server.app.include_router(routes)
+    guarded: Any = Guard(server.app, token, MOST_BYTES, free=[HEALTH_PATH], problem=not_json)
+    server.server_launcher.app = guarded
+    return server
+
+
+def not_json(path: str, body: bytes) -> str | None:
+    """What is wrong with a request's body. Python's own reader lets NaN and half characters in,
+    which no answer can hold: the request would fail after it had been done.
+    """
+    try:
+        if body and path.startswith("/v1/agl"):
+            orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        return f"the body is no JSON: {error}"
+    return None
+
+
+def mongo_store(uri: str) -> WaitMixin:
+    """The same in MongoDB, which keeps everything on its disk."""
+    from agentlightning.store.mongo import MongoLightningStore
+
+    class MongoRunStore(WaitMixin, MongoLightningStore):
+        pass
+
+    return MongoRunStore(mongo_uri=uri)

@@ -1,0 +1,77 @@
+"""agent-lightning's client of the store, with the token, and patient with a store that is started
+again.
+
+    store = StoreClient("http://127.0.0.1:4747", token)
+
+A request that finds no store waits for one as long as spans are kept for it
+(`training.proxy.recorder`); agent-lightning's own client gives up within a second, and the run with
+it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import aiohttp
+from agentlightning import LightningStoreClient
+from agentlightning.types import EnqueueRolloutRequest, Rollout
+
+from common.access import bearer
+from training.proxy.recorder import OUTAGE_SECONDS
+
+LOOK_SECONDS = 0.5  # between two looks whether the store is there again
+RETRY_SECONDS = (
+    0.1,
+    0.3,
+    1.0,
+    3.0,
+    5.0,
+)  # soon at first: every episode waits for some of its store's answers
+MARK = "batch"  # of a rollout's metadata: with which others it was queued
+
+
+class StoreClient(LightningStoreClient):
+    """Every request carries the token, if there is one; it travels with the client to other
+    processes.
+    """
+
+    def __init__(
+        self, address: str, token: str | None = None, retries: Sequence[float] = RETRY_SECONDS
+    ) -> None:
+        looks = int(OUTAGE_SECONDS / LOOK_SECONDS)
+        super().__init__(address, retry_delays=retries, health_retry_delays=(LOOK_SECONDS,) * looks)
+        self.token = token
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "token": self.token}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.token = state["token"]
+
+    async def _get_session(self) -> aiohttp.ClientSession:
+        session = await super()._get_session()
+        session.headers.update(bearer(self.token))
+        return session
+
+    async def enqueue_many_rollouts(
+        self, rollouts: Sequence[EnqueueRolloutRequest]
+    ) -> Sequence[Rollout]:
+        """Once: where the answer is lost, the store is asked what it took before it is told again."""
+        mark = uuid.uuid4().hex
+        marked = [
+            one.model_copy(update={"metadata": {**(one.metadata or {}), MARK: mark}})
+            for one in rollouts
+        ]
+        once = LightningStoreClient.enqueue_many_rollouts
+        client = StoreClient(self.server_address_root, self.token, retries=())
+        try:
+            return await once(client, marked)
+        except (aiohttp.ClientError, TimeoutError):
+            known = await self.query_rollouts()
+            taken = [rollout for rollout in known if (rollout.metadata or {}).get(MARK) == mark]
+            return taken or await once(self, marked)
+        finally:
+            await client.close()

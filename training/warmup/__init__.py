@@ -1,0 +1,1 @@
+"""The supervised phase before reinforcement learning, and the tiny models made from nothing."""

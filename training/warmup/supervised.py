@@ -1,0 +1,279 @@
+"""Supervised training on conversations: loss on the assistant's tokens and no others.
+
+    examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
+    train("phase A", model, [optimizer], batches(examples, 8, pad, random), Schedule(100, decay=90, warm_up=10), random)
+    warm_up("Qwen/Qwen3-0.6B", conversations, Path("models/warm"), epochs=2, lr=1e-5, batch_size=8, seed=2)
+
+A loop of its own: transformers' Trainer has no two optimizers at once, no logits of learned
+positions only and no learning rate that falls when the examples are mastered, and is longer with
+them put in (docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from jinja2 import TemplateError
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from common.command import Failure
+from common.files import replacing
+from common.terminal import progress, watched
+from episodes.agent import Conversation
+from training.setup.model_folder import find_model
+
+NOT_LEARNED = -100
+WINDOW = 50  # steps over which accuracy is averaged
+WARM_UP_SHARE = 0.1
+Example = dict[str, list[int]]
+Batch = dict[str, torch.Tensor]
+
+
+class ColdStartError(Failure):
+    """A model, its data or its evaluation that cannot be used; one line that says what to do."""
+
+
+def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
+    """Render with the model's chat template, unless raw, and mark what the model itself writes,
+    closing mark included.
+
+    A turn is rendered as it is generated: the prompt up to it, then the turn. Turns share an
+    example while each prompt continues the one before; templates that rewrite earlier turns (Qwen3
+    drops their empty thoughts) get one example a turn.
+
+    Raises ColdStartError: a turn's prompt is no beginning of the conversation with the turn.
+    """
+    messages, tools = copy.deepcopy(conversation.messages), [*conversation.tools] or None
+    for call in (call for message in messages for call in message.get("tool_calls") or []):
+        call["function"]["arguments"] = json.loads(
+            call["function"]["arguments"]
+        )  # as servers hand it to templates
+
+    def render(end: int, opened: bool) -> str:
+        if conversation.raw:
+            return "".join(message["content"] for message in messages[:end])
+        given = {"tools": tools, "add_generation_prompt": opened, "tokenize": False}
+        return str(tokenizer.apply_chat_template(messages[:end], **given))
+
+    turns = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
+    rendered: list[tuple[str, list[tuple[int, int]]]] = []
+    for at, learn in zip(turns, conversation.learn, strict=True):
+        if not learn:
+            continue
+        prompt, whole = render(at, opened=True), render(at + 1, opened=False).rstrip()
+        if not whole.startswith(prompt):
+            raise ColdStartError(
+                "the chat template renders a conversation differently once the reply is there"
+            )
+        spans = rendered.pop()[1] if rendered and prompt.startswith(rendered[-1][0]) else []
+        rendered.append((whole, [*spans, (len(prompt), len(whole))]))
+    return [_tokens(text, spans, tokenizer) for text, spans in rendered]
+
+
+def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Example:
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    labels = [
+        token if any(start <= left and right <= end for start, end in spans) else NOT_LEARNED
+        for token, (left, right) in zip(
+            encoded["input_ids"], encoded["offset_mapping"], strict=True
+        )
+    ]
+    return {"input_ids": encoded["input_ids"], "labels": labels}
+
+
+def batches(
+    examples: Sequence[Example], size: int, pad: int, random: Random, alike: bool = False
+) -> list[Batch]:
+    """Token ids and labels of `size` examples each, (size, longest); too few for a batch make one,
+    a rest is left out.
+
+    Padded on the right: attention is causal, so no learned token sees it, and no mask is needed.
+    `alike`: examples of similar length, which is faster. Length gives a decision away (without a
+    query a conversation is short), so batches for learning decisions must be mixed.
+    """
+    order = sorted(
+        examples, key=lambda example: alike * len(example["input_ids"]) + 4 * random.random()
+    )
+    groups = [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
+    fills = {"input_ids": pad, "labels": NOT_LEARNED}
+    return [
+        {
+            key: pad_sequence([torch.tensor(e[key]) for e in group], True, fill)
+            for key, fill in fills.items()
+        }
+        for group in groups
+    ]
+
+
+class Schedule:
+    """The learning rate rises for `warm_up` steps, stays until the accuracy of the last 50 steps
+    reaches `target`, then falls to 0 in `decay` steps, which ends the training; never more than
+    `limit` steps in all.
+    """
+
+    def __init__(self, limit: int, decay: int, warm_up: int, target: float = math.inf) -> None:
+        self.decay, self.warm_up, self.target = decay, warm_up, target
+        self.decay_from = limit - decay
+        self.steps = 0
+        self.accuracies: deque[float] = deque(maxlen=WINDOW)
+
+    @property
+    def end(self) -> int:
+        """The step that is the last, as things stand."""
+        return self.decay_from + self.decay
+
+    @property
+    def accuracy(self) -> float:
+        """Share of learned tokens that greedy decoding would get right, over the last steps."""
+        return sum(self.accuracies) / len(self.accuracies)
+
+    def factor(self, step: int) -> float:
+        """What the learning rate is multiplied by in a step, counted from 0."""
+        return min(
+            1.0, (step + 1) / self.warm_up, max(0.0, 1 - (step - self.decay_from) / self.decay)
+        )
+
+    def until_end(self, data: Sequence[Batch], random: Random) -> Iterator[Batch]:
+        """The data in random order, again and again."""
+        while True:
+            for batch in random.sample(data, len(data)):
+                if self.steps >= self.end:
+                    return
+                yield batch
+
+    def update(self, accuracy: float) -> None:
+        """Count a step that had this accuracy."""
+        self.steps += 1
+        self.accuracies.append(accuracy)
+        if (
+            self.steps < self.decay_from
+            and len(self.accuracies) == WINDOW
+            and self.accuracy >= self.target
+        ):
+            self.decay_from = self.steps
+
+
+def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
+    """Mean cross-entropy and accuracy of the learned tokens; logits of others would be most of a
+    small model's work.
+    """
+    learned = batch["labels"][:, 1:] != NOT_LEARNED
+    (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
+    kept, targets = learned[:, columns], batch["labels"][:, 1:][learned]
+    logits = model(batch["input_ids"], logits_to_keep=columns, use_cache=False).logits[kept].float()
+    return torch.nn.functional.cross_entropy(logits, targets), (
+        logits.argmax(-1) == targets
+    ).float().mean().item()
+
+
+def train(
+    title: str,
+    model: Any,
+    optimizers: Sequence[torch.optim.Optimizer],
+    data: Sequence[Batch],
+    schedule: Schedule,
+    random: Random,
+) -> None:
+    """Train in place until the schedule ends, on a GPU if there is one.
+
+    Same arguments and machine: same weights.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    rates = [
+        torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers
+    ]
+    model.to(device).train()
+    with progress(title, schedule.end, "steps") as bar:
+        for batch in schedule.until_end(data, random):
+            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+                loss, accuracy = loss_of(
+                    model, {name: tensor.to(device) for name, tensor in batch.items()}
+                )
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            for part in (*optimizers, *rates):
+                part.step()
+            model.zero_grad()
+            schedule.update(accuracy)
+            bar.total = schedule.end  # nearer, once the examples are mastered
+            bar.set_postfix(accuracy=f"{schedule.accuracy:.3f}", refresh=False)
+            bar.update()
+
+
+def warm_up(
+    base: str,
+    conversations: Iterable[Conversation],
+    out: Path,
+    epochs: float,
+    lr: float,
+    batch_size: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Train a model (folder or hub id) on conversations in its own chat template, and write it to
+    `out`.
+
+    Returns the steps taken, and the accuracy of the last 50.
+
+    Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
+    """
+    try:
+        folder = find_model(base)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        # bfloat16 would lose small updates.
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ColdStartError(
+            f"--base {base} cannot be loaded: {first}; give a model folder or a hub id"
+        ) from None
+    if not tokenizer.chat_template:
+        raise ColdStartError(
+            f"--base {base} has no chat template; take its instruction-tuned version"
+        )
+    try:
+        told = watched(conversations, "encoding", "conversations")
+        examples = [example for conversation in told for example in encode(conversation, tokenizer)]
+    except TemplateError as error:
+        raise ColdStartError(
+            f"--base {base}: its chat template refuses the conversations: {error}"
+        ) from None
+    context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
+    fitting = [example for example in examples if len(example["input_ids"]) <= context]
+    if not fitting:
+        raise ColdStartError(
+            f"none of {len(examples)} demonstrations fits the model's context of {context} tokens"
+        )
+    print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr)
+    steps, random = max(1, round(epochs * len(fitting) / batch_size)), Random(seed)
+    rise = max(1, round(WARM_UP_SHARE * steps))
+    schedule = Schedule(steps, max(1, steps - rise), rise)
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    torch.manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    train(
+        "warm-up", model, [optimizer], batches(fitting, batch_size, pad, random), schedule, random
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as folder:
+        save(model, tokenizer, folder)
+    return {"steps": schedule.steps, "accuracy": schedule.accuracy}
+
+
+def save(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Write weights in bfloat16, which changes the model, and the tokenizer; safetensors writes for
+    the owner alone.
+    """
+    model.to(torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)

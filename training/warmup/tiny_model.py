@@ -1,0 +1,187 @@
+"""A tiny model for an agent, made from nothing: what `training/cold_start.py` does without --base.
+
+Phase A: right demonstrations, until the model copies names and values well. Phase B: a short run on
+demonstrations that are imperfect on purpose, so that what is left to learn are decisions (call the
+tool, choose the column, say something), which reinforcement learning can turn around.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
+
+from common.files import replacing
+from common.settings import Settings
+from common.terminal import watched
+from episodes.agent import Agent, Conversation, Lessons, Row
+from training.warmup.supervised import ColdStartError, Schedule, batches, encode, save, train
+from training.warmup.tiny_tokenizer import make_tokenizer
+
+BATCH_A, BATCH_B = 8, 16
+CONVERSATIONS_A = 12_000  # different ones in phase A; more steps pass over them again
+# Copying comes suddenly, after 1,000 to 4,000 steps, and how late differs from run to run: phase A
+# waits for it.
+MASTERY = 0.992
+DECAY_A = 400
+WARM_UP = 50
+# Most of phase A goes without system prompt and tools: steps are three times shorter, and copying
+# is the same skill.
+BARE_SHARE = 0.75
+
+
+def make(
+    agent: Agent,
+    rows: Sequence[Row],
+    settings: Settings,
+    steps: tuple[int, int],
+    seed: int,
+    out: Path,
+    mastered: Path,
+    role: str = "policy",
+) -> dict[str, Any]:
+    """Make conversations, tokenizer and model, train both phases, write the folders `mastered`
+    (after A) and `out`.
+
+    steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does
+    not have. role: of another than the policy the demonstrations are the lessons, and four times
+    the longest is the context. Returns how it was made, for the model card. Raises ColdStartError:
+    there is nothing to learn.
+    """
+    torch.set_num_threads(1)
+    (steps_a, steps_b), started, random, sizes = (
+        steps,
+        time.process_time(),
+        Random(seed),
+        agent.sizes("cpu"),
+    )
+    print("making conversations", file=sys.stderr)
+    if role == "policy":
+        lessons = agent.lessons(
+            rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random
+        )
+    else:
+        lessons = Lessons([*agent.demonstrations(role, rows, settings)], [], "", {"role": role})
+    if not lessons.right:
+        raise ColdStartError(
+            f"these rows have nothing to learn for the role {role!r}; give others with --train-file"
+        )
+    right = [bare(told) if random.random() < BARE_SHARE else told for told in lessons.right]
+    tokenizer = make_tokenizer(
+        right, lessons.characters, sizes.prompt + sizes.response, random, lessons.apart
+    )
+    phase_a, phase_b = (
+        [
+            example
+            for told in watched(phase, "encoding", "conversations")
+            for example in encode(told, tokenizer)
+        ]
+        for phase in (right, lessons.flawed)
+    )
+    if role != "policy":
+        tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in phase_a)
+    model, pad = build_model(tokenizer, seed), tokenizer.pad_token_id
+    schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY)
+    data = batches(phase_a, BATCH_A, pad, random, alike=True)
+    train("phase A", model, fast_optimizers(model), data, schedule, random)
+    write_model(model, tokenizer, agent.prompt_version, mastered)
+    if phase_b:
+        gentle = torch.optim.AdamW(
+            model.parameters(), lr=1e-3, betas=(0.9, 0.98)
+        )  # without unlearning to copy
+        data = batches(phase_b, BATCH_B, pad, random)
+        train(
+            "phase B",
+            model,
+            [gentle],
+            data,
+            Schedule(steps_b, max(1, steps_b // 2), WARM_UP),
+            random,
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as folder:
+        write_model(model, tokenizer, agent.prompt_version, folder)
+    return {
+        "parameters": f"{model.num_parameters():,}",
+        "vocabulary": len(tokenizer),
+        "seed": seed,
+        "steps_a": schedule.steps,
+        "batch_a": BATCH_A,
+        "accuracy_a": round(schedule.accuracy, 4),
+        "steps_b": steps_b if phase_b else 0,
+        "batch_b": BATCH_B,
+        "minutes": round((time.process_time() - started) / 60, 1),
+        "torch": torch.__version__,
+        "prompt_version": agent.prompt_version,
+        **lessons.facts,
+    }
+
+
+def bare(conversation: Conversation) -> Conversation:
+    """The same without what every conversation begins with: a third of the tokens, for learning to
+    copy.
+    """
+    begins = 1 if conversation.messages[0]["role"] == "system" else 0
+    return replace(conversation, messages=conversation.messages[begins:], tools=())
+
+
+def build_model(tokenizer: Any, seed: int) -> Any:
+    """Return a randomly initialised Qwen3; sizes that vLLM's CPU attention serves (head_dim 32)."""
+    torch.manual_seed(seed)
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        intermediate_size=192,
+        rope_parameters={"rope_type": "default", "rope_theta": 1000.0},
+        max_position_embeddings=tokenizer.model_max_length,
+        tie_word_embeddings=True,
+        initializer_range=0.07,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+    )
+    return Qwen3ForCausalLM(config)
+
+
+def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
+    """For learning from nothing: Muon on the matrices, AdamW on the rest; AdamW alone often misses
+    copying.
+    """
+    named = list(model.named_parameters())
+    matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
+    others = [p for name, p in named if p.ndim != 2 or "embed" in name]
+    muon = torch.optim.Muon(
+        matrices, lr=0.012, momentum=0.95, weight_decay=0.05, adjust_lr_fn="original"
+    )
+    return [muon, torch.optim.AdamW(others, lr=3e-3, betas=(0.9, 0.98))]
+
+
+def write_model(model: Any, tokenizer: Any, prompt_version: str, folder: Path) -> None:
+    """Write weights, configuration and tokenizer; the model in memory stays as it is."""
+    model.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+    )
+    save(copy.deepcopy(model), tokenizer, folder)
+    # For readers other than transformers 5, which has new names for class and theta.
+    theta = model.config.rope_parameters["rope_theta"]
+    added = {
+        "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast"},
+        "config.json": {"rope_theta": theta, "prompt_version": prompt_version},
+    }
+    for name, values in added.items():
+        config = json.loads((folder / name).read_text(encoding="utf-8")) | values
+        text = json.dumps(config, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,92 @@
+"""A byte-level BPE tokenizer small enough for a model of a few hundred thousand parameters.
+
+Each Chinese character and each digit stands alone, so that copying is a matter of single tokens;
+words of the system prompt and of SQL become one token each. The tags of tool calls are plain added
+tokens, not special ones: special tokens are removed from generated text before vLLM's tool parser
+reads it. Used by `training/warmup/tiny_model.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from episodes.agent import Conversation, Message, ToolSpec
+
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
+# Chat marks and tags are tokens of their own; the tokenizer must not learn to spell them.
+MARKS = re.compile("|".join(map(re.escape, SPECIAL + TAGS)))
+VOCABULARY = 2048
+PIECE = r"\p{Han}| ?[A-Za-z_]+|[0-9]|\n| ?[^\p{Han}A-Za-z_0-9\n ]+| +"
+# A name has the same tokens behind a space as in quotes: the first of them is else another one, and
+# is miscopied.
+PIECE_APART = PIECE.replace(" ?", "")
+TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
+TEXTS = 3000  # of each kind
+
+
+def render(
+    messages: Sequence[Message],
+    tools: Sequence[ToolSpec],
+    add_generation_prompt: bool = False,
+    raw: bool = False,
+) -> str:
+    """Render a conversation with the chat template the way transformers and vLLM do; a raw one
+    needs none.
+    """
+    if raw:
+        return "".join(message["content"] for message in messages)
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    given = {
+        "chat_template": TEMPLATE.read_text(encoding="utf-8"),
+        "add_generation_prompt": add_generation_prompt,
+    }
+    rendered, _ = render_jinja_template([list(messages)], tools=list(tools), **given)
+    return str(rendered[0])
+
+
+def make_tokenizer(
+    conversations: Sequence[Conversation],
+    characters: str,
+    context: int,
+    random: Random,
+    apart: bool = False,
+) -> Any:
+    """A `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template;
+    `context`: in tokens.
+
+    It learns from conversations as they are rendered, and from random texts of the characters.
+    apart: spaces stand alone, for agents that copy names of several letters.
+    """
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    texts = [
+        MARKS.sub("\n", render(one.messages, one.tools, raw=one.raw))
+        for one in conversations[:TEXTS]
+    ]
+    texts += ["".join(random.choices(characters, k=30)) for _ in range(TEXTS if characters else 0)]
+    tokenizer = Tokenizer(models.BPE())
+    pieces = pre_tokenizers.Split(Regex(PIECE_APART if apart else PIECE), behavior="isolated")
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pieces, as_bytes])
+    tokenizer.decoder = decoders.ByteLevel()
+    size, letters = VOCABULARY - len(TAGS), pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=SPECIAL, initial_alphabet=letters, show_progress=False
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in TAGS])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=TEMPLATE.read_text(encoding="utf-8"),
+        model_max_length=context,
+        clean_up_tokenization_spaces=False,
+    )

@@ -1,0 +1,1 @@
+"""What a run did: records of rollouts, what is done about faults, the summary and the live view."""

@@ -1,0 +1,288 @@
+"""What is done about what: the one place that decides to skip a step or to stop the run.
+
+docs/architecture.md shows the same as a table; a test compares the two through `EVENTS`. `Watch`
+judges finished rollouts; before every update `check_episodes` and `check_advantages` compare what
+verl is about to train on with the books: the tokens generated, the sequences of every episode, the
+advantages GRPO must give for the rewards.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from statistics import mean, stdev
+
+from episodes.agent import MOST_ACCEPTED
+from training.watch.records import RolloutRecord, causes, rewards_by_group, unscored_share
+
+logger = logging.getLogger(__name__)
+
+MAX_UNSCORED_SHARE = 0.30
+MAX_SKIPS_IN_A_ROW = 3
+PAUSE_SECONDS = (
+    20.0  # after a skipped step, and twice that after a second: a judge may be away for a minute
+)
+MISSING_SPANS_SHARE = 0.05
+MISSING_SPANS_WINDOW = 200
+MIN_SILENCE_SECONDS = 180.0
+POLL_SECONDS = 0.5  # between two looks at the runner processes
+RESTARTS, WINDOW_SECONDS = 3, 600.0  # how often dead runners are started again, in how long
+REPEATS_SECONDS = 60.0  # a runner that ends sooner, as the one it replaced did, has the same cause
+MISMATCH_WARNS = 0.001
+CANARY_WINDOW = 200
+CANARY_WARNS = 0.02
+CANARY_STOPS = MOST_ACCEPTED
+GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
+TOLERANCE = 1e-4  # of a reward; verl counts in 32 bit
+
+MISMATCH = "rollout_corr/k3_kl"
+IDLE = "policy/idle_share"  # of the time since the update before, in which vLLM had no call of the policy
+SPANS_MISSING = "spans_missing"
+REWARD_MISSING = "reward_missing"
+
+EVENTS = (  # rows of the table: what happens, how it is measured, what is done
+    ("zero triplets", "every rollout of a window that called the policy left none", "stop"),
+    ("rewards missing", "every rollout of a window ended without an episode record", "stop"),
+    (
+        "spans missing",
+        f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts",
+        "stop",
+    ),
+    (
+        "unscored rollouts",
+        f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window",
+        "skip them",
+    ),
+    ("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
+    (
+        "no rollout finishes",
+        f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)",
+        "stop",
+    ),
+    ("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
+    (
+        "a runner process ends",
+        f"{RESTARTS} times in {WINDOW_SECONDS / 60:.0f} minutes",
+        "start it again",
+    ),
+    (
+        "a runner process ends",
+        f"more often, or as one {REPEATS_SECONDS:.0f} s before",
+        "go on without it",
+    ),
+    ("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
+    ("trained tokens differ from generated tokens", "every update", "stop"),
+    ("sequences or advantages differ from the books", "every update", "stop"),
+    (
+        "log-probabilities of vLLM and trainer",
+        f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step",
+        "warn",
+    ),
+    ("no group with different rewards", "every step", "no update"),
+    ("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
+    ("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
+    ("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
+    (
+        "the judge pays dishonest answers like honest ones",
+        "a sample, before the model is loaded",
+        "stop",
+    ),
+    ("groups with equal reward", "every step", "warn"),
+)
+
+
+class RunStopped(RuntimeError):
+    """The run cannot go on; the message says what was seen and what to do."""
+
+
+class Watch:
+    """Judges finished training rollouts over windows.
+
+    A window is what was played since the last update; where that is less than a step, because
+    prompt groups arrive alone (asynchronous runs) or only failed groups are replaced, rollouts
+    before it are added until there are `step_size`. With fewer than these nothing is judged: a few
+    lost rollouts say little.
+    """
+
+    def __init__(self, step_size: int, max_unscored_share: float = MAX_UNSCORED_SHARE) -> None:
+        self.step_size = step_size
+        self.skips = 0
+        self.max_unscored_share = max_unscored_share
+        self._window: list[RolloutRecord] = []
+        self._since_update = 0
+        self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
+        self._canaries: deque[bool] = deque(maxlen=CANARY_WINDOW)
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait before the questions that come after a skipped step."""
+        return PAUSE_SECONDS * self.skips
+
+    def note_update(self) -> None:
+        """The policy is updated: what follows is another step's."""
+        self._since_update = 0
+
+    def judge(self, records: list[RolloutRecord], validate: bool = False) -> str | None:
+        """Decide about new rollouts: None to use them, a reason to skip them. A validation is a
+        window of its own.
+
+        Raises RunStopped: training on, or waiting for better, makes no sense.
+        """
+        self._stop_on_missing_spans(records)
+        self._watch_canaries(records)
+        if validate:
+            return self._reason(records)
+        self._since_update += len(records)
+        self._window = [*self._window, *records][-max(self.step_size, self._since_update) :]
+        if len(self._window) < self.step_size:
+            return None
+        reason = self._reason(self._window)
+        self.skips = self.skips + 1 if reason else 0
+        if self.skips >= MAX_SKIPS_IN_A_ROW:
+            raise RunStopped(
+                f"{self.skips} steps in a row were skipped; the last because {reason}. "
+                "Mend the cause (judge, tools, model server) and resume with --resume."
+            )
+        if reason:
+            self._window, self._since_update = [], 0
+        return reason
+
+    def _reason(self, window: list[RolloutRecord]) -> str | None:
+        """Why these rollouts are worth nothing, if they are not."""
+        self._stop_on_silence(window)
+        share = unscored_share(window)
+        if share <= self.max_unscored_share:
+            return None
+        counts = ", ".join(f"{name}: {count}" for name, count in causes(window).most_common())
+        return f"{share:.0%} of {len(window)} rollouts are unscored ({counts})"
+
+    def compare_log_probs(self, metrics: Mapping[str, float]) -> None:
+        """Warn when vLLM sampled from another distribution than the trainer computes gradients of.
+
+        Measured with the bundled model: below 1e-8 in 32 bit, 1.6e-4 with a trainer in bfloat16,
+        0.007 and growing where vLLM lacked the trained adapter (docs/learning-signal.md).
+        """
+        mismatch = metrics.get(MISMATCH)
+        if mismatch is not None and not mismatch <= MISMATCH_WARNS:
+            seen = (
+                f"log-probabilities differ: {MISMATCH} is {mismatch:.2g}, over {MISMATCH_WARNS:g}"
+            )
+            logger.warning(
+                "%s: the policy that plays is not the one that is trained (docs/learning-signal.md)",
+                seen,
+            )
+
+    def _stop_on_silence(self, records: list[RolloutRecord]) -> None:
+        if all(record.cause == REWARD_MISSING for record in records):
+            raise RunStopped(
+                f"rewards missing: none of {len(records)} rollouts wrote an episode record. "
+                "Look for the runners' errors in the run's log; the store may not accept their spans."
+            )
+        called = [record for record in records if record.calls]
+        if called and not any(record.triplets for record in called):
+            raise RunStopped(
+                f"zero triplets: {len(called)} rollouts called the policy and the store holds no token ids of it. "
+                "Usual causes: opentelemetry newer than 1.44, litellm-enterprise missing, agents calling a model "
+                "server past the proxy. Run `python -m utils.check_install`; see docs/troubleshooting.md."
+            )
+
+    def _stop_on_missing_spans(self, records: list[RolloutRecord]) -> None:
+        self._recent.extend(record.cause == SPANS_MISSING for record in records)
+        full = len(self._recent) == MISSING_SPANS_WINDOW
+        if full and sum(self._recent) > MISSING_SPANS_SHARE * MISSING_SPANS_WINDOW:
+            raise RunStopped(
+                f"spans missing: {sum(self._recent)} of the last {MISSING_SPANS_WINDOW} rollouts have fewer calls in "
+                "the store than the policy answered. Is the store overloaded, or reached over a slow network?"
+            )
+
+    def _watch_canaries(self, records: list[RolloutRecord]) -> None:
+        """Warn or stop when the judge accepts answers that are known to be bad, over a full window."""
+        for record in records:
+            judged, accepted = record.canaries.get("judged", 0), record.canaries.get("accepted", 0)
+            self._canaries.extend(number < accepted for number in range(judged))
+        share = sum(self._canaries) / CANARY_WINDOW
+        if len(self._canaries) < CANARY_WINDOW or share <= CANARY_WARNS:
+            return
+        seen = f"canaries accepted: the judge took {share:.1%} of the last {CANARY_WINDOW} known-bad answers for good"
+        if share > CANARY_STOPS:
+            raise RunStopped(
+                f"{seen}. A reward that can be had for nonsense teaches nonsense. Choose a stronger judge, or fit its "
+                "scale anew: see the agent's settings, and docs/rewards.md. Then resume with --resume."
+            )
+        logger.warning("%s; over %.0f%% stop the run", seen, 100 * CANARY_STOPS)
+
+
+def silence_limit(episode_timeout: float) -> float:
+    """Seconds without any rollout finishing after which the run stops."""
+    return max(MIN_SILENCE_SECONDS, 2 * episode_timeout)
+
+
+def check_episodes(
+    books: list[RolloutRecord], keys: Iterable[str], trained_tokens: int
+) -> dict[str, float]:
+    """Compare the batch (`keys` are `{group}_{session}_{i}`) with the books of its episodes;
+    returns both as metrics.
+
+    Raises RunStopped: a token, a sequence or an unscored episode too many or too few.
+    """
+    generated = sum(record.generated_tokens for record in books)
+    if trained_tokens != generated:
+        raise RunStopped(
+            f"{trained_tokens} tokens would be trained but the policy generated {generated}"
+        )
+    sequences = Counter(session_of(key) for key in keys)
+    for record in books:
+        if sequences[record.key] != record.sequences:
+            counts = (
+                f"{record.sequences} sequences but {sequences[record.key]} of them would be trained"
+            )
+            raise RunStopped(f"rollout {record.rollout_id} became {counts}")
+        if record.cause is not None or record.reward is None:
+            raise RunStopped(
+                f"rollout {record.rollout_id} is unscored ({record.cause}) and would be trained"
+            )
+    return {
+        "books/episodes": len(books),
+        "books/sequences": sequences.total(),
+        "books/triplets": sum(record.triplets for record in books),
+        "books/generated_tokens": generated,
+        "books/trained_tokens": trained_tokens,
+    }
+
+
+def session_of(key: str) -> str:
+    """The episode a sequence's key belongs to."""
+    return key.rsplit("_", 1)[0]
+
+
+def learnable_groups(books: list[RolloutRecord]) -> int:
+    """Prompt groups whose episodes earned different rewards: the others carry no gradient where
+    groups are compared.
+    """
+    return sum(len(set(rewards)) > 1 for rewards in rewards_by_group(books).values())
+
+
+def check_advantages(
+    books: list[RolloutRecord], advantages: Mapping[str, float], normalised: bool
+) -> None:
+    """Compare GRPO's advantages (by episode key) with (reward - mean) / (standard deviation +
+    epsilon) of its group.
+
+    Mean and deviation are of the group's scored episodes, one value an episode; `normalised` is
+    verl's `norm_adv_by_std_in_grpo`. Formula: Shao et al. 2024 (DeepSeekMath), as verl computes it.
+
+    Raises RunStopped: an advantage is another, as it would be if an unscored episode had counted as
+    0.
+    """
+    groups = rewards_by_group(books)
+    for record in books:
+        rewards = groups[record.group]
+        scale = stdev(rewards) + GRPO_EPSILON if normalised else 1.0
+        found = advantages[record.key] * scale
+        expected = (record.reward or 0.0) - mean(rewards)
+        if abs(found - expected) > TOLERANCE:
+            raise RunStopped(
+                f"rollout {record.rollout_id} earned {record.reward} in a group of {rewards}; its advantage is "
+                f"{advantages[record.key]:.4f} but should be {expected / scale:.4f}"
+            )

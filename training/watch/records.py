@@ -1,0 +1,217 @@
+"""What is known of one rollout, and what follows for a step: the engine's books, in plain Python.
+
+An agent writes one annotation a rollout, `{"episode": JSON}`:
+
+    {"terms": {name: float}, "total": float | null, "unscored": cause | null, "stop_reason": str,
+     "calls": int, "counters": {name: number},
+     "measures": {name: number}, "canaries": {"judged": int, "accepted": int}, "question": str, "answer": str}
+
+The last four may be missing. The engine takes means of terms and measures and sums of counters
+without knowing their names. Canaries are known-bad answers that were judged beside the episode's.
+`calls` is how many completions the policy gave: the trace must hold as many. A record with a
+`cause` is left out of the update and counted under that cause; it is not zero.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from math import fsum
+from statistics import fmean
+from typing import Any
+
+EPISODE_ATTRIBUTE = "episode"
+
+
+@dataclass
+class RolloutRecord:
+    """One rollout, as written to `episodes.jsonl`; token counts cover all its policy calls.
+
+    `weights` is, for every call, the step that made the weights which answered it. `question` and
+    `answer` may be cut. `task_type` is what validation is grouped by, `index` the task's line in
+    its file. `tokens`: `training.engine.kept_tokens`.
+    """
+
+    rollout_id: str
+    group: str
+    session: int
+    mode: str
+    step: int
+    status: str = "queuing"
+    reward: float | None = None
+    cause: str | None = None
+    stop_reason: str | None = None
+    terms: dict[str, float] = field(default_factory=dict)
+    counters: dict[str, float] = field(default_factory=dict)
+    measures: dict[str, float] = field(default_factory=dict)
+    canaries: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+    triplets: int = 0
+    sequences: int = 0
+    generated_tokens: int = 0
+    breaks: dict[str, int] = field(default_factory=dict)
+    weights: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+    question: str = ""
+    answer: str = ""
+    task_type: str = ""
+    index: int = -1
+    tokens: list[Any] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The prefix of its sequences' keys in verl's replay buffer."""
+        return f"{self.group}_{self.session}"
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def read_annotation(text: str) -> dict[str, Any]:
+    """Parse an episode annotation.
+
+    Raises ValueError: it is not a JSON object with the fields this module's docstring lists.
+    """
+    episode = json.loads(text)
+    missing = {"terms", "total", "unscored", "stop_reason", "calls", "counters"} - set(episode)
+    if missing:
+        raise ValueError(f"episode annotation lacks {sorted(missing)}")
+    return episode
+
+
+def causes(records: Iterable[RolloutRecord]) -> Counter[str]:
+    """How many rollouts were left out, by cause."""
+    return Counter(record.cause for record in records if record.cause)
+
+
+def unscored_share(records: list[RolloutRecord]) -> float:
+    """Share of rollouts left out of the update, 0 to 1."""
+    return sum(record.cause is not None for record in records) / len(records) if records else 0.0
+
+
+def leave_out_lone(records: list[RolloutRecord]) -> None:
+    """Give a group's only scored rollout a cause: nothing compares with it, so verl would train on
+    its raw reward.
+    """
+    scored = [record for record in records if record.cause is None]
+    counts = Counter(record.group for record in scored)
+    for record in scored:
+        if counts[record.group] == 1:
+            record.cause = "alone_in_group"
+
+
+def step_metrics(
+    records: list[RolloutRecord], prefix: str, compared: bool = True
+) -> dict[str, float]:
+    """Metrics of a step's rollouts: means of terms, sums of counters, counts by cause and stop
+    reason.
+
+    `compared`: whether advantages compare the episodes of a prompt group, so that equal rewards
+    teach nothing.
+    """
+    scored = [record for record in records if record.cause is None]
+    metrics: dict[str, float] = {
+        f"{prefix}/rollouts": len(records),
+        f"{prefix}/unscored": len(records) - len(scored),
+    }
+    if compared:
+        groups = rewards_by_group(scored).values()
+        metrics[f"{prefix}/equal_reward_groups"] = sum(
+            len(one) > 1 and len(set(one)) == 1 for one in groups
+        )
+    if scored:
+        total = fsum(record.reward or 0.0 for record in scored)
+        metrics[f"{prefix}/reward/mean"] = total / len(scored)
+        metrics[f"{prefix}/sequences_per_rollout"] = sum(
+            record.sequences for record in scored
+        ) / len(scored)
+    parts: dict[str, Mapping[str, float]] = {
+        "terms": means(record.terms for record in scored),
+        "measures": means(record.measures for record in records),
+        "counters": sums(record.counters for record in records),
+        "canaries": sum_canaries(records),
+        "causes": causes(records),
+        "stop_reasons": Counter(record.stop_reason for record in records if record.stop_reason),
+    }
+    metrics |= {
+        f"{prefix}/{part}/{name}": value
+        for part, found in parts.items()
+        for name, value in found.items()
+    }
+    return metrics
+
+
+def validation_reward(data: Mapping[str, float]) -> float | None:
+    """The reward of a validation in a step's metrics: the mean over task types, each a mean over
+    its tasks.
+
+    This is the one number that is called so, in what a run prints and keeps, and by which the best
+    step is chosen. Returns None where the step was not validated.
+    """
+    by_type = [value for name, value in data.items() if name.startswith("val-core/")]
+    return fmean(by_type) if by_type else None
+
+
+def validation_of(records: Iterable[RolloutRecord]) -> dict[str, Any]:
+    """The same number, and its terms, of the scored rollouts of one validation; None and {} without
+    any.
+    """
+    by_type: dict[str, list[RolloutRecord]] = {}
+    for record in records:
+        if record.cause is None:
+            by_type.setdefault(record.task_type, []).append(record)
+    rewards = [fmean(record.reward or 0.0 for record in found) for found in by_type.values()]
+    terms = means(means(record.terms for record in found) for found in by_type.values())
+    return {"mean": fmean(rewards) if rewards else None, "terms": terms}
+
+
+def means(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of every named number over those that have it."""
+    return {name: fsum(values) / len(values) for name, values in _by_name(found).items()}
+
+
+def sums(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sum of every named number."""
+    return {name: sum(sorted(values)) for name, values in _by_name(found).items()}
+
+
+def _by_name(found: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
+    """All values of every named number.
+
+    What is made of them must not depend on their order, which chance decides.
+    """
+    values: dict[str, list[float]] = {}
+    for numbers in found:
+        for name, value in numbers.items():
+            values.setdefault(name, []).append(value)
+    return values
+
+
+def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, float]:
+    """How many known-bad answers were judged, and how many of them accepted."""
+    return {"judged": 0, "accepted": 0} | sums(record.canaries for record in records)
+
+
+def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
+    """How old the weights were that played what step `step` trains on: 0 for those of the step
+    before.
+    """
+    ages = [step - 1 - version for record in trained for version in record.weights]
+    if not ages:
+        return {}
+    mixed = sum(len(set(record.weights)) > 1 for record in trained)
+    return {
+        "books/weights_age/mean": sum(ages) / len(ages),
+        "books/weights_age/max": max(ages),
+        "books/episodes_of_several_weights": mixed,
+    }
+
+
+def rewards_by_group(scored: list[RolloutRecord]) -> dict[str, list[float]]:
+    """The rewards of every prompt group's scored rollouts."""
+    groups: dict[str, list[float]] = {}
+    for record in scored:
+        groups.setdefault(record.group, []).append(record.reward or 0.0)
+    return groups

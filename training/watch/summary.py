@@ -1,0 +1,267 @@
+"""A run's plain files -> `summary.json`, and what is printed at the end.
+
+`episodes.jsonl` holds one rollout a line, `metrics.jsonl` verl's metrics a step, `timeline.json`
+when the engine was ready. The summary is computed from these alone, so it is as true after a crash
+as after success.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from common.jsonl import write_text
+from training.setup.plan import Plan
+from training.watch.events import MISMATCH
+from training.watch.records import (
+    RolloutRecord,
+    means,
+    sum_canaries,
+    sums,
+    validation_of,
+    validation_reward,
+)
+
+ENVIRONMENT = "environment.json"  # what episodes are played with; its `notes` are for whoever reads the numbers
+PHASES = {
+    "rollout": "timing_s/gen",
+    "log_prob": "timing_s/old_log_prob",
+    "update": "timing_s/update_actor",
+    "sync": "timing_s/update_weights",
+    "validation": "timing_s/testing",
+    "checkpoint": "timing_s/save_checkpoint",
+}
+TRAINED = ("triplets", "sequences", "generated_tokens", "trained_tokens")
+LEARNED_FROM = ("episodes", "groups", "learnable_groups")
+
+
+def write_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
+    """Compute and write `summary.json`; `started` is the program's start in Unix seconds."""
+    summary = build_summary(plan, exit_reason, message, started)
+    write_text(
+        plan.run_dir / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2), force=True
+    )
+    return summary
+
+
+def build_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
+    """The summary as a dict; every number comes from the run folder's files."""
+    records = [RolloutRecord(**row) for row in read_lines(plan.run_dir / "episodes.jsonl")]
+    train = [record for record in records if record.mode == "train"]
+    validation = [record for record in records if record.mode == "val"]
+    steps = [
+        row["data"]
+        for row in read_lines(plan.run_dir / "metrics.jsonl")
+        if "timing_s/step" in row["data"]
+    ]
+    books = {
+        name: int(sum(step.get(f"books/{name}", 0) for step in steps))
+        for name in (*TRAINED, *LEARNED_FROM)
+    }
+    managed = "managed-mongo" if plan.mongo_uri else "managed"
+    return {
+        "exit_reason": exit_reason,
+        "message": message,
+        "device": plan.device,
+        "model": plan.model,
+        "store": "external" if plan.external_store_address else managed,
+        "environment": read_object(plan.run_dir / ENVIRONMENT),
+        "rollouts": _rollouts(train),
+        **{name: books[name] for name in TRAINED},
+        "dropped_tokens": _dropped(train, books["generated_tokens"]),
+        "weight_updates": sum(
+            "timing_s/update_weights" in step and _taught(step) for step in steps
+        ),
+        "steps_without_signal": sum(not _taught(step) for step in steps),
+        "signal": _signal(books, [step[MISMATCH] for step in steps if MISMATCH in step]),
+        "reward": _reward(train),
+        "counters": sums(record.counters for record in train),
+        "measures": means(record.measures for record in train),
+        "canaries": sum_canaries(records),
+        "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
+        "validation": _validation(validation),
+        "seconds": _seconds(plan.run_dir, steps, started),
+    }
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON lines of a file; none where it does not exist. A torn last line is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    return [json.loads(line) for line in lines[:-1] if line.strip()]
+
+
+def curve(run: Path) -> list[dict[str, Any]]:
+    """`step`, `reward` in training and `validation` (`validation_reward`) of every step; None: not
+    measured.
+
+    Of a resumed run the parts kept aside are read too; what the later one measured again counts.
+    """
+    found: dict[int, dict[str, Any]] = {}
+    for path in [
+        *sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime),
+        run / "metrics.jsonl",
+    ]:
+        for row in read_lines(path):
+            measured = {
+                "reward": row["data"].get("episodes/reward/mean"),
+                "validation": validation_reward(row["data"]),
+            }
+            known = found.setdefault(
+                row["step"], {"step": row["step"], "reward": None, "validation": None}
+            )
+            known |= {name: value for name, value in measured.items() if value is not None}
+    return [found[step] for step in sorted(found)]
+
+
+def read_timeline(run_dir: Path) -> dict[str, float]:
+    """When events first happened (Unix seconds), as far as they have."""
+    return read_object(run_dir / "timeline.json")
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object of a file; an empty one where it does not exist."""
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
+    finished = [record for record in records if record.status == "succeeded"]
+    return {
+        "finished": len(finished),
+        "failed": len(records) - len(finished),
+        "unscored": sum(record.cause is not None for record in finished),
+    }
+
+
+def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
+    """All validation rollouts counted; the reward of the last validation, and of the first to
+    compare it with.
+    """
+    steps = [record.step for record in records]
+    first = [record for record in records if record.step == min(steps)]
+    last = [record for record in records if record.step == max(steps)]
+    return {
+        "rollouts": _rollouts(records),
+        "reward": validation_of(last),
+        "first_reward": validation_of(first),
+    }
+
+
+def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
+    scored = [record for record in records if record.cause is None]  # every one has a reward
+    mean = sum(record.reward or 0.0 for record in scored) / len(scored) if scored else None
+    return {"mean": mean, "terms": means(record.terms for record in scored)}
+
+
+def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, float]:
+    """Tokens generated and not trained on, by cause; `no_update` for scored episodes whose step
+    never came.
+    """
+    dropped = sums({record.cause: record.generated_tokens} for record in records if record.cause)
+    scored = sum(record.generated_tokens for record in records if record.cause is None)
+    if scored > generated_in_updates:
+        dropped["no_update"] = scored - generated_in_updates
+    return dropped
+
+
+def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict[str, Any]:
+    first = read_timeline(run_dir).get("first_step")
+    times = [step["timing_s/step"] for step in steps]
+    return {
+        "total": round(time.time() - started, 2),
+        "to_first_step": round(first - started, 2) if first else None,
+        "per_step": round(sum(times) / len(times), 2) if times else None,
+        "by_phase": {
+            phase: round(sum(step.get(key, 0) for step in steps), 2)
+            for phase, key in PHASES.items()
+        },
+    }
+
+
+def _taught(step: dict[str, Any]) -> bool:
+    """Whether a step had something to learn from: always where prompt groups are not compared."""
+    return bool(step.get("books/learnable_groups") != 0)
+
+
+def _signal(books: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
+    """What the updates learned from: episodes, prompt groups, and the largest KL of vLLM and
+    trainer.
+    """
+    episodes = books["episodes"]
+    return {
+        **{name: books[name] for name in LEARNED_FROM},
+        "sequences_per_episode": round(books["sequences"] / episodes, 4) if episodes else None,
+        "log_prob_mismatch": max(mismatches, default=None),
+    }
+
+
+def show(summary: dict[str, Any], run_dir: Path) -> None:
+    """Print the summary as a table; the last line is the run folder."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{summary['exit_reason']}: {run_dir.name}", show_header=False)
+    for row in _rows(summary):
+        table.add_row(*row)
+    console = Console()
+    console.print(table)
+    if summary["message"]:
+        console.print(
+            f"{summary['exit_reason']}: {summary['message']}", style="bold red", markup=False
+        )
+    print(run_dir, flush=True)
+
+
+def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    reward, validation, seconds = summary["reward"], summary["validation"], summary["seconds"]
+    signal, empty = summary["signal"], summary["steps_without_signal"]
+    first, last = _number(validation["first_reward"]["mean"]), _number(validation["reward"]["mean"])
+    learned = mismatch = ""
+    if signal["groups"]:
+        learned = (
+            f", {signal['learnable_groups']} of {signal['groups']} groups with different rewards"
+        )
+    if signal["log_prob_mismatch"] is not None:
+        mismatch = f", vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most"
+    to_first, per_step = _number(seconds["to_first_step"]), _number(seconds["per_step"])
+    return [
+        ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
+        ("rollouts", ", ".join(f"{count} {name}" for name, count in summary["rollouts"].items())),
+        ("reward", f"{_number(reward['mean'])} ({_named(reward['terms'])})"),
+        ("validation reward", last if first == last else f"{first} -> {last}"),
+        ("measures", _named(summary["measures"])),
+        (
+            "canaries",
+            "{accepted} accepted of {judged} known-bad answers".format(**summary["canaries"]),
+        ),
+        ("counters", _named(summary["counters"], "g")),
+        ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
+        (
+            "tokens generated / trained",
+            f"{summary['generated_tokens']} / {summary['trained_tokens']}",
+        ),
+        ("tokens left out", _named(summary["dropped_tokens"], "d")),
+        (
+            "weight updates",
+            f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else ""),
+        ),
+        (
+            "signal",
+            f"{_number(signal['sequences_per_episode'])} sequences an episode{learned}{mismatch}",
+        ),
+        *(("note", note) for note in summary["environment"].get("notes", [])),
+        (
+            "seconds",
+            f"{seconds['total']:.0f} in all, {to_first} to the first step, {per_step} a step",
+        ),
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _named(values: dict[str, Any], form: str = ".3f") -> str:
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items()) or "-"
