@@ -15,7 +15,8 @@ from safetensors.torch import load_file
 
 from common.settings import ROOT
 from tests.runs import Run
-from training.watch.events import MISMATCH, MISMATCH_WARNS, RunStopped, check_advantages
+from training.setup.plan import RunStopped
+from training.watch.events import MISMATCH, MISMATCH_WARNS, check_advantages
 from training.watch.records import RolloutRecord
 
 pytestmark = pytest.mark.engine

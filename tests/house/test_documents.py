@@ -75,7 +75,9 @@ def test_programs_named_exist(page: str) -> None:
         for script in re.findall(r"python (\S+\.py)", command):
             assert (ROOT / script).is_file(), f"{page}: {script}"
         for module in re.findall(r"python -m ([a-z_]+\.[a-z_.]+)", command):
-            assert (ROOT / f"{module.replace('.', '/')}.py").is_file(), f"{page}: {module}"
+            path = ROOT / module.replace(".", "/")
+            runs = path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+            assert runs, f"{page}: {module}"
         for agent in re.findall(
             r"python -m (?:evaluation\.(?:evaluate|demo|play)|training\.cold_start) (\S+)", command
         ):

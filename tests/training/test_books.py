@@ -6,7 +6,8 @@ that differ from the books stop the run; unscored is never 0.
 
 import pytest
 
-from training.watch.events import RunStopped, check_advantages, check_episodes, learnable_groups
+from training.setup.plan import RunStopped
+from training.watch.events import check_advantages, check_episodes, learnable_groups
 from training.watch.records import RolloutRecord
 
 

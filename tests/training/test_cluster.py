@@ -13,9 +13,8 @@ from training.engine.algorithm import _init_ray
 from training.setup.arguments import parse
 from training.setup.cluster import check_nodes_asked, check_none_lost, check_room, pools
 from training.setup.model_folder import check_model
-from training.setup.plan import ConfigError
+from training.setup.plan import ConfigError, RunStopped
 from training.setup.presets import choose
-from training.watch.events import RunStopped
 
 
 def config_of(

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from training.proxy.gate import CallGate
-from training.watch.events import RunStopped
+from training.setup.plan import RunStopped
 
 
 async def test_a_change_waits_for_calls_in_flight_and_calls_wait_for_the_change() -> None:

@@ -29,9 +29,8 @@ from training.proxy.middleware import TAKEN, take_from_body
 from training.proxy.policy_access import RESOURCE, PolicyAccess
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
 from training.runners.tracing import ProxyTraceToTriplet
-from training.setup.plan import Plan
+from training.setup.plan import Plan, RunStopped
 from training.setup.ports import free_port
-from training.watch.events import RunStopped
 
 MODEL = "tiny"
 CALLS = "/rollout/ro/attempt/at/v1/chat/completions"

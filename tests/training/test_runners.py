@@ -17,8 +17,9 @@ import pytest
 
 from training.runners import processes as runners
 from training.runners.processes import Budget, Keeper, KeptRunners, Runner
+from training.setup.plan import RunStopped
 from training.store.store_client import StoreClient
-from training.watch.events import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS, RunStopped
+from training.watch.events import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS
 
 FORK = multiprocessing.get_context("fork")
 

@@ -29,7 +29,7 @@ from training.engine.checkpoints import (
     step_of,
     sweep,
 )
-from training.watch.events import RunStopped
+from training.setup.plan import RunStopped
 
 FILES = (
     *(

@@ -138,7 +138,10 @@ def test_one_that_hangs_does_not_outlive_a_killed_run(
 ) -> None:
     broken(tmp_path, monkeypatch, wandb=HANGS)
     begin(tmp_path / "run")
-    run = "import pathlib, sys, training.watch.trackers as t\nwith t.tracked(['wandb'], pathlib.Path(sys.argv[1]), 1): input()"
+    run = (
+        "import pathlib, sys, training.watch.trackers as t\n"
+        "with t.tracked(['wandb'], pathlib.Path(sys.argv[1]), 1): input()"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", run, str(tmp_path / "run")], cwd=ROOT, stdin=subprocess.PIPE
     )

@@ -9,18 +9,16 @@ from pathlib import Path
 import pytest
 
 from common.settings import Settings
-from training.setup.plan import Plan
+from training.setup.plan import MAX_UNSCORED_SHARE, Plan, RunStopped
 from training.watch.events import (
     CANARY_WINDOW,
     EVENTS,
     MAX_SKIPS_IN_A_ROW,
-    MAX_UNSCORED_SHARE,
     MISMATCH,
     MISMATCH_WARNS,
     MISSING_SPANS_WINDOW,
     REWARD_MISSING,
     SPANS_MISSING,
-    RunStopped,
     Watch,
     silence_limit,
 )

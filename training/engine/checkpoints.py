@@ -29,8 +29,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from common.files import replacing
 from common.jsonl import write_text
-from training.setup.plan import ConfigError
-from training.watch.events import RunStopped
+from training.setup.plan import ConfigError, RunStopped
 from training.watch.summary import curve
 
 if TYPE_CHECKING:

@@ -32,10 +32,10 @@ from training.engine.trajectories import Limits, Trajectory
 from training.proxy.policy_access import PolicyAccess
 from training.runners.tracing import trace_adapter
 from training.setup.agreement import compares_groups
-from training.setup.plan import Plan
+from training.setup.plan import Plan, RunStopped
 from training.store.handover import Endings
 from training.store.store_client import StoreClient
-from training.watch.events import RunStopped, Watch, silence_limit
+from training.watch.events import Watch, silence_limit
 from training.watch.records import RolloutRecord, leave_out_lone
 from training.watch.summary import read_lines
 

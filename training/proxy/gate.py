@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from training.watch.events import RunStopped
+from training.setup.plan import RunStopped
 
 SEEDS = 2**31
 

@@ -41,9 +41,8 @@ from training.proxy.direct import HEALTH, DirectEndpoint, direct_proxy
 from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.middleware import TAKEN, RecordingMiddleware
 from training.proxy.recorder import CallRecorder, Taken
-from training.setup.plan import Plan
+from training.setup.plan import Plan, RunStopped
 from training.setup.ports import free_port
-from training.watch.events import RunStopped
 
 RESOURCE = "main_llm"
 START_SECONDS = 90.0

@@ -16,9 +16,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, Plan, RunStopped
 from training.setup.presets import ROLLOUT
-from training.watch.events import RunStopped
 
 REPLICA = ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size")
 ANSWER_SECONDS = 5.0

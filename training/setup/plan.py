@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
-from training.watch.events import MAX_UNSCORED_SHARE
+
+MAX_UNSCORED_SHARE = 0.30
 
 
 class ConfigError(UsageError):
     """A setting cannot work; the message names what was seen, what was expected and what to do."""
+
+
+class RunStopped(RuntimeError):
+    """The run cannot go on; the message says what was seen and what to do."""
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping
 from statistics import mean, stdev
 
 from episodes.agent import MOST_ACCEPTED
+from training.setup.plan import MAX_UNSCORED_SHARE, RunStopped
 from training.watch.records import RolloutRecord, causes, rewards_by_group, unscored_share
 
 logger = logging.getLogger(__name__)
 
-MAX_UNSCORED_SHARE = 0.30
 MAX_SKIPS_IN_A_ROW = 3
 PAUSE_SECONDS = (
     20.0  # after a skipped step, and twice that after a second: a judge may be away for a minute
@@ -90,10 +90,6 @@ EVENTS = (  # rows of the table: what happens, how it is measured, what is done
     ),
     ("groups with equal reward", "every step", "warn"),
 )
-
-
-class RunStopped(RuntimeError):
-    """The run cannot go on; the message says what was seen and what to do."""
 
 
 class Watch:

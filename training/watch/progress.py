@@ -26,8 +26,8 @@ from omegaconf import DictConfig
 
 from common.jsonl import NewLines
 from training.setup.agreement import last_step
-from training.setup.plan import Plan
-from training.watch.events import IDLE, MAX_UNSCORED_SHARE, MISMATCH, MISMATCH_WARNS
+from training.setup.plan import MAX_UNSCORED_SHARE, Plan
+from training.watch.events import IDLE, MISMATCH, MISMATCH_WARNS
 from training.watch.records import validation_reward
 from training.watch.summary import read_timeline
 
