@@ -10,6 +10,7 @@ docs/agents.md tells the whole. Importing this, or an agent, imports nothing hea
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from common.command import Failure, UsageError
-from common.settings import ROOT, Settings
+from common.settings import Settings
 from episodes.shown import Shown, transcript
 from scoring.rubric import Reward
 
@@ -285,7 +286,8 @@ class Agent(ABC):
 
     @property
     def folder(self) -> Path:
-        return ROOT / f"{self.name}_agent"
+        """The folder of the agent's own module, wherever that lies."""
+        return Path(inspect.getfile(type(self))).resolve().parent
 
     @property
     def model(self) -> str:

@@ -1,43 +1,106 @@
-"""Every agent by its name: the folders `*_agent/` of the repository, and what tests register.
+"""Every agent by its name: those of this repository, and those that others bring.
 
-registry.names()        # ["sql", ...]
+registry.names()        # ["code", "consultation", "diagnosis", "sql", ...]
 registry.get("sql")     # Agent
+
+An agent is the folder `NAME_agent/` whose `agent.py` holds `AGENT`. The folder lies in this
+repository or in any folder of Python's path (`PYTHONPATH=/my/agents`), or an installed package
+names the module in an entry point:
+
+    [project.entry-points."medical_agent_rl.agents"]
+    triage = "triage_agent.agent"
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from argparse import ArgumentParser, Namespace
 from importlib import import_module
-from typing import Any, cast
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
 
 from common.settings import ROOT
 from episodes.agent import Agent, AgentError
+
+ENTRY_POINTS = "medical_agent_rl.agents"
 
 _registered: dict[str, Agent] = {}
 
 
 def names() -> list[str]:
-    """The names commands take."""
-    folders = [path.parent.name.removesuffix("_agent") for path in ROOT.glob("*_agent/agent.py")]
-    return sorted({*folders, *_registered})
+    """Return the names that commands take, in alphabetical order."""
+    installed = entry_points(group=ENTRY_POINTS)
+    return sorted({*_folders(), *(point.name for point in installed), *_registered})
 
 
 def get(name: str) -> Agent:
-    """The agent of that name. Raises AgentError: there is none."""
+    """Return the agent of that name.
+
+    Raises AgentError: there is none, it cannot be imported, or it calls itself otherwise.
+    """
     if name in _registered:
         return _registered[name]
-    if name not in names():
-        raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")
-    return cast(Agent, import_module(f"{name}_agent.agent").AGENT)
+    module = _module(name)
+    try:
+        agent = import_module(module).AGENT
+    except AttributeError:
+        raise AgentError(
+            f"{module} defines no AGENT; its last line should be AGENT = ..."
+        ) from None
+    except ModuleNotFoundError as error:
+        raise AgentError(f"the agent {name!r} cannot be imported from {module}: {error}") from error
+    if agent.name != name:
+        raise AgentError(f"{module}.AGENT calls itself {agent.name!r}; expected name = {name!r}")
+    return agent
 
 
 def register(agent: Agent) -> None:
-    """Make an agent known in this process, beside those of the folders."""
+    """Make an agent known in this process, beside those that are found."""
     _registered[agent.name] = agent
 
 
 def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:
-    """The values of the agent's own flags among those of a command."""
+    """Return the values of the agent's own flags among those of a command."""
     parser = ArgumentParser(add_help=False)
     agent.arguments(parser)
     return {action.dest: getattr(namespace, action.dest) for action in parser._actions}
+
+
+def training_command(name: str) -> list[str]:
+    """Return what follows `python` to train the agent: its own program where the repository has one,
+    else the command for all agents.
+    """
+    program = f"train_{name}_agent.py"
+    return [program] if (ROOT / program).is_file() else ["-m", "training.launch", name]
+
+
+def _folders() -> dict[str, Path]:
+    """Return the folders on Python's path that hold an agent, by its name; the first one counts."""
+    found: dict[str, Path] = {}
+    for entry in (ROOT, *(Path(text or ".") for text in sys.path)):
+        for path in entry.glob("*_agent/agent.py"):
+            found.setdefault(path.parent.name.removesuffix("_agent"), path.parent.resolve())
+    return found
+
+
+def _module(name: str) -> str:
+    """Return the module that holds the agent of that name. Raises AgentError: there is none."""
+    folder = _folders().get(name)
+    if folder is not None:
+        _pass_on(folder.parent)
+        return f"{name}_agent.agent"
+    for point in entry_points(group=ENTRY_POINTS, name=name):
+        return point.value.partition(":")[0]
+    raise AgentError(f"there is no agent {name!r}; the agents are {', '.join(names())}")
+
+
+def _pass_on(folder: Path) -> None:
+    """Let processes that are started later find what is imported from this folder here.
+
+    Parts of a demo, runners and Ray's workers start in the repository, not where the command did.
+    """
+    path = os.environ.get("PYTHONPATH", "")
+    if folder != ROOT and str(folder) not in path.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(folder), path)))

@@ -105,7 +105,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     tasks = [] if arguments.n is None else ["--n", str(arguments.n)]
     evaluate = ["-m", "evaluation.evaluate", agent.name, *tasks, "--model"]
     train = [
-        f"train_{agent.name}_agent.py",
+        *registry.training_command(agent.name),
         "--ci",
         "--model",
         model,

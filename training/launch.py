@@ -1,6 +1,7 @@
 """The training command of every agent: flags -> preset -> training.run. Decides nothing itself.
 
-    sys.exit(main("sql"))                                 # all of train_sql_agent.py
+    sys.exit(main("sql"))                          # all of train_sql_agent.py
+    python -m training.launch NAME --ci-fast       # the same for any agent, those of others included
 
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
 interrupted.
@@ -322,3 +323,9 @@ def main(name: str, arguments: list[str] | None = None) -> int:
         return train(agent, parse(agent, arguments))
 
     return run_command("error", body)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit("usage: python -m training.launch AGENT [flags]; AGENT --help lists the flags")
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -123,10 +123,6 @@ class DigitsAgent(Agent):
     failures = ("right", "wrong")
     unreachable: Mapping[str, str] = {"partner": "gone"}
 
-    @property
-    def folder(self) -> Path:
-        return HERE
-
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--partner", choices=("here", "gone"), default="here", help="who keeps the digits"

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from common.command import number
+from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import turns
 
 USAGE = """Train the {name} agent.
 
-    python train_{name}_agent.py --ci-fast                   one step on this machine, to see it work
-    python train_{name}_agent.py                             the long run
-    AGL_TOKEN=... AGL_MANAGED_STORE=0 python train_{name}_agent.py --llm-proxy --model DIR --external-store-address http://HOST:4747
+    python {program} --ci-fast                   one step on this machine, to see it work
+    python {program}                             the long run
+    AGL_TOKEN=... AGL_MANAGED_STORE=0 python {program} --llm-proxy --model DIR --external-store-address http://HOST:4747
 
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
@@ -58,9 +59,10 @@ class Parser(argparse.ArgumentParser):
 
 def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line; ends the program with code 2 where it is wrong."""
+    program = " ".join(registry.training_command(agent.name))
     parser = Parser(
-        prog=f"train_{agent.name}_agent.py",
-        description=USAGE.format(name=agent.name),
+        prog=program,
+        description=USAGE.format(name=agent.name, program=program),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

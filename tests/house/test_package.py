@@ -1,0 +1,113 @@
+"""The project is an installable package: a wheel holds all that the commands need, and an agent in
+another repository works with them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from common.settings import ROOT
+
+OUTSIDE = ("tests", "docs", "requirements", ".ci")
+AGENT = """
+from pathlib import Path
+
+from tests.digits_agent.agent import DigitsAgent
+
+
+class Counting(DigitsAgent):
+    name = "counting"
+
+
+AGENT = Counting()
+"""
+
+
+def python(*arguments: str, folder: Path, path: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder with `path` as PYTHONPATH."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no git checkout: which files belong to the project is not known")
+    files = [name for name in listed.stdout.splitlines() if "/" in name]
+    return [name for name in files if not name.startswith(OUTSIDE)]
+
+
+@pytest.mark.system
+def test_a_wheel_holds_every_file_of_the_rooms_and_imports_from_elsewhere(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    subprocess.run(["git", "clone", "-q", ROOT, source], check=True)
+    flags = ["--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-q"]
+    built = python("-m", "pip", "wheel", ".", *flags, "-w", str(tmp_path), folder=source)
+    assert built.returncode == 0, built.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        held = set(wheel.namelist())
+        wheel.extractall(tmp_path / "installed")
+    assert [name for name in tracked() if name not in held and (source / name).is_file()] == []
+    program = (
+        "from episodes import registry; agent = registry.get('sql');"
+        "print(agent.folder, len(agent.rows(agent.splits['val'])) > 0)"
+    )
+    found = python("-c", program, folder=tmp_path, path=str(tmp_path / "installed"))
+    assert found.stdout.split() == [str(tmp_path / "installed" / "sql_agent"), "True"], found.stderr
+
+
+@pytest.fixture
+def another_repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "counting_agent"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    return tmp_path
+
+
+def test_an_agent_in_another_repository_is_found_on_the_path(another_repository: Path) -> None:
+    path = f"{another_repository}:{ROOT}"
+    helped = python("-m", "training.launch", "counting", "--help", folder=ROOT, path=path)
+    assert helped.returncode == 0, helped.stderr
+    assert "python -m training.launch counting --ci-fast" in helped.stdout
+    program = (
+        "import os; from episodes import registry; agent = registry.get('counting');"
+        "print(agent.folder, os.environ['PYTHONPATH'].split(':')[0])"
+    )
+    found = python("-c", program, folder=another_repository, path=str(ROOT))
+    assert found.stdout.split() == [
+        str(another_repository / "counting_agent"),
+        str(another_repository),
+    ], found.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "counting_agent.agent defines no AGENT; its last line should be AGENT = ..."),
+        (
+            AGENT.replace('"counting"', '"other"'),
+            "calls itself 'other'; expected name = 'counting'",
+        ),
+        ("import no_such_package", "cannot be imported from counting_agent.agent: No module named"),
+    ],
+)
+def test_what_is_wrong_with_it_is_one_line(
+    another_repository: Path, text: str, message: str
+) -> None:
+    (another_repository / "counting_agent" / "agent.py").write_text(text, encoding="utf-8")
+    path = f"{another_repository}:{ROOT}"
+    failed = python("-m", "training.launch", "counting", "--ci-fast", folder=ROOT, path=path)
+    assert failed.returncode == 2
+    assert message in failed.stderr
+    assert "Traceback" not in failed.stderr
