@@ -13,6 +13,7 @@ from there. Used by `evaluation/serve.py`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -25,6 +26,10 @@ from episodes.agent import Agent, AgentError, Environment, Episode, Message, Row
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import ChatPolicy, Endpoint
 
+logger = logging.getLogger(__name__)
+
+# What a visitor reads where the machine failed; the addresses and reasons are for whoever serves.
+UNAVAILABLE = "the agent cannot answer at the moment; please try again later"
 Show = Callable[[Message], None]
 RANDOM = "random"  # instead of a case's id
 WAITS = "waits"  # stop reason: the visitor is to speak
@@ -117,6 +122,7 @@ class Host:
     settings: Settings
     rows: Mapping[str, Row]
     at_once: int
+    alive: Callable[[], bool] = lambda: True  # whether the model's server answers
     _places: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -163,7 +169,8 @@ class Host:
         except TimeoutError:
             reason, failure = "timeout", f"no end within {self.settings.episode_timeout:g} s"
         except EpisodeError as error:
-            reason, failure = error.cause, str(error)
+            logger.warning("a visit failed (%s): %s", error.cause, error)
+            reason, failure = error.cause, UNAVAILABLE
         talks = self.environment.converses and not task
         return End(
             reason,

@@ -22,9 +22,10 @@ FRAME = re.compile(
     r"|(?:为您|帮您)?(?:查询|查|找|检索)到?(?:的)?(?:结果|信息|内容)?(?:如下|为|是)?"
     r"|(?:答案|结果|具体|详情|内容|信息)(?:如下|为|是)?|(?:以上|如上|希望(?:这|以上)?(?:信息)?(?:对您|能)?(?:有)?(?:所)?帮助)"
     r"|(?:祝您?|愿您?)(?:身体)?(?:健康|早日康复)|(?:hello|hi|thanks?(?: you)?|sorry|sure|certainly|of course)"
-    r"|(?:according to|based on|from) (?:the|our) (?:medical |drug )?(?:database|records?|data|query|query results?|search results?)"
-    r"|(?:here (?:is|are) )?(?:the |your )?(?:answer|result|results|information|record)(?: you (?:asked|need)(?: for)?)?(?: is| are)?"
-    r"(?: as follows| below)?|(?:as follows|here you (?:are|go)|(?:i )?hope (?:this|that|it) helps?(?: you)?)"
+    r"|(?:according to|based on|from) (?:the|our) (?:medical |drug )?(?:database|records?|data)"
+    r"|(?:according to|based on|from) (?:the|our) (?:query|search)(?: results?)?"
+    r"|(?:here (?:is|are) )?(?:the |your )?(?:answer|results?|information|record)"
+    r"(?: you (?:asked|need)(?: for)?)?(?: is| are)?(?: as follows| below)?|(?:as follows|here you (?:are|go)|(?:i )?hope (?:this|that|it) helps?(?: you)?)"
     r"|(?:i found(?: the following)?|the (?:database|records?|query) (?:says?|shows?|states?|returned)(?: that)?))"
 )
 ADVICE = re.compile(
