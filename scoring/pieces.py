@@ -25,7 +25,8 @@ FRAME = re.compile(
     r"|(?:according to|based on|from) (?:the|our) (?:medical |drug )?(?:database|records?|data)"
     r"|(?:according to|based on|from) (?:the|our) (?:query|search)(?: results?)?"
     r"|(?:here (?:is|are) )?(?:the |your )?(?:answer|results?|information|record)"
-    r"(?: you (?:asked|need)(?: for)?)?(?: is| are)?(?: as follows| below)?|(?:as follows|here you (?:are|go)|(?:i )?hope (?:this|that|it) helps?(?: you)?)"
+    r"(?: you (?:asked|need)(?: for)?)?(?: is| are)?(?: as follows| below)?"
+    r"|(?:as follows|here you (?:are|go)|(?:i )?hope (?:this|that|it) helps?(?: you)?)"
     r"|(?:i found(?: the following)?|the (?:database|records?|query) (?:says?|shows?|states?|returned)(?: that)?))"
 )
 ADVICE = re.compile(
