@@ -169,15 +169,17 @@ class BioDSBench(ReferenceSet):
     mounted: ClassVar[str] = "/workdir/"  # where the rows say that the tables are
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        said = row["dataframes"].replace(self.mounted, "/data/")
-        earlier = "".join(_texts(row.get("code_histories"))).replace(self.mounted, "/data/")
+        earlier = "".join(_texts(row.get("code_histories")))
+        program = f"{earlier}\n{row['reference_answer']}"
         begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""
+        named = re.findall(rf"{self.mounted}([\w.+-]+)", f"{row['dataframes']}\n{program}")
         return {
             "question": row["queries"],
-            "note": said + begun,
+            "note": f"{row['dataframes']}{begun}".replace(self.mounted, "/data/"),
             "reference": row["test_cases"],
             "task_type": str(row["study_ids"]),
-            "program": f"{earlier}\n{row['reference_answer']}".replace(self.mounted, "/data/"),
+            "program": program.replace(self.mounted, "/data/"),
+            "files": tuple(sorted(set(named))),
         }
 
     def check(self, task: CodeTask) -> Check:
@@ -185,7 +187,8 @@ class BioDSBench(ReferenceSet):
 
     def visible(self, task: CodeTask) -> list[Path]:
         assert self.data_path is not None
-        return sorted((self.data_path / task.task_type).glob("*.csv"))
+        study = self.data_path / task.task_type
+        return [path for name in task.files if (path := study / name).is_file()]
 
 
 def _texts(value: Any) -> list[str]:
@@ -217,11 +220,7 @@ class EHRShot(ReferenceSet):
         labels = [
             self.data_path / task.task_type / f"{part}_labels.csv" for part in ("train", "val")
         ]
-        return [
-            path
-            for path in (*sorted(self.data_path.glob("clmbr_*.pkl")), *labels)
-            if path.is_file()
-        ]
+        return [*self.tables(), *(path for path in labels if path.is_file())]
 
 
 class MimicExtract(ReferenceSet):
@@ -246,8 +245,11 @@ class MimicExtract(ReferenceSet):
 
     def visible(self, task: CodeTask) -> list[Path]:
         assert self.data_path is not None
-        features = sorted((self.data_path / task.files[0]).glob("*X_*.pkl"))
-        return [*features, self._labels(task, "train"), self._labels(task, "val")]
+        folder = self.data_path / task.files[0]
+        labels = [self._labels(task, part) for part in ("train", "val")]
+        return [
+            path for path in (*(folder / name for name in self.shown), *labels) if path.is_file()
+        ]
 
     def _labels(self, task: CodeTask, part: str) -> Path:
         assert self.data_path is not None
