@@ -64,7 +64,9 @@ class TaskSet(ABC):
         return self.tables()
 
     def unusable(self, task: CodeTask) -> str:
-        """Why the task cannot be played here; "": it can."""
+        """Return why the task cannot be played here; "": it can."""
+        if self.shown and self.folder and not self.tables():
+            return f"{self.folder} has none of the set's tables ({', '.join(self.shown[:3])} ...)"
         return ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
