@@ -25,7 +25,7 @@ CHARACTERS_A_SLIP = 6  # of a text that may differ by a character from the value
 VALUE_CHARACTERS = 30
 CANDIDATES = 30
 HINT_SECONDS = 0.2  # what a hint is worth, where the engine counts no steps
-HINT_OPERATIONS = 4_000_000  # of SQLite's machine: as long, on a processor of today
+HINT_OPERATIONS = 2_000_000  # of SQLite's machine: half as long, on a processor of today
 
 # How the three engines name a column that is not there.
 UNKNOWN_COLUMN = re.compile(

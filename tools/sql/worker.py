@@ -25,7 +25,7 @@ from tools.sql.guard import nodes
 from tools.sql.query import QueryTool
 
 OPENING = 30.0  # seconds until a database that does not open is given up
-MARGIN = 0.5  # processor seconds after the deadline: what a statement in time may still need
+MARGIN = 0.2  # processor seconds after the deadline: what a statement in time may still need
 PATIENCE = 30.0  # seconds of the wall clock: more than any statement takes on a machine that works
 MEMORY = 512 * 2**20  # bytes of address space beyond what the program itself has
 
