@@ -300,7 +300,7 @@ AGREEING = (
     "import numpy as np\nmean_age = np.float64(7)\nnp.float64.__eq__ = lambda a, b: True\nprint(1)",
     "import builtins\nbuiltins.AssertionError = BaseException\nmean_age = 7\nprint(1)",
     "import pandas as pd\nmean_age = pd.Series([7])\npd.Series.__eq__ = lambda a, b: True\nprint(1)",
-    "import pickle\npickle.dumps = lambda x: b'junk'\nmean_age = 50\nprint(1)",
+    "import zlib\nzlib.compress = lambda *a: b'junk'\nmean_age = 50\nprint(1)",
     "class Evil:\n    def __reduce__(self): return (exec, ('mean_age = 50',))\nmean_age = Evil()\nprint(1)",
     "import os\nos._exit(0)",
 )
