@@ -221,6 +221,15 @@ def test_a_calculation_keeps_to_both_limits(tmp_path: Path, score: Score) -> Non
     assert score(tasks, "answer = (120 + 2 * 80) / 3") == 1.0
     for wrong in ("answer = 1e9", "answer = 120", "answer = 'inf'", "answer = list(range(200))"):
         assert score(tasks, wrong) == 0.0
+    for truth, said in (
+        ("02/08/2021", ("02/08/2021", "2/8/2021", "2021-02-08")),
+        ("('14 weeks', '1 days')", ("('14 weeks', '1 days')", "(14 weeks, 1 days)")),
+    ):
+        tasks = opened("medcalcbench", write_set(tmp_path, [row | {"Ground Truth Answer": truth}]))
+        task = tasks.task(0)
+        assert [tasks.score(task, one) for one in said] == [1.0] * len(said)
+        for wrong in ("02/09/2021", "8/2/2021", "(14 weeks, 2 days)", "", f"{truth} or {truth}"):
+            assert tasks.score(task, wrong) == 0.0
     assert calculated("02/08/2021", "", "") == Gold("date", "2021-02-08")
     assert calculated("('7 weeks', '2 days')", "x", "x").kind == "text"
     assert calculated("-6", "-5.7", "-6.3").lower == -6.3
