@@ -260,7 +260,9 @@ class MimicExtract(ReferenceSet):
         folder = self.data_path / task.files[0]
         labels = [self._labels(task, part) for part in ("train", "val")]
         return [
-            path for path in (*(folder / name for name in self.shown), *labels) if path.is_file()
+            path
+            for path in (*(folder / name for name in self.known["features"]), *labels)
+            if path.is_file()
         ]
 
     def _labels(self, task: CodeTask, part: str) -> Path:

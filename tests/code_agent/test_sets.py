@@ -206,7 +206,8 @@ def test_a_question_after_others_and_a_contradiction(tmp_path: Path, score: Scor
         "Has error": True,
         "split": "test",
     }
-    tasks = opened("ehrcon", write_set(tmp_path / "con", [con]))
+    notes = {"clinical_notes": [("HADM_ID", "TEXT"), (11, "None.")]}
+    tasks = opened("ehrcon", write_set(tmp_path / "con", [con], notes))
     assert "admission 11 " in tasks.task(0).question
     assert (score(tasks, "print(True)"), score(tasks, "print('True or False')")) == (1.0, 0.0)
 
