@@ -25,6 +25,7 @@ from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig
 from omegaconf import DictConfig
 from tensordict import NonTensorData, NonTensorStack, TensorDict
 
+from episodes.pace import LONGEST
 from training.engine import sequences
 from training.engine.collect import Collector
 from training.engine.kept_tokens import Decode, keep_tokens
@@ -42,7 +43,7 @@ from training.watch.summary import read_lines
 logger = logging.getLogger(__name__)
 
 STORE_MARGIN_SECONDS = (
-    60.0  # above the episode's limit: runners end it earlier, at their own deadline
+    60.0  # above the longest limit of an episode: runners end it earlier, at their own deadline
 )
 UNRESPONSIVE_SECONDS = 60.0
 MAX_ATTEMPTS = 3
@@ -288,7 +289,7 @@ def _rules(plan: Plan) -> RolloutConfig:
     Only our runner sends heartbeats for an episode that is quiet.
     """
     return RolloutConfig(
-        timeout_seconds=plan.episode_timeout + STORE_MARGIN_SECONDS,
+        timeout_seconds=LONGEST * plan.episode_timeout + STORE_MARGIN_SECONDS,
         unresponsive_seconds=UNRESPONSIVE_SECONDS if plan.concurrency and plan.llm_proxy else None,
         max_attempts=MAX_ATTEMPTS,
         retry_condition=["timeout", "unresponsive"],
