@@ -73,6 +73,7 @@ async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     begun = loop.time()
     async with asyncio.timeout(None) as bound:
+        timer = loop.call_at(begun + limit().seconds, lambda: judge())
 
         def judge() -> None:
             nonlocal timer
@@ -82,7 +83,6 @@ async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:
             else:
                 timer = loop.call_at(end, judge)
 
-        timer = loop.call_at(begun + limit().seconds, judge)
         try:
             yield
         finally:

@@ -228,7 +228,8 @@ class RolloutManager:
     async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
         """Collect every rollout as soon as it has ended, all at the same time.
 
-        Raises RunStopped: nothing ended for longer than an episode may take.
+        Raises RunStopped: neither a rollout nor a call of the policy ended for twice the time limit
+        of an episode.
         """
         endings, self._heard = self._endings.expect(records), time.monotonic()
         tasks = [
@@ -238,12 +239,13 @@ class RolloutManager:
         limit, pending = silence_limit(self.plan.episode_timeout), set(tasks)
         try:
             while pending:
-                quiet = time.monotonic() - self._heard
+                # A slow policy whose calls come to an end is not silence.
+                quiet = time.monotonic() - max(self._heard, self.policy.gate.left)
                 if quiet >= limit:
                     await self.policy.check_engine()
                     raise RunStopped(
-                        f"no rollout finished for {limit:.0f} s, {len(pending)} are waiting. Are runners alive and "
-                        f"connected to {self.plan.store_address}?"
+                        f"no rollout and no call of the policy finished for {limit:.0f} s, {len(pending)} are waiting. "
+                        f"Are runners alive and connected to {self.plan.store_address}?"
                     )
                 done, pending = await asyncio.wait(
                     pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION
