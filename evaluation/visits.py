@@ -18,12 +18,14 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import choice
 from typing import Any
 
 from common.settings import Settings
 from episodes.agent import Agent, AgentError, Environment, Episode, Message, Row, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.play import bounded, no_end
 from episodes.policy import ChatPolicy, Endpoint
 
 logger = logging.getLogger(__name__)
@@ -157,8 +159,9 @@ class Host:
         budget = (task and task.max_turns) or self.settings.max_turns
         policy = Watched(replace(self.endpoint, **own), budget, show, asked.said)
         start, answer, failure = time.monotonic(), None, ""
+        limit = partial(policy.limit, self.settings.episode_timeout)
         try:
-            async with self._places, asyncio.timeout(self.settings.episode_timeout):
+            async with self._places, bounded(limit):
                 if task:
                     episode = await self.environment.play(task, policy)
                 else:
@@ -167,7 +170,7 @@ class Host:
         except TheirTurn:
             reason = WAITS
         except TimeoutError:
-            reason, failure = "timeout", f"no end within {self.settings.episode_timeout:g} s"
+            reason, failure = "timeout", no_end(limit())
         except EpisodeError as error:
             logger.warning("a visit failed (%s): %s", error.cause, error)
             reason, failure = error.cause, UNAVAILABLE
